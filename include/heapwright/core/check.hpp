@@ -1,0 +1,44 @@
+// Assertions in three tiers, chosen when the library is built (HEAPWRIGHT_CHECKS, a number; the CMake presets set it):
+//   0  release  only `require`: conditions whose violation would corrupt memory and cost nothing to test
+//   1  checked  also `caller_fault`: the caller's mistakes (double free, foreign pointer, wrong size), reported by name
+//   2  debug    also `invariant`: our own mistakes
+// A failed check writes one line to stderr without allocating and aborts.
+#pragma once
+
+#include <cstdlib>
+
+#include <heapwright/core/text.hpp>
+
+#ifndef HEAPWRIGHT_CHECKS
+#define HEAPWRIGHT_CHECKS 0
+#endif
+
+namespace heapwright {
+
+inline constexpr bool checks_callers = HEAPWRIGHT_CHECKS >= 1;
+inline constexpr bool checks_itself = HEAPWRIGHT_CHECKS >= 2;
+
+/// Ends the process: "heapwright: WHAT: POINTER DETAIL".
+[[noreturn, gnu::cold, gnu::noinline]] inline void die(const char* what, const void* p, const char* detail) noexcept {
+  text<400> line;
+  line.add("heapwright: ").add(what).add(": ").add(p).add(" ").add(detail).add("\n");
+  line.write_to(2);
+  std::abort();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void die(const char* what) noexcept {
+  text<400> line;
+  line.add("heapwright: ").add(what).add("\n");
+  line.write_to(2);
+  std::abort();
+}
+
+/// What must hold for the library to be right; tested in debug builds.
+constexpr void invariant(bool holds, const char* what) noexcept {
+  if constexpr (checks_itself) {
+    if (!holds) [[unlikely]]
+      die(what);
+  }
+}
+
+}  // namespace heapwright

@@ -1,0 +1,50 @@
+// What makes an allocator, and what it may additionally be able to do. Two functions suffice; every capability is a
+// concept of its own that the compiler finds, so that an allocator states nothing about itself beyond its functions.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+#include <heapwright/core/layout.hpp>
+
+namespace heapwright {
+
+/// allocate returns memory of at least l.size bytes aligned to l.alignment, or null when it has none ("not from me").
+/// deallocate takes what allocate returned, with the same layout. Neither throws.
+template <class A>
+concept allocator = requires(A a, layout l, void* p) {
+  { a.allocate(l) } noexcept -> std::same_as<void*>;
+  { a.deallocate(p, l) } noexcept;
+};
+
+/// owns(p): whether p was allocated here. Safe for any pointer value.
+template <class A>
+concept can_own = requires(const A a, const void* p) {
+  { a.owns(p) } noexcept -> std::same_as<bool>;
+};
+
+/// deallocate(p): frees without being told the layout.
+template <class A>
+concept can_deallocate_unsized = requires(A a, void* p) {
+  { a.deallocate(p) } noexcept;
+};
+
+/// usable_size(p): bytes that may be used behind p, >= the size asked for.
+template <class A>
+concept has_usable_size = requires(const A a, const void* p) {
+  { a.usable_size(p) } noexcept -> std::same_as<std::size_t>;
+};
+
+/// try_resize(p, old, new): changes the size in place; false leaves the block as it was.
+template <class A>
+concept can_resize = requires(A a, void* p, layout from, layout to) {
+  { a.try_resize(p, from, to) } noexcept -> std::same_as<bool>;
+};
+
+/// trim(): gives unused memory back to where it came from; returns the bytes given back.
+template <class A>
+concept can_trim = requires(A a) {
+  { a.trim() } noexcept -> std::same_as<std::size_t>;
+};
+
+}  // namespace heapwright

@@ -1,0 +1,77 @@
+// Text for code that must not allocate: a message composed in a fixed buffer and written with one system call.
+// What does not fit is cut off, never overrun. Not thread-safe; each message is a local variable.
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include <unistd.h>
+
+namespace heapwright {
+
+template <std::size_t Capacity>
+class text {
+ public:
+  text& add(const char* s) noexcept {
+    while (*s != '\0') put(*s++);
+    return *this;
+  }
+
+  text& add(std::uint64_t n) noexcept { return digits(n, 10); }
+
+  text& add_hex(std::uint64_t n) noexcept { return add("0x").digits(n, 16); }
+
+  text& add(const void* p) noexcept { return add_hex(reinterpret_cast<std::uintptr_t>(p)); }
+
+  /// Bytes as a person reads them: "812 B", "64.5 KiB", "1.2 GiB".
+  text& add_bytes(std::uint64_t n) noexcept {
+    constexpr const char* units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    unsigned unit = 0;
+    std::uint64_t tenths = n * 10;
+    while (tenths >= 10240 && unit < 4) tenths /= 1024, ++unit;
+    add(tenths / 10);
+    if (unit > 0) add(".").add(tenths % 10);
+    return add(units[unit]);
+  }
+
+  [[nodiscard]] const char* c_str() noexcept {
+    buffer_[length_] = '\0';
+    return buffer_;
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return length_; }
+
+  /// Writes the whole text to a file descriptor; gives up on an error, as there is nobody left to tell. Keeps errno.
+  void write_to(int fd) const noexcept {
+    const int kept = errno;
+    for (std::size_t done = 0; done < length_;) {
+      const ssize_t n = ::write(fd, buffer_ + done, length_ - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      done += static_cast<std::size_t>(n);
+    }
+    errno = kept;
+  }
+
+ private:
+  void put(char c) noexcept {
+    if (length_ < Capacity) buffer_[length_++] = c;
+  }
+
+  text& digits(std::uint64_t n, unsigned base) noexcept {
+    char reversed[20];
+    unsigned count = 0;
+    do {
+      reversed[count++] = "0123456789abcdef"[n % base];
+      n /= base;
+    } while (n != 0);
+    while (count > 0) put(reversed[--count]);
+    return *this;
+  }
+
+  std::size_t length_ = 0;
+  char buffer_[Capacity + 1];
+};
+
+}  // namespace heapwright

@@ -1,0 +1,32 @@
+// What a process running on libheapwright tells about itself to whoever looks from outside: `heapwright info PID` finds the
+// exported symbol heapwright_process_record in the process's memory and reads it, and the figures it points at, from there.
+//
+// The record is valid from load to exit, also while the process is stopped or stuck; nothing in it is ever freed.
+// `layout` changes whenever a field changes its place or meaning; readers refuse a layout they do not know.
+#pragma once
+
+#include <cstdint>
+
+#include <heapwright/heap/figures.hpp>
+
+namespace heapwright {
+
+struct process_record {
+  static constexpr char expected_magic[16] = "heapwright 0001";
+  static constexpr std::uint32_t current_layout = 1;
+
+  char magic[16];
+  std::uint32_t layout;
+  std::uint32_t bytes;          ///< sizeof(process_record)
+  char version[32];             ///< "0.1.0"
+  char build[32];               ///< "release", "checked" or "debug"
+  const heap_figures* figures;  ///< address in the process that is described
+  char options[1024];           ///< the options in effect, "name=value name=value"; empty until they have been read
+};
+
+}  // namespace heapwright
+
+extern "C" {
+/// Exported by libheapwright.so and libheapwright.a.
+extern heapwright::process_record heapwright_process_record;
+}
