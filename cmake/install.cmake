@@ -1,0 +1,16 @@
+# find_package(heapwright) and pkg-config for what is installed.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY include/heapwright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(TARGETS heapwright_headers heapwright_shared heapwright_static EXPORT heapwright-targets)
+if(HEAPWRIGHT_BUILD_TOOLS)
+  install(TARGETS heapwright)
+endif()
+install(EXPORT heapwright-targets NAMESPACE heapwright:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
+configure_package_config_file(cmake/heapwright-config.cmake.in ${PROJECT_BINARY_DIR}/heapwright-config.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/heapwright-config-version.cmake COMPATIBILITY SameMinorVersion)
+configure_file(cmake/heapwright.pc.in ${PROJECT_BINARY_DIR}/heapwright.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/heapwright-config.cmake ${PROJECT_BINARY_DIR}/heapwright-config-version.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
+install(FILES ${PROJECT_BINARY_DIR}/heapwright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

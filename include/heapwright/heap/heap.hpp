@@ -1,0 +1,258 @@
+// The thread-caching heap: thread caches over the centres of the size classes over the page heap.
+//
+//   allocate   thread_cache::pop -> pop_slow -> central_class::draw -> page_heap::allocate -> the system
+//   free       thread_cache::push -> push_slow -> central_class::give_back -> page_heap::release -> the system
+//   large      page_heap::allocate and release, one run of pages per block
+//
+// Calls go downwards only. Locks are taken in that direction as well: caches, then one class, then the page heap.
+//
+// A heap is all zero until it is used and needs no constructor, so that the process's malloc works before main. It does not know
+// which cache belongs to the calling thread: whoever owns the heap keeps that in a thread-local variable and passes it
+// in (malloc/thread_binding.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include <heapwright/heap/thread_cache.hpp>
+
+namespace heapwright {
+
+template <recipe R, platform OS>
+class heap {
+  using classes = class_table<R>;
+  using map = page_map<OS>;
+  using wrong = misuse<R, OS>;
+
+ public:
+  using cache = thread_cache<R, OS>;
+
+  constexpr heap() noexcept = default;
+  heap(const heap&) = delete;
+  heap& operator=(const heap&) = delete;
+
+  // --- caches of threads
+
+  /// A cache for the calling thread; null when the system has no memory. Close it when the thread ends.
+  [[nodiscard]] cache* open_cache() noexcept {
+    holding guard(caches_lock_);
+    cache* c = idle_caches_;
+    if (c != nullptr) {
+      idle_caches_ = c->next;
+    } else {
+      void* const p = centre_.page_heap.allocate_metadata(sizeof(cache));
+      if (p == nullptr) return nullptr;
+      c = new (p) cache(++cache_count_);
+    }
+    c->next = open_caches_;
+    open_caches_ = c;
+    figures().threads.fetch_add(1, std::memory_order_relaxed);
+    figures().threads_total.fetch_add(1, std::memory_order_relaxed);
+    return c;
+  }
+
+  /// Gives everything in it back for others to use. The cache must not be used afterwards.
+  void close_cache(cache* c) noexcept {
+    c->flush(centre_);
+    holding guard(caches_lock_);
+    cache** link = &open_caches_;
+    while (*link != c) link = &(*link)->next;
+    *link = c->next;
+    c->next = idle_caches_;
+    idle_caches_ = c;
+    figures().threads.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  // --- blocks; every function here takes the cache of the calling thread
+
+  /// What pop did not have: `size` bytes aligned to 16. Null when the system has no memory, or beyond PTRDIFF_MAX.
+  [[nodiscard]] void* allocate_slow(cache& mine, std::size_t size) noexcept {
+    if (const unsigned c = classes::index(size); c != 0) [[likely]]
+      return allocate_class(mine, c);
+    const span* const s = allocate_large(size, heap_page);
+    return s == nullptr ? nullptr : s->start;
+  }
+
+  /// `size` bytes aligned to `alignment`, any power of two. Null as above.
+  [[nodiscard]] void* allocate_aligned(cache& mine, std::size_t size, std::size_t alignment) noexcept {
+    if (const unsigned c = classes::index_aligned(size, alignment); c != 0) return allocate_class(mine, c);
+    const span* const s = allocate_large(size, alignment);
+    return s == nullptr ? nullptr : s->start;
+  }
+
+  /// `size` zeroed bytes aligned to 16; pages fresh from the system are not cleared again. Null as above.
+  [[nodiscard]] void* allocate_zeroed(cache& mine, std::size_t size) noexcept {
+    if (size <= classes::largest) {
+      void* p = mine.pop(size);
+      if (p == nullptr) p = allocate_slow(mine, size);
+      return p == nullptr ? nullptr : std::memset(p, 0, size);
+    }
+    const span* const s = allocate_large(size, heap_page);
+    if (s == nullptr) return nullptr;
+    return s->zeroed ? s->start : std::memset(s->start, 0, size);
+  }
+
+  /// What push did not keep: another thread's block, a large one, or one too many. Null is ignored. False: not a block of
+  /// this heap; checked builds die instead.
+  bool deallocate_slow(cache& mine, void* p) noexcept {
+    const page_tag tag = map::tag_of_anything(p);
+    if (tag == large_tag) {
+      deallocate_large(p);
+    } else if (tag != 0) [[likely]] {
+      mine.push_slow(static_cast<block*>(p), tag, centre_);
+    } else if (p != nullptr) {
+      wrong::note_foreign(p);
+      return false;
+    }
+    return true;
+  }
+
+  /// Bytes that may be used behind p; 0 for what is not a block of this heap.
+  [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
+    const page_tag tag = map::tag_of_anything(p);
+    if (tag == 0) return 0;
+    if (tag == large_tag) return map::span_at(p)->bytes();
+    return classes::of(tag & class_mask).size;
+  }
+
+  [[nodiscard]] bool owns(const void* p) const noexcept { return map::tag_of_anything(p) != 0; }
+
+  /// A block of `size` bytes with the contents of p, as far as they fit; p is freed if the block is another. Null when the
+  /// system has no memory; p is as it was then. Precondition: p is a block of this heap.
+  [[nodiscard]] void* reallocate(cache& mine, void* p, std::size_t size) noexcept {
+    const std::size_t usable = usable_size(p);
+    // Staying is worth up to half of the block unused.
+    if (size <= usable && size >= usable / 2) return p;
+    const bool large = map::tag(p) == large_tag && size > classes::largest;
+    if (large && size <= PTRDIFF_MAX) {
+      if (centre_.page_heap.try_resize(map::span_at(p), divide_up(size, heap_page))) return p;
+      if (void* const moved = move_large(p, size)) return moved;
+    }
+    void* fresh = mine.pop(size);
+    if (fresh == nullptr) fresh = allocate_slow(mine, size);
+    // A block that cannot be made smaller is still large enough.
+    if (fresh == nullptr) return size <= usable ? p : nullptr;
+    std::memcpy(fresh, p, size < usable ? size : usable);
+    if (!mine.push(p)) deallocate_slow(mine, p);
+    return fresh;
+  }
+
+  // --- for threads without a cache: those that have ended theirs, or could not get one. Each call takes a lock.
+
+  [[nodiscard]] void* allocate_uncached(std::size_t size, std::size_t alignment = default_alignment) noexcept {
+    const unsigned c = classes::index_aligned(size, alignment);
+    if (c == 0) {
+      const span* const s = allocate_large(size, alignment);
+      return s == nullptr ? nullptr : s->start;
+    }
+    span* drawn_from = nullptr;
+    block* const b = centre_.classes[c].draw(c, 1, 0, drawn_from, centre_.page_heap).first;
+    if (drawn_from != nullptr) centre_.classes[c].detach(drawn_from, centre_.page_heap);
+    if (b != nullptr) wrong::note_allocated(b);
+    return b;
+  }
+
+  /// False: not a block of this heap; checked builds die instead.
+  bool deallocate_uncached(void* p) noexcept {
+    const page_tag tag = map::tag_of_anything(p);
+    if (tag == large_tag) {
+      deallocate_large(p);
+    } else if (tag != 0) [[likely]] {
+      const unsigned c = tag & class_mask;
+      wrong::note_freed(static_cast<block*>(p));
+      centre_.classes[c].give_back(c, static_cast<block*>(p), 1, centre_.page_heap);
+    } else if (p != nullptr) {
+      wrong::note_foreign(p);
+      return false;
+    }
+    return true;
+  }
+
+  // --- the whole
+
+  /// Gives all memory back to the system that is free, and not in another thread's cache. Returns the bytes given back.
+  std::size_t trim(cache& mine) noexcept {
+    mine.flush(centre_);
+    for (unsigned c = 1; c < cache::class_count; ++c) centre_.classes[c].trim(centre_.page_heap);
+    return centre_.page_heap.trim();
+  }
+
+  void set_purge_window(std::uint64_t ms) noexcept { centre_.page_heap.set_window(ms); }
+
+  /// Blocks of class c that are with the program, or in a thread's stock.
+  [[nodiscard]] std::uint64_t live_blocks(unsigned c) noexcept { return centre_.classes[c].live(); }
+
+  [[nodiscard]] heap_figures& figures() noexcept { return centre_.page_heap.figures(); }
+
+  // --- fork: between before_fork and after_fork_in_*, the calling thread holds every lock, so that the child finds nothing half done
+
+  void before_fork() noexcept {
+    caches_lock_.acquire();
+    for (auto& c : centre_.classes) c.fork_lock().acquire();
+    centre_.page_heap.fork_lock().acquire();
+  }
+
+  void after_fork_in_parent() noexcept {
+    centre_.page_heap.fork_lock().release();
+    for (auto& c : centre_.classes) c.fork_lock().release();
+    caches_lock_.release();
+  }
+
+  /// `mine` is the cache of the thread that called fork, or null. Those of all others are emptied for use: their threads are gone.
+  void after_fork_in_child(cache* mine) noexcept {
+    centre_.page_heap.fork_lock().reset_after_fork();
+    for (auto& c : centre_.classes) c.fork_lock().reset_after_fork();
+    caches_lock_.reset_after_fork();
+    for (cache* c = open_caches_; c != nullptr;) {
+      cache* const following = c->next;
+      if (c != mine) {
+        c->repair_after_fork();
+        close_cache(c);
+      }
+      c = following;
+    }
+  }
+
+ private:
+  void* allocate_class(cache& mine, unsigned c) noexcept {
+    void* const p = mine.pop_class(c);
+    return p != nullptr ? p : mine.pop_slow(c, centre_);
+  }
+
+  span* allocate_large(std::size_t size, std::size_t alignment) noexcept {
+    if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX / 2) return nullptr;
+    centre_.page_heap.tick();
+    const std::size_t pages = divide_up(size == 0 ? 1 : size, heap_page);
+    return centre_.page_heap.allocate(pages, alignment < heap_page ? heap_page : alignment, span_state::large);
+  }
+
+  void deallocate_large(void* p) noexcept {
+    centre_.page_heap.release(map::span_at(p));
+    centre_.page_heap.tick();
+  }
+
+  /// From this size on, moving pages is cheaper than copying them.
+  static constexpr std::size_t worth_moving = 256 * KiB;
+
+  void* move_large(void* p, std::size_t size) noexcept {
+    span* const from = map::span_at(p);
+    if (from->bytes() < worth_moving || size < from->bytes()) return nullptr;
+    span* const to = allocate_large(size, OS::page_size());
+    if (to == nullptr) return nullptr;
+    if (!centre_.page_heap.move(from, to)) {
+      centre_.page_heap.release(to);
+      return nullptr;
+    }
+    return to->start;
+  }
+
+  typename cache::centre centre_;
+  lock<OS> caches_lock_;
+  cache* open_caches_ = nullptr;
+  cache* idle_caches_ = nullptr;
+  std::uint32_t cache_count_ = 0;
+};
+
+}  // namespace heapwright

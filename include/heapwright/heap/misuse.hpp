@@ -1,0 +1,60 @@
+// What checked builds know of a block, to name the caller's mistake: double free, a pointer into a block, a wrong size.
+// In release builds everything here is empty.
+//
+// A free block carries a mark in its second word: its address, scrambled. Freeing a block that carries its mark is a double
+// free; a program that stores exactly that value at that place would be accused wrongly, which chance does not do.
+#pragma once
+
+#include <cstdint>
+
+#include <heapwright/core/check.hpp>
+#include <heapwright/heap/page_map.hpp>
+
+namespace heapwright {
+
+template <recipe R, platform OS>
+class misuse {
+  using classes = class_table<R>;
+
+ public:
+  static void note_allocated(block* b) noexcept {
+    if constexpr (checks_callers) mark_of(b) = 0;
+  }
+
+  static void note_freed(block* b) noexcept {
+    if constexpr (checks_callers) {
+      const span* const s = page_map<OS>::span_at(b);
+      const std::size_t offset = address_of(b) - address_of(s->start);
+      if (offset % classes::of(s->size_class).size != 0) die("free of a pointer into a block", b, "(not its beginning)");
+      if (mark_of(b) == expected_mark(b)) die("double free", b, "(the block is free already)");
+      mark_of(b) = expected_mark(b);
+    }
+  }
+
+  /// A pointer that the page map does not know.
+  static void note_foreign(void* p) noexcept {
+    if constexpr (checks_callers) die("free of a foreign pointer", p, "(not allocated by this malloc, or a large block freed already)");
+  }
+
+  /// The caller says how large the block is; `usable` is what it has.
+  static void check_size(void* p, std::size_t size, std::size_t usable) noexcept {
+    if constexpr (checks_callers) {
+      if (size > usable) die("free with a wrong size", p, "(larger than the block)");
+    }
+  }
+
+ private:
+  struct free_block {
+    block* next;
+    std::uintptr_t mark;
+  };
+  static_assert(sizeof(free_block) <= size_class_plan::smallest_step);
+
+  static std::uintptr_t& mark_of(block* b) noexcept { return reinterpret_cast<free_block*>(b)->mark; }
+
+  static std::uintptr_t expected_mark(const block* b) noexcept {
+    return address_of(b) * 0x9E3779B97F4A7C15U ^ 0xF4EE'B10C'F4EE'B10CU;
+  }
+};
+
+}  // namespace heapwright

@@ -1,0 +1,387 @@
+// The page heap hands out runs of pages and takes them back; everything that the heap gets from the system or returns to
+// it passes here. One lock guards all of it.
+//
+// Free runs are of two kinds, each in bins of its own: resident (contents still in memory, cheap to use again) and returned
+// (given back to the system or never touched; the next touch costs a page fault). Neighbours of one kind are always
+// merged. A request takes a resident run if one fits, so that memory in use does not grow while there is some to spare.
+//
+// Giving back. In each window of time the lowest level of free resident memory is noted: that much was not needed all
+// window long, and it is what is given back at the window's end. A program that keeps using its memory keeps it; one
+// that has gone quiet has returned it all after two windows. Above a fixed amount, memory is given back at once.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include <heapwright/core/check.hpp>
+#include <heapwright/heap/figures.hpp>
+#include <heapwright/heap/metadata.hpp>
+#include <heapwright/heap/page_map.hpp>
+#include <heapwright/heap/run_bins.hpp>
+#include <heapwright/sync/lock.hpp>
+
+namespace heapwright {
+
+template <recipe R, platform OS>
+class page_heap {
+  using map = page_map<OS>;
+
+ public:
+  using lock_type = lock<OS>;
+
+  /// A run of at least `pages` heap pages for `use` (cut or large), its start aligned to `alignment` bytes (a power of two,
+  /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero.
+  [[nodiscard]] span* allocate(std::size_t pages, std::size_t alignment, span_state use) noexcept {
+    holding guard(lock_);
+    span* s = take(pages, alignment);
+    if (s == nullptr && grow(pages, alignment)) s = take(pages, alignment);
+    if (s == nullptr && give_back_everything() > 0 && grow(pages, alignment)) s = take(pages, alignment);
+    if (s == nullptr) return nullptr;
+    s->state = use;
+    s->live = s->carved = 0;
+    s->free = nullptr;
+    count(use).fetch_add(s->bytes(), relaxed);
+    if (use == span_state::large) map::set_tag(s->start, large_tag);
+    return s;
+  }
+
+  /// Takes back what allocate returned. The tags of a cut span have been cleared by the caller.
+  void release(span* s) noexcept {
+    holding guard(lock_);
+    release_held(s);
+  }
+
+  /// Makes a large block longer or shorter where it is. False: it stays as it was.
+  [[nodiscard]] bool try_resize(span* s, std::size_t pages) noexcept {
+    holding guard(lock_);
+    return pages <= s->pages ? shrink(s, pages) : extend(s, pages);
+  }
+
+  /// Moves the contents of one large block to a longer one by moving its pages, and releases the first. False when the
+  /// system cannot: nothing has changed then.
+  [[nodiscard]] bool move(span* from, span* to) noexcept {
+    const std::size_t page = OS::page_size();
+    if (!is_aligned(from->start, page) || !is_aligned(to->start, page) || from->bytes() % page != 0) return false;
+    holding guard(lock_);
+    if (!OS::move(from->start, to->start, from->bytes())) return false;
+    to->zeroed = false;
+    map::set_tag(from->start, 0);
+    map::clear_ends(from);
+    figures_.large.fetch_sub(from->bytes(), relaxed);
+    figures_.mapped.fetch_sub(from->bytes(), relaxed);
+    recycle(from);
+    return true;
+  }
+
+  /// Gives back what was not needed for a whole window of time, if one has passed. Cheap otherwise; called now and then from
+  /// the slow steps of malloc and free. Never waits for the lock.
+  void tick() noexcept {
+    const std::uint64_t now = OS::milliseconds();
+    if (now < window_end_.load(std::memory_order_relaxed)) return;
+    if (!lock_.try_acquire()) return;
+    if (now >= window_end_.load(std::memory_order_relaxed)) {
+      purge(low_water_);
+      low_water_ = figures_.free_resident.load(relaxed);
+      window_end_.store(now + window_ms_, std::memory_order_relaxed);
+    }
+    lock_.release();
+  }
+
+  /// Gives all free memory back to the system. Returns the bytes given back.
+  std::size_t trim() noexcept {
+    holding guard(lock_);
+    return give_back_everything();
+  }
+
+  /// Milliseconds that free memory is kept; instead of the recipe's.
+  void set_window(std::uint64_t ms) noexcept {
+    holding guard(lock_);
+    window_ms_ = ms;
+    window_end_.store(0, std::memory_order_relaxed);
+  }
+
+  /// Zeroed memory for a record of the heap's own, never freed; null when the system has none.
+  [[nodiscard]] void* allocate_metadata(std::size_t bytes) noexcept {
+    holding guard(lock_);
+    return metadata_.allocate(bytes, figures_);
+  }
+
+  [[nodiscard]] heap_figures& figures() noexcept { return figures_; }
+  [[nodiscard]] const heap_figures& figures() const noexcept { return figures_; }
+  [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
+
+ private:
+  static constexpr auto relaxed = std::memory_order_relaxed;
+
+  heap_figures::figure& count(span_state state) noexcept {
+    switch (state) {
+      case span_state::cut: return figures_.spans;
+      case span_state::large: return figures_.large;
+      case span_state::free_resident: return figures_.free_resident;
+      default: return figures_.free_returned;
+    }
+  }
+
+  run_bins& bins(span_state kind) noexcept { return kind == span_state::free_resident ? resident_ : returned_; }
+
+  // --- taking
+
+  span* take(std::size_t pages, std::size_t alignment) noexcept {
+    if (span* s = take_from(span_state::free_resident, pages, alignment)) {
+      low_water_ = std::min(low_water_, figures_.free_resident.load(relaxed));
+      return s;
+    }
+    // Resident runs that are too short for this request would otherwise stay beside the memory it is about to touch.
+    purge_long_runs(pages);
+    return take_from(span_state::free_returned, pages, alignment);
+  }
+
+  span* take_from(span_state kind, std::size_t pages, std::size_t alignment) noexcept {
+    const std::size_t slack = alignment / heap_page - 1;
+    span* s = bins(kind).find(pages + slack);
+    if (s == nullptr || !reserve_records(2)) return nullptr;
+    unlink(s);
+    const std::size_t before = (align_up(address_of(s->start), alignment) - address_of(s->start)) / heap_page;
+    if (before > 0) {
+      span* const rest = split(s, before);
+      link(s);
+      s = rest;
+    }
+    if (s->pages > pages) link(split(s, pages));
+    map::set_ends(s);
+    return s;
+  }
+
+  /// Cuts s after `pages` pages; returns the second part, in no bin. A record has been reserved.
+  span* split(span* s, std::size_t pages) noexcept {
+    span* const rest = new_record();
+    rest->start = s->start + pages * heap_page;
+    rest->pages = s->pages - pages;
+    rest->state = s->state;
+    rest->zeroed = s->zeroed;
+    s->pages = pages;
+    return rest;
+  }
+
+  // --- giving
+
+  void release_held(span* s) noexcept {
+    if (s->state == span_state::large) map::set_tag(s->start, 0);
+    count(s->state).fetch_sub(s->bytes(), relaxed);
+    s->state = span_state::free_resident;
+    s->zeroed = false;
+    link(merge(s));
+    const std::size_t excess = figures_.free_resident.load(relaxed);
+    if (excess > R.pages.max_free_resident) purge(excess - R.pages.max_free_resident / 2);
+  }
+
+  /// Puts a free run into its bin.
+  void link(span* s) noexcept {
+    map::set_ends(s);
+    bins(s->state).insert(s);
+    count(s->state).fetch_add(s->bytes(), relaxed);
+  }
+
+  void unlink(span* s) noexcept {
+    bins(s->state).remove(s);
+    count(s->state).fetch_sub(s->bytes(), relaxed);
+  }
+
+  /// Joins a free run that is in no bin with free neighbours of its kind. An entry of the page map next to it may be out of
+  /// date where a range was unmapped; a record that really borders on this run says so itself.
+  span* merge(span* s) noexcept {
+    span* const before = map::span_at(s->start - heap_page);
+    if (before != nullptr && before->state == s->state && before->end() == s->start) s = join(before, s, before);
+    span* const after = map::span_at(s->end());
+    if (after != nullptr && after->state == s->state && after->start == s->end()) s = join(s, after, after);
+    return s;
+  }
+
+  span* join(span* first, span* second, span* linked) noexcept {
+    unlink(linked);
+    first->pages += second->pages;
+    first->zeroed = first->zeroed && second->zeroed;
+    recycle(second);
+    return first;
+  }
+
+  bool shrink(span* s, std::size_t pages) noexcept {
+    if (pages == s->pages) return true;
+    if (!reserve_records(1)) return false;
+    span* const rest = split(s, pages);
+    map::set_ends(s);
+    release_held(rest);
+    return true;
+  }
+
+  bool extend(span* s, std::size_t pages) noexcept {
+    const std::size_t more = pages - s->pages;
+    span* const after = map::span_at(s->end());
+    if (after == nullptr || after->start != s->end() || after->pages < more) return false;
+    if (after->state != span_state::free_resident && after->state != span_state::free_returned) return false;
+    if (!reserve_records(1)) return false;
+    unlink(after);
+    if (after->pages > more) link(split(after, more));
+    s->pages = pages;
+    s->zeroed = false;
+    map::set_ends(s);
+    figures_.large.fetch_add(more * heap_page, relaxed);
+    low_water_ = std::min(low_water_, figures_.free_resident.load(relaxed));
+    recycle(after);
+    return true;
+  }
+
+  // --- to and from the system
+
+  bool grow(std::size_t pages, std::size_t alignment) noexcept {
+    const std::size_t slack = alignment > OS::page_size() ? alignment - heap_page : 0;
+    const std::size_t need = os_pages<OS>::rounded(pages * heap_page + slack);
+    const std::size_t share = std::clamp(figures_.mapped.load(relaxed) / 8, std::uint64_t{R.pages.growth}, std::uint64_t{R.pages.max_growth});
+    const std::size_t comfortable = need < R.pages.growth ? os_pages<OS>::rounded(share) : need;
+    return map_more(comfortable) || (comfortable > need && map_more(need));
+  }
+
+  bool map_more(std::size_t bytes) noexcept {
+    if (!reserve_records(1)) return false;
+    void* const fresh = OS::map(bytes);
+    if (fresh == nullptr) return false;
+    if (!map::cover(fresh, bytes, figures_.metadata)) {
+      OS::unmap(fresh, bytes);
+      return false;
+    }
+    span* const s = new_record();
+    s->start = static_cast<std::byte*>(fresh);
+    s->pages = bytes / heap_page;
+    s->state = span_state::free_returned;
+    s->zeroed = true;
+    const std::uint64_t mapped = figures_.mapped.fetch_add(bytes, relaxed) + bytes;
+    if (mapped > figures_.mapped_peak.load(relaxed)) figures_.mapped_peak.store(mapped, relaxed);
+    figures_.mappings.fetch_add(1, relaxed);
+    link(merge(s));
+    return true;
+  }
+
+  std::size_t purge(std::size_t bytes) noexcept {
+    std::size_t done = 0;
+    while (done < bytes) {
+      span* s = resident_.longest();
+      if (s == nullptr) break;
+      unlink(s);
+      // Of a run much longer than what is to go, the front stays: it is what the next requests are cut from.
+      const std::size_t pages = align_up(bytes - done, std::max(OS::page_size(), 16 * heap_page)) / heap_page;
+      if (s->pages > pages && reserve_records(1)) {
+        span* const tail = split(s, s->pages - pages);
+        link(s);
+        s = tail;
+      }
+      const std::size_t gone = give_back(s);
+      if (gone == 0) break;
+      done += gone;
+    }
+    return done;
+  }
+
+  void purge_long_runs(std::size_t pages) noexcept {
+    constexpr std::size_t worth_a_call = 64;
+    if (pages < worth_a_call) return;
+    for (std::size_t done = 0; done < pages * heap_page;) {
+      span* const s = resident_.longest();
+      if (s == nullptr || s->pages < worth_a_call) return;
+      unlink(s);
+      const std::size_t gone = give_back(s);
+      if (gone == 0) return;
+      done += gone;
+    }
+  }
+
+  std::size_t give_back_everything() noexcept {
+    std::size_t done = purge(SIZE_MAX - MiB);
+    // Address space may be what has run out: return what can be unmapped as well.
+    for (span* s = returned_.longest(); s != nullptr && s->bytes() >= R.pages.unmap_from; s = returned_.longest()) {
+      unlink(s);
+      const std::size_t bytes = s->bytes();
+      if (!unmap(s)) {
+        link(s);
+        break;
+      }
+      done += bytes;
+    }
+    low_water_ = 0;
+    return done;
+  }
+
+  /// Returns a resident run that is in no bin; the bytes returned. 0: the system refused, or the run has no whole system
+  /// page; it is resident and in its bin again then.
+  std::size_t give_back(span* s) noexcept {
+    const std::size_t bytes = s->bytes();
+    if (bytes >= R.pages.unmap_from && unmap(s)) return bytes;
+
+    const std::size_t page = OS::page_size();
+    const std::uintptr_t first = align_up(address_of(s->start), page);
+    const std::uintptr_t last = align_down(address_of(s->end()), page);
+    if (first >= last || !OS::discard(reinterpret_cast<void*>(first), last - first)) {
+      link(s);
+      return 0;
+    }
+    figures_.returned_total.fetch_add(last - first, relaxed);
+    s->state = span_state::free_returned;
+    s->zeroed = last - first == bytes;
+    link(merge(s));
+    return bytes;
+  }
+
+  bool unmap(span* s) noexcept {
+    const std::size_t bytes = s->bytes();
+    const std::size_t page = OS::page_size();
+    if (!is_aligned(s->start, page) || bytes % page != 0) return false;
+    if (!OS::unmap(s->start, bytes)) return false;
+    if (s->state == span_state::free_resident) figures_.returned_total.fetch_add(bytes, relaxed);
+    figures_.mapped.fetch_sub(bytes, relaxed);
+    map::clear_ends(s);
+    recycle(s);
+    return true;
+  }
+
+  // --- records
+
+  /// Whether `n` records can be had without fail; splitting must not fail half way.
+  bool reserve_records(unsigned n) noexcept {
+    while (spare_count_ < n) {
+      void* const p = metadata_.allocate(sizeof(span), figures_);
+      if (p == nullptr) return false;
+      recycle(new (p) span);
+    }
+    return true;
+  }
+
+  span* new_record() noexcept {
+    span* const s = spare_;
+    spare_ = s->next;
+    --spare_count_;
+    *s = span{};
+    return s;
+  }
+
+  void recycle(span* s) noexcept {
+    *s = span{};
+    s->state = span_state::large;  // no neighbour merges with a record that is not in use
+    s->next = spare_;
+    spare_ = s;
+    ++spare_count_;
+  }
+
+  lock_type lock_;
+  run_bins resident_;
+  run_bins returned_;
+  span* spare_ = nullptr;
+  std::size_t spare_count_ = 0;
+  metadata_memory<OS> metadata_;
+  std::uint64_t low_water_ = 0;
+  std::uint64_t window_ms_ = R.pages.purge_window_ms;
+  std::atomic<std::uint64_t> window_end_{0};
+  heap_figures figures_{};
+};
+
+}  // namespace heapwright

@@ -1,0 +1,51 @@
+// A recipe describes a thread-caching heap completely. It is data, known when the heap is compiled, with a default for
+// everything:
+//
+//   inline constexpr heapwright::recipe app = {.thread_cache = {.max_bytes = 256 * KiB}};
+//   heapwright::heap<app, heapwright::linux_os> heap;
+//
+// What can be wrong with one is said by the static_asserts in class_table.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/core/size_classes.hpp>
+
+namespace heapwright {
+
+/// How many pages a span has: the fewest that satisfy all three.
+struct span_plan {
+  std::size_t min_bytes = 16 * KiB;
+  std::size_t min_blocks = 4;
+  std::size_t max_waste_divisor = 16;  ///< at most 1/16 of a span may be left over behind its last block
+};
+
+/// A thread's private stock. Limits start small and grow while the thread keeps running into them.
+struct thread_cache_plan {
+  std::size_t max_bytes = 1 * MiB;             ///< sum of the limits of all classes
+  std::size_t max_blocks_per_class = 2048;     ///< of freed blocks kept
+  std::size_t max_bytes_per_class = 256 * KiB; ///< of freed blocks kept, at least one batch
+  std::size_t batch_bytes = 8 * KiB;           ///< moved between a thread and the centre at once ...
+  std::size_t max_batch = 64;                  ///< ... but no more blocks than this
+};
+
+/// Pages between the heap and the operating system.
+struct page_plan {
+  std::size_t growth = 1 * MiB;         ///< least address space asked for at once
+  std::size_t max_growth = 64 * MiB;    ///< a heap of n bytes asks for n / 8, up to this
+  std::uint64_t purge_window_ms = 250;  ///< pages that stayed free this long are given back
+  std::size_t max_free_resident = 64 * MiB;  ///< more free memory than this is given back at once
+  std::size_t unmap_from = 1 * MiB;     ///< runs this long are unmapped, shorter ones keep their address space
+};
+
+struct recipe {
+  size_class_plan classes{};
+  span_plan spans{};
+  thread_cache_plan thread_cache{};
+  page_plan pages{};
+};
+
+inline constexpr recipe default_recipe{};
+
+}  // namespace heapwright

@@ -1,0 +1,76 @@
+// A span is a run of heap pages with one use. Its record lives apart from the pages, so that an overflow of a block cannot
+// reach it.
+//
+// States            pages are                                    linked in                      page map
+//   free_resident   free, contents in memory                     a bin of the page heap         span at both ends
+//   free_returned   free, contents given back or never touched   a bin of the page heap         span at both ends
+//   cut             blocks of one size class                     its class's list, or attached  span and tag at every page
+//   large           one block                                    nothing                        span at both ends, tag at the first
+//
+// Of a cut span:  capacity = live + length(free) + (capacity - carved)
+// where live counts the blocks that are outside: with the program, or in the stock of a thread.
+// carved blocks have been handed out at least once; those beyond have never been touched by the heap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/heap/class_table.hpp>
+
+namespace heapwright {
+
+/// A free block: its first word links to the next.
+struct block {
+  block* next;
+};
+
+enum class span_state : std::uint8_t { free_resident, free_returned, cut, large };
+
+/// Where a cut span is: it has nothing to give; or it is in its class's list; or one thread draws from it.
+enum class span_place : std::uint8_t { exhausted, listed, attached };
+
+struct span {
+  std::byte* start = nullptr;
+  std::size_t pages = 0;
+  span* next = nullptr;
+  span* previous = nullptr;
+
+  // Of a cut span, guarded by its class's lock.
+  block* free = nullptr;
+  std::uint32_t live = 0;
+  std::uint32_t carved = 0;
+  std::uint32_t owner = 0;  ///< tag bits of the thread that last drew from it
+  std::uint8_t size_class = 0;
+  span_state state = span_state::free_returned;
+  span_place place = span_place::exhausted;
+
+  bool zeroed = false;  ///< free_returned and large: reads as zero
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return pages * heap_page; }
+  [[nodiscard]] std::byte* end() const noexcept { return start + bytes(); }
+};
+
+/// A doubly linked list through span::next and span::previous; all zero is empty. The caller holds the lock that guards it.
+class span_list {
+ public:
+  [[nodiscard]] span* front() const noexcept { return head_; }
+  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+
+  void push_front(span* s) noexcept {
+    s->previous = nullptr;
+    s->next = head_;
+    if (head_ != nullptr) head_->previous = s;
+    head_ = s;
+  }
+
+  void remove(span* s) noexcept {
+    (s->previous != nullptr ? s->previous->next : head_) = s->next;
+    if (s->next != nullptr) s->next->previous = s->previous;
+    s->next = s->previous = nullptr;
+  }
+
+ private:
+  span* head_ = nullptr;
+};
+
+}  // namespace heapwright

@@ -1,0 +1,282 @@
+// A thread's private stock of blocks: the fast path of malloc and free, without locks or atomic read-modify-writes.
+//
+// For each size class there are two lists. `stock` is what allocation pops from; `returns` is what freeing pushes onto, with
+// `room` counting how many more it takes. When the stock is empty the returns become the stock, so a slow step comes
+// after a bounded number of allocations whatever the program does (the heartbeat; Leijen et al., "Mimalloc: Free List
+// Sharding in Action"), and popping needs no counter.
+//
+// Blocks of spans that another thread draws from are not kept: they collect in `away` and go back to the centre in batches, so
+// that two threads do not come to share cache lines through the allocator.
+//
+// Invariants, for each class c:  room[c] = limit[c] - length(returns[c]) >= 0, between calls
+//                                away_count[c] = length(away[c]) < batch
+//                                the sum over c of what limit[c] is above its first value, in bytes, <= R.thread_cache.max_bytes
+//
+// A thread that has no cache points at an empty one: nothing to pop, and an owner that no page has. So the fast path does
+// not ask whether the thread has been seen before; its first operation simply misses.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/heap/central.hpp>
+#include <heapwright/heap/misuse.hpp>
+
+namespace heapwright {
+
+template <recipe R, platform OS>
+class thread_cache {
+  using classes = class_table<R>;
+  using map = page_map<OS>;
+  using central = central_class<R, OS>;
+  using pages = page_heap<R, OS>;
+
+ public:
+  static constexpr unsigned class_count = classes::count;
+
+  /// What the slow steps draw from and give back to.
+  struct centre {
+    central classes[class_count];
+    pages page_heap;
+  };
+
+  /// The empty cache of threads that have none of their own. Never written to.
+  constexpr thread_cache() noexcept = default;
+
+  explicit thread_cache(std::uint32_t id) noexcept : owner_(id << owner_shift), id_(id) {
+    for (unsigned c = 1; c < class_count; ++c) room_[c] = limit_[c] = first_limit(c);
+  }
+
+  // --- the fast path
+
+  /// A block for `size` bytes; null when the stock has none, or the size is beyond the table of small sizes.
+  [[nodiscard]] void* pop(std::size_t size) noexcept {
+    if (size > small_max) [[unlikely]]
+      return nullptr;
+    return pop_class(class_of_small_[(size + small_step - 1) / small_step]);
+  }
+
+  [[nodiscard]] void* pop_class(unsigned c) noexcept {
+    block* const b = stock_[c];
+    if (b == nullptr) [[unlikely]]
+      return nullptr;
+    stock_[c] = b->next;
+    misuse<R, OS>::note_allocated(b);
+    return b;
+  }
+
+  /// Keeps a freed block. False: it has not been kept; it is null, large, another thread's, not ours, or there is no room.
+  [[nodiscard]] bool push(void* p) noexcept {
+    const page_tag c = map::tag(p) ^ owner_;  // the class alone, if the owner bits are equal
+    if (c > class_mask) [[unlikely]]
+      return false;
+    if (--room_[c] < 0) [[unlikely]]
+      return false;
+    auto* const b = static_cast<block*>(p);
+    misuse<R, OS>::note_freed(b);
+    b->next = returns_[c];
+    returns_[c] = b;
+    return true;
+  }
+
+  // --- the slow steps
+
+  /// A block of class c when the stock has none; null when the system has no memory.
+  [[nodiscard]] void* pop_slow(unsigned c, centre& from) noexcept {
+    used_[c] = true;
+    heartbeat(from);
+    const std::uint32_t returned = kept(c);
+    if (returned > 0) {
+      stock_[c] = returns_[c];
+      returns_[c] = nullptr;
+      room_[c] = limit_[c];
+    }
+    if (returned < least_stock(c)) top_up(c, from);
+    return pop_class(c);
+  }
+
+  /// Frees a block of ours of class c that push did not keep.
+  void push_slow(block* b, page_tag tag, centre& to) noexcept {
+    const unsigned c = tag & class_mask;
+    misuse<R, OS>::note_freed(b);
+    if (room_[c] < 0) room_[c] = 0;  // push has counted a block that it did not keep
+    used_[c] = true;
+    heartbeat(to);
+    if ((tag ^ owner_) > class_mask) {
+      b->next = away_[c];
+      away_[c] = b;
+      if (++away_count_[c] >= classes::of(c).batch) send_away(c, to);
+      return;
+    }
+    if (room_[c] == 0 && !raise_limit(c, to)) give_back_returns(c, kept(c) / 2 + 1, to);
+    b->next = returns_[c];
+    returns_[c] = b;
+    --room_[c];
+  }
+
+  /// Gives everything back to the centre. The cache can go on being used.
+  void flush(centre& to) noexcept {
+    for (unsigned c = 1; c < class_count; ++c) flush_class(c, to);
+  }
+
+  /// In the child of a fork, for the cache of a thread that is no more: it may have been interrupted in the middle of a fast
+  /// path, so the counters may be off by one. The lists are whole at every instruction.
+  void repair_after_fork() noexcept {
+    for (unsigned c = 1; c < class_count; ++c) {
+      room_[c] = limit_[c] - static_cast<std::int32_t>(length(returns_[c]));
+      away_count_[c] = length(away_[c]);
+    }
+  }
+
+  /// Bytes in blocks of this thread's stock. Only the thread itself may ask.
+  [[nodiscard]] std::uint64_t cached_bytes() const noexcept {
+    std::uint64_t bytes = 0;
+    for (unsigned c = 1; c < class_count; ++c) {
+      bytes += std::uint64_t{length(stock_[c]) + kept(c) + away_count_[c]} * classes::of(c).size;
+    }
+    return bytes;
+  }
+
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+
+  thread_cache* next = nullptr;  ///< the owner of the caches links them here
+
+ private:
+  static constexpr std::size_t small_max = 1024;
+  static constexpr std::size_t small_step = size_class_plan::smallest_step;
+  static constexpr page_tag no_owner = ~class_mask;
+  static constexpr std::uint32_t ticks_per_clock = 32;
+
+  static constexpr auto make_class_of_small() {
+    std::array<std::uint8_t, small_max / small_step + 1> table{};
+    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::uint8_t>(classes::index(i * small_step));
+    return table;
+  }
+  static_assert(classes::largest >= small_max, "recipe.classes.largest: at least 1024");
+
+  static std::uint32_t length(const block* b) noexcept {
+    std::uint32_t n = 0;
+    for (; b != nullptr; b = b->next) ++n;
+    return n;
+  }
+
+  [[nodiscard]] std::uint32_t kept(unsigned c) const noexcept {
+    return static_cast<std::uint32_t>(limit_[c] - room_[c]);
+  }
+
+  static std::int32_t first_limit(unsigned c) noexcept {
+    constexpr std::size_t first_bytes = 2 * KiB;
+    return static_cast<std::int32_t>(std::clamp<std::size_t>(first_bytes / classes::of(c).size, 1, classes::of(c).batch));
+  }
+
+  void set_limit(unsigned c, std::int32_t limit) noexcept {
+    limit_total_ += (limit - limit_[c]) * static_cast<std::int64_t>(classes::of(c).size);
+    room_[c] += limit - limit_[c];
+    limit_[c] = limit;
+  }
+
+  /// Fewer blocks than this in the stock would bring the next slow step too soon.
+  [[nodiscard]] std::uint32_t least_stock(unsigned c) const noexcept {
+    return std::min<std::uint32_t>(draw_[c] / 2 + 1, 16);
+  }
+
+  void top_up(unsigned c, centre& from) noexcept {
+    const std::uint32_t batch = classes::of(c).batch;
+    const std::uint32_t wanted = std::max<std::uint32_t>(draw_[c], static_cast<std::uint32_t>(first_limit(c)));
+    block_list drawn = from.classes[c].draw(c, wanted, owner_, attached_[c], from.page_heap);
+    if (drawn.count == 0) return;
+    drawn.last->next = stock_[c];
+    stock_[c] = drawn.first;
+    draw_[c] = static_cast<std::uint16_t>(std::min(wanted * 2, batch));
+  }
+
+  void send_away(unsigned c, centre& to) noexcept {
+    block* const first = away_[c];
+    const std::uint32_t n = away_count_[c];
+    away_[c] = nullptr;
+    away_count_[c] = 0;
+    to.classes[c].give_back(c, first, n, to.page_heap);
+  }
+
+  /// Takes the newest n blocks off the returns: they are the ones in the processor's cache.
+  void give_back_returns(unsigned c, std::uint32_t n, centre& to) noexcept {
+    block* const first = returns_[c];
+    block* rest = first;
+    for (std::uint32_t i = 0; i < n; ++i) rest = rest->next;
+    returns_[c] = rest;
+    room_[c] += static_cast<std::int32_t>(n);
+    to.classes[c].give_back(c, first, n, to.page_heap);
+  }
+
+  /// Lets the class keep more, at the cost of classes that keep more than they use when the thread's total is reached.
+  bool raise_limit(unsigned c, centre& to) noexcept {
+    const auto& info = classes::of(c);
+    if (limit_[c] >= info.max_kept) return false;
+    const std::int32_t raised = std::min<std::int32_t>(limit_[c] * 2, info.max_kept);
+    const std::int64_t cost = std::int64_t{raised - limit_[c]} * info.size;
+    for (unsigned tried = 0; limit_total_ + cost > std::int64_t{R.thread_cache.max_bytes} && tried < 4; ++tried) {
+      if (++victim_ >= class_count) victim_ = 1;
+      if (victim_ != c) lower_limit(victim_, to);
+    }
+    if (limit_total_ + cost > std::int64_t{R.thread_cache.max_bytes}) return false;
+    set_limit(c, raised);
+    return true;
+  }
+
+  void lower_limit(unsigned c, centre& to) noexcept {
+    const std::int32_t lowered = std::max(limit_[c] / 2, first_limit(c));
+    const auto n = static_cast<std::int32_t>(kept(c));
+    if (n > lowered) give_back_returns(c, static_cast<std::uint32_t>(n - lowered), to);
+    set_limit(c, lowered);
+  }
+
+  void flush_class(unsigned c, centre& to) noexcept {
+    if (away_count_[c] > 0) send_away(c, to);
+    if (const std::uint32_t n = kept(c); n > 0) give_back_returns(c, n, to);
+    if (block* const first = stock_[c]; first != nullptr) {
+      stock_[c] = nullptr;
+      to.classes[c].give_back(c, first, length(first), to.page_heap);
+    }
+    if (span* const s = attached_[c]; s != nullptr) {
+      attached_[c] = nullptr;
+      to.classes[c].detach(s, to.page_heap);
+    }
+    set_limit(c, first_limit(c));
+    draw_[c] = 0;
+  }
+
+  /// Now and then looks at the clock: lets the page heap give memory back, and flushes classes out of use.
+  void heartbeat(centre& to) noexcept {
+    if (++ticks_ % ticks_per_clock != 0) return;
+    to.page_heap.tick();
+    const std::uint64_t now = OS::milliseconds();
+    if (now < idle_check_) return;
+    idle_check_ = now + R.pages.purge_window_ms;
+    for (unsigned c = 1; c < class_count; ++c) {
+      if (!used_[c]) flush_class(c, to);
+      used_[c] = false;
+    }
+  }
+
+  // What the fast path touches comes first.
+  page_tag owner_ = no_owner;
+  std::array<std::uint8_t, small_max / small_step + 1> class_of_small_ = make_class_of_small();
+  block* stock_[class_count]{};
+  block* returns_[class_count]{};
+  std::int32_t room_[class_count]{};
+
+  std::int32_t limit_[class_count]{};
+  block* away_[class_count]{};
+  std::uint32_t away_count_[class_count]{};
+  span* attached_[class_count]{};
+  std::uint16_t draw_[class_count]{};  ///< blocks to draw next time; doubles up to a batch
+  bool used_[class_count]{};           ///< a slow step came by since the last check for idle classes
+  std::int64_t limit_total_ = 0;       ///< bytes
+  unsigned victim_ = 0;
+  std::uint32_t ticks_ = 0;
+  std::uint64_t idle_check_ = 0;
+  std::uint32_t id_ = 0;
+};
+
+}  // namespace heapwright

@@ -1,0 +1,39 @@
+// What the heap needs from an operating system, and what it may rely on. A platform is a class of static functions, so
+// that it costs nothing, and so that a test can pass one that fails on purpose or has pages of another size.
+//
+//   page_size()            bytes per page, a power of two >= 4096; constant for the life of the process
+//   map(bytes)             bytes: multiple of page_size(). Readable, writable, zeroed, page-aligned memory that costs address
+//                          space only until it is touched; null when there is none
+//   unmap(p, bytes)        p, bytes: page-aligned part of what map returned. False: the system refused, nothing changed
+//   discard(p, bytes)      the same; contents are dropped and read as zero afterwards. False: contents are unchanged
+//   move(from, to, bytes)  both page-aligned ranges of mapped memory that do not overlap: the pages at `from` are mapped at `to`
+//                          instead of what was there, without a copy; `from` is unmapped then. False: nothing changed
+//   milliseconds()         a steady clock, coarse (a few ms) and cheap
+//   wait(word, expected)   sleeps while word == expected, until wake; may return early
+//   wake_one(word)         wakes one thread sleeping on word
+//   yield()                lets another thread run
+//
+// None of them throws, allocates or changes errno.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace heapwright {
+
+template <class P>
+concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& word) {
+  { P::page_size() } noexcept -> std::same_as<std::size_t>;
+  { P::map(n) } noexcept -> std::same_as<void*>;
+  { P::unmap(p, n) } noexcept -> std::same_as<bool>;
+  { P::discard(p, n) } noexcept -> std::same_as<bool>;
+  { P::move(p, p, n) } noexcept -> std::same_as<bool>;
+  { P::milliseconds() } noexcept -> std::same_as<std::uint64_t>;
+  { P::wait(word, std::uint32_t{}) } noexcept;
+  { P::wake_one(word) } noexcept;
+  { P::yield() } noexcept;
+};
+
+}  // namespace heapwright

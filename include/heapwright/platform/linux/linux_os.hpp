@@ -1,0 +1,87 @@
+// Linux as a platform (concept.hpp). Goes through libc's functions, not raw system calls, so that tools which watch
+// or refuse mmap and madvise by interposing them see ours too. Keeps errno: free must not change it.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <heapwright/platform/concept.hpp>
+
+namespace heapwright {
+
+class linux_os {
+ public:
+  static std::size_t page_size() noexcept {
+    // getauxval works before libc is initialised; the answer is cached, and a race stores the same value twice.
+    static constinit std::atomic<std::size_t> cached{0};
+    std::size_t size = cached.load(std::memory_order_relaxed);
+    if (size == 0) [[unlikely]] {
+      size = ::getauxval(AT_PAGESZ);
+      cached.store(size, std::memory_order_relaxed);
+    }
+    return size;
+  }
+
+  static void* map(std::size_t bytes) noexcept {
+    errno_keeper keep;
+    void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? nullptr : p;
+  }
+
+  static bool unmap(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    return ::munmap(p, bytes) == 0;
+  }
+
+  static bool discard(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    return ::madvise(p, bytes, MADV_DONTNEED) == 0;
+  }
+
+  static bool move(void* from, void* to, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    return ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
+  }
+
+  static std::uint64_t milliseconds() noexcept {
+    timespec now;
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+  }
+
+  static void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept {
+    errno_keeper keep;
+    ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+  }
+
+  static void wake_one(std::atomic<std::uint32_t>& word) noexcept {
+    errno_keeper keep;
+    ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+
+  static void yield() noexcept { ::sched_yield(); }
+
+ private:
+  struct errno_keeper {
+    errno_keeper() noexcept : kept(errno) {}
+    ~errno_keeper() { errno = kept; }
+    errno_keeper(const errno_keeper&) = delete;
+    errno_keeper& operator=(const errno_keeper&) = delete;
+    int kept;
+  };
+};
+
+static_assert(platform<linux_os>);
+static_assert(sizeof(std::atomic<std::uint32_t>) == 4, "a futex is a 32-bit word");
+
+}  // namespace heapwright

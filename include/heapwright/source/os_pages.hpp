@@ -1,0 +1,46 @@
+// Memory straight from the operating system, in whole pages: the source at the bottom of everything.
+// Stateless; thread-safe. Blocks are zeroed. Complexity: one system call (two more for alignments above a page).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/concepts.hpp>
+#include <heapwright/platform/concept.hpp>
+
+namespace heapwright {
+
+template <platform OS>
+class os_pages {
+ public:
+  /// Bytes that a request of this size really takes; 0 on overflow.
+  [[nodiscard]] static std::size_t rounded(std::size_t size) noexcept {
+    const std::size_t bytes = align_up(size, OS::page_size());
+    return bytes < size ? 0 : bytes;
+  }
+
+  /// Null when the system has no memory or the request overflows. A size of zero is refused too.
+  [[nodiscard]] void* allocate(layout l) noexcept {
+    const std::size_t bytes = rounded(l.size);
+    if (bytes == 0) return nullptr;
+    if (l.alignment <= OS::page_size()) return OS::map(bytes);
+    return map_aligned(bytes, l.alignment);
+  }
+
+  void deallocate(void* p, layout l) noexcept { OS::unmap(p, rounded(l.size)); }
+
+ private:
+  static void* map_aligned(std::size_t bytes, std::size_t alignment) noexcept {
+    const std::size_t slack = alignment - OS::page_size();
+    if (bytes > SIZE_MAX - slack) return nullptr;
+    auto* const raw = static_cast<std::byte*>(OS::map(bytes + slack));
+    if (raw == nullptr) return nullptr;
+    const std::size_t before = align_up(address_of(raw), alignment) - address_of(raw);
+    if (before > 0) OS::unmap(raw, before);
+    if (slack > before) OS::unmap(raw + before + bytes, slack - before);
+    return raw + before;
+  }
+};
+
+}  // namespace heapwright

@@ -1,0 +1,73 @@
+#include "options.hpp"
+
+#include <cstdlib>
+
+#include <sys/auxv.h>
+
+#include <heapwright/core/text.hpp>
+
+#include "override/export.hpp"
+
+namespace heapwright::process {
+namespace {
+
+/// Whether all of `s` is a decimal number up to max.
+bool parse(const char* s, std::uint64_t max, std::uint64_t& value) noexcept {
+  if (*s == '\0') return false;
+  std::uint64_t n = 0;
+  for (; *s != '\0'; ++s) {
+    if (*s < '0' || *s > '9') return false;
+    n = n * 10 + static_cast<std::uint64_t>(*s - '0');
+    if (n > max) return false;
+  }
+  value = n;
+  return true;
+}
+
+void report(const option& o, const char* given) noexcept {
+  text<300> line;
+  line.add("heapwright: ").add(o.name).add("=").add(given).add(" is not a number from 0 to ").add(o.max);
+  line.add("; using ").add(o.default_value).add("\n").write_to(2);
+}
+
+// The table as text, "NAME\tDEFAULT\tMEANING\n" for each option, for readers of the file (heapwright info).
+constexpr std::size_t listed_bytes = 1024;
+
+constexpr auto list_options() {
+  std::array<char, listed_bytes> out{};
+  std::size_t n = 0;
+  const auto add = [&](const char* s) {
+    while (*s != '\0') out[n++] = *s++;
+  };
+  for (const option& o : option_table) {
+    add(o.name);
+    add("\t");
+    char reversed[20];
+    std::size_t digits = 0;
+    for (std::uint64_t v = o.default_value; digits == 0 || v != 0; v /= 10) reversed[digits++] = static_cast<char>('0' + v % 10);
+    while (digits > 0) out[n++] = reversed[--digits];
+    add("\t");
+    add(o.meaning);
+    add("\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+void options::read_environment() noexcept {
+  const bool secure = ::getauxval(AT_SECURE) != 0;
+  for (std::size_t i = 0; i < option_table.size(); ++i) {
+    const option& o = option_table[i];
+    values_[i] = o.default_value;
+    const char* const given = secure ? nullptr : std::getenv(o.name);
+    if (given != nullptr && !parse(given, o.max, values_[i])) report(o, given);
+  }
+}
+
+}  // namespace heapwright::process
+
+extern "C" {
+HEAPWRIGHT_EXPORT extern const std::array<char, heapwright::process::listed_bytes> heapwright_option_table;
+constexpr std::array<char, heapwright::process::listed_bytes> heapwright_option_table = heapwright::process::list_options();
+}

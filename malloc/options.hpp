@@ -1,0 +1,40 @@
+// What a user may set for libheapwright from the environment: one table, from which the parser, `heapwright info` and
+// docs/options.md come. Ignored in setuid programs and whatever else the kernel marks as secure (AT_SECURE).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace heapwright::process {
+
+struct option {
+  const char* name;  ///< of the environment variable
+  std::uint64_t default_value;
+  std::uint64_t max;
+  const char* meaning;
+};
+
+enum class option_id : std::size_t { purge_delay_ms, stats, verbose };
+
+inline constexpr std::array<option, 3> option_table{{
+    {"HEAPWRIGHT_PURGE_DELAY_MS", 250, 3'600'000,
+     "Milliseconds for which freed memory is kept before it is given back to the system; 0 gives it back at once."},
+    {"HEAPWRIGHT_STATS", 0, 1, "1 prints statistics to stderr when the process exits."},
+    {"HEAPWRIGHT_VERBOSE", 0, 1, "1 prints a line to stderr when the library has been loaded."},
+}};
+
+/// The options in effect.
+class options {
+ public:
+  /// The value asked for in the environment, or the default; a value that is no number in the option's range is reported to
+  /// stderr and not taken.
+  void read_environment() noexcept;
+
+  [[nodiscard]] std::uint64_t operator[](option_id id) const noexcept { return values_[static_cast<std::size_t>(id)]; }
+
+ private:
+  std::array<std::uint64_t, option_table.size()> values_{};
+};
+
+}  // namespace heapwright::process

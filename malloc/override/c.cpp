@@ -1,0 +1,118 @@
+// The C entries (C23 7.24.3, POSIX.1-2024, and the GNU extensions). Each is the standard's behaviour around one call of the
+// process's heap: malloc and friends set ENOMEM, free keeps errno, the aligned forms check their alignment.
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "../process_heap.hpp"
+#include "export.hpp"
+
+namespace heapwright::process {
+namespace {
+
+[[nodiscard, gnu::noinline]] void* malloc_slow(std::size_t size) noexcept {
+  void* const p = allocate_slow(size);
+  if (p == nullptr) [[unlikely]]
+    errno = ENOMEM;
+  return p;
+}
+
+/// For the forms that say EINVAL through errno. Small alignments take malloc's way.
+void* allocate_with_alignment(std::size_t alignment, std::size_t size) noexcept {
+  if (!is_power_of_two(alignment)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  void* const p = alignment <= default_alignment ? allocate(size) : allocate_aligned(size, alignment);
+  if (p == nullptr) errno = ENOMEM;
+  return p;
+}
+
+}  // namespace
+}  // namespace heapwright::process
+
+using namespace heapwright;
+using namespace heapwright::process;
+
+extern "C" {
+
+HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept {
+  if (void* const p = this_cache->pop(size)) [[likely]]
+    return p;
+  return malloc_slow(size);
+}
+
+HEAPWRIGHT_EXPORT void free(void* p) noexcept { deallocate(p); }
+
+HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
+  std::size_t bytes = 0;
+  void* const p = __builtin_mul_overflow(count, size, &bytes) ? nullptr : allocate_zeroed(bytes);
+  if (p == nullptr) [[unlikely]]
+    errno = ENOMEM;
+  return p;
+}
+
+HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
+  if (p == nullptr) return malloc(size);
+  // Of the behaviours that C17 allows for size zero this is glibc's, on which programs rely.
+  if (size == 0) {
+    free(p);
+    return nullptr;
+  }
+  void* const moved = reallocate(p, size);
+  if (moved == nullptr) [[unlikely]]
+    errno = ENOMEM;
+  return moved;
+}
+
+HEAPWRIGHT_EXPORT void* reallocarray(void* p, std::size_t count, std::size_t size) noexcept {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return realloc(p, bytes);
+}
+
+HEAPWRIGHT_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  return allocate_with_alignment(alignment, size);
+}
+
+HEAPWRIGHT_EXPORT void* memalign(std::size_t alignment, std::size_t size) noexcept {
+  return allocate_with_alignment(alignment, size);
+}
+
+HEAPWRIGHT_EXPORT int posix_memalign(void** result, std::size_t alignment, std::size_t size) noexcept {
+  if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  void* const p = alignment <= default_alignment ? allocate(size) : allocate_aligned(size, alignment);
+  if (p == nullptr) return ENOMEM;
+  *result = p;
+  return 0;
+}
+
+HEAPWRIGHT_EXPORT void* valloc(std::size_t size) noexcept {
+  return allocate_with_alignment(linux_os::page_size(), size);
+}
+
+HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
+  const std::size_t page = linux_os::page_size();
+  const std::size_t rounded = align_up(size, page);
+  if (rounded < size) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return allocate_with_alignment(page, rounded == 0 ? page : rounded);
+}
+
+HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return the_heap.usable_size(p); }
+
+HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept {
+  misuse<default_recipe, linux_os>::check_size(p, size, p == nullptr ? size : the_heap.usable_size(p));
+  deallocate(p);
+}
+
+HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t, std::size_t size) noexcept { free_sized(p, size); }
+
+HEAPWRIGHT_EXPORT void cfree(void* p) noexcept { deallocate(p); }
+
+}  // extern "C"

@@ -1,0 +1,100 @@
+// All replaceable forms of operator new and delete (C++20 [new.delete]): on failure the new-handler loop, then bad_alloc or
+// null.
+//
+// The library is loaded into programs that have no C++ runtime, so it must not need one. What of the runtime is used here is
+// looked up when memory has run out (cxx_runtime.hpp), and the symbols that the compiler puts in for the one `catch` are
+// weak: without a runtime there are no exceptions, and nobody looks at them.
+#include <cstddef>
+#include <new>
+
+#include "../process_heap.hpp"
+#include "cxx_runtime.hpp"
+
+__asm__(".weak __gxx_personality_v0\n\t.weak __cxa_begin_catch\n\t.weak __cxa_end_catch\n\t.weak _Unwind_Resume");
+
+namespace heapwright::process {
+namespace {
+
+void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
+  return alignment <= default_alignment ? allocate(size) : allocate_aligned(size, alignment);
+}
+
+[[gnu::noinline]] void* new_slow(std::size_t size, std::size_t alignment) {
+  for (;;) {
+    if (void* const p = try_allocate(size, alignment)) return p;
+    const std::new_handler handler = current_new_handler();
+    if (handler == nullptr) throw_bad_alloc();
+    handler();
+  }
+}
+
+[[gnu::noinline]] void* new_nothrow_slow(std::size_t size, std::size_t alignment) noexcept {
+  for (;;) {
+    if (void* const p = try_allocate(size, alignment)) return p;
+    const std::new_handler handler = current_new_handler();
+    if (handler == nullptr) return nullptr;
+    try {
+      handler();
+    } catch (...) {
+      return nullptr;
+    }
+  }
+}
+
+inline void delete_sized(void* p, std::size_t size) noexcept {
+  misuse<default_recipe, linux_os>::check_size(p, size, p == nullptr ? size : the_heap.usable_size(p));
+  deallocate(p);
+}
+
+}  // namespace
+}  // namespace heapwright::process
+
+using namespace heapwright::process;
+
+void* operator new(std::size_t size) {
+  if (void* const p = this_cache->pop(size)) [[likely]]
+    return p;
+  return new_slow(size, 1);
+}
+
+void* operator new[](std::size_t size) {
+  if (void* const p = this_cache->pop(size)) [[likely]]
+    return p;
+  return new_slow(size, 1);
+}
+
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  if (void* const p = this_cache->pop(size)) [[likely]]
+    return p;
+  return new_nothrow_slow(size, 1);
+}
+
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  if (void* const p = this_cache->pop(size)) [[likely]]
+    return p;
+  return new_nothrow_slow(size, 1);
+}
+
+void* operator new(std::size_t size, std::align_val_t a) { return new_slow(size, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t size, std::align_val_t a) { return new_slow(size, static_cast<std::size_t>(a)); }
+
+void* operator new(std::size_t size, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return new_nothrow_slow(size, static_cast<std::size_t>(a));
+}
+
+void* operator new[](std::size_t size, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return new_nothrow_slow(size, static_cast<std::size_t>(a));
+}
+
+void operator delete(void* p) noexcept { deallocate(p); }
+void operator delete[](void* p) noexcept { deallocate(p); }
+void operator delete(void* p, std::size_t size) noexcept { delete_sized(p, size); }
+void operator delete[](void* p, std::size_t size) noexcept { delete_sized(p, size); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete(void* p, std::align_val_t) noexcept { deallocate(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { deallocate(p); }
+void operator delete(void* p, std::size_t size, std::align_val_t) noexcept { delete_sized(p, size); }
+void operator delete[](void* p, std::size_t size, std::align_val_t) noexcept { delete_sized(p, size); }
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }

@@ -1,0 +1,92 @@
+// The GNU extensions that look at the heap or tune it (<malloc.h>). Their fields are glibc's, filled with what they mean here:
+//
+//   arena, hblkhd   address space held: for small blocks and free runs; for large blocks
+//   uordblks        bytes of small and large blocks in use, less what hblkhd counts, as in glibc
+//   fordblks        bytes free: in spans, in the caller's stock, in runs, given back or not
+//   fsmblks         of these, bytes in the calling thread's stock
+//   keepcost        bytes that malloc_trim would give back at once
+#include <cstddef>
+#include <cstdio>
+
+#include <malloc.h>
+
+#include <heapwright/core/text.hpp>
+
+#include "../process_heap.hpp"
+#include "../statistics.hpp"
+#include "export.hpp"
+
+using namespace heapwright;
+using namespace heapwright::process;
+
+extern "C" {
+
+HEAPWRIGHT_EXPORT struct mallinfo2 mallinfo2() noexcept {
+  const statistics s = collect_statistics();
+  struct mallinfo2 info {};
+  info.arena = s.mapped - s.large_in_use;
+  info.hblkhd = s.large_in_use;
+  info.hblks = s.large_in_use > 0 ? 1 : 0;
+  info.uordblks = s.small_in_use;
+  info.fordblks = s.cached + s.free_in_spans + s.free_resident + s.free_returned;
+  info.fsmblks = s.cached;
+  info.keepcost = s.free_resident;
+  return info;
+}
+
+HEAPWRIGHT_EXPORT struct mallinfo mallinfo() noexcept {
+  const struct mallinfo2 wide = mallinfo2();
+  struct mallinfo info {};
+  info.arena = static_cast<int>(wide.arena);
+  info.hblkhd = static_cast<int>(wide.hblkhd);
+  info.hblks = static_cast<int>(wide.hblks);
+  info.uordblks = static_cast<int>(wide.uordblks);
+  info.fordblks = static_cast<int>(wide.fordblks);
+  info.fsmblks = static_cast<int>(wide.fsmblks);
+  info.keepcost = static_cast<int>(wide.keepcost);
+  return info;
+}
+
+HEAPWRIGHT_EXPORT int malloc_trim(std::size_t) noexcept { return trim() > 0 ? 1 : 0; }
+
+/// glibc's parameters are about glibc's structures; a known one is accepted, as programs take a refusal for an error.
+HEAPWRIGHT_EXPORT int mallopt(int parameter, int value) noexcept {
+  switch (parameter) {
+    case M_TRIM_THRESHOLD:
+    case M_TOP_PAD:
+    case M_MMAP_THRESHOLD:
+    case M_MMAP_MAX:
+    case M_CHECK_ACTION:
+    case M_PERTURB:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX: return 1;
+    case M_MXFAST: return value >= 0 && value <= 160 ? 1 : 0;
+    default: return 0;
+  }
+}
+
+HEAPWRIGHT_EXPORT void malloc_stats() noexcept { write_statistics(2); }
+
+HEAPWRIGHT_EXPORT int malloc_info(int options, std::FILE* out) noexcept {
+  if (options != 0) return EINVAL;
+  const statistics s = collect_statistics();
+  text<2000> xml;
+  xml.add("<malloc version=\"heapwright-1\">\n<heap nr=\"0\">\n<sizes>\n</sizes>\n");
+  const auto total = [&](const char* type, std::uint64_t bytes) {
+    xml.add("<total type=\"").add(type).add("\" size=\"").add(bytes).add("\"/>\n");
+  };
+  total("small", s.small_in_use);
+  total("large", s.large_in_use);
+  total("stock", s.cached);
+  total("free-in-spans", s.free_in_spans);
+  total("free-resident", s.free_resident);
+  total("free-returned", s.free_returned);
+  xml.add("<system type=\"current\" size=\"").add(s.mapped).add("\"/>\n");
+  xml.add("<system type=\"max\" size=\"").add(s.mapped_peak).add("\"/>\n");
+  xml.add("<aspace type=\"total\" size=\"").add(s.mapped + s.metadata).add("\"/>\n</heap>\n");
+  xml.add("<system type=\"current\" size=\"").add(s.mapped).add("\"/>\n");
+  xml.add("<system type=\"max\" size=\"").add(s.mapped_peak).add("\"/>\n</malloc>\n");
+  return std::fputs(xml.c_str(), out) < 0 ? -1 : 0;
+}
+
+}  // extern "C"

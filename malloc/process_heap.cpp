@@ -1,0 +1,100 @@
+#include "process_heap.hpp"
+
+#include <atomic>
+
+#include <pthread.h>
+
+#include "libc_malloc.hpp"
+
+namespace heapwright::process {
+
+constinit heap_type the_heap;
+
+namespace {
+
+constexpr cache_type no_cache;
+constexpr cache_type ended_cache;
+
+/// The static caches are never written to: they have nothing to pop and match no owner.
+cache_type* as_current(const cache_type& cache) noexcept { return const_cast<cache_type*>(&cache); }
+
+// Created with the first cache; pthread keys count from 0, so the key is kept as key + 1.
+constinit std::atomic<std::uint64_t> thread_end_key{0};
+
+void close_this_thread(void* cache) noexcept {
+  this_cache = as_current(ended_cache);
+  the_heap.close_cache(static_cast<cache_type*>(cache));
+}
+
+bool run_at_thread_end(cache_type* cache) noexcept {
+  std::uint64_t key = thread_end_key.load(std::memory_order_acquire);
+  if (key == 0) {
+    pthread_key_t fresh;
+    if (::pthread_key_create(&fresh, [](void* c) { close_this_thread(c); }) != 0) return false;
+    if (thread_end_key.compare_exchange_strong(key, std::uint64_t{fresh} + 1)) {
+      key = std::uint64_t{fresh} + 1;
+    } else {
+      ::pthread_key_delete(fresh);
+    }
+  }
+  // May itself allocate, for keys beyond the first few: this_cache is set by then.
+  return ::pthread_setspecific(static_cast<pthread_key_t>(key - 1), cache) == 0;
+}
+
+}  // namespace
+
+thread_local constinit cache_type* this_cache = const_cast<cache_type*>(&no_cache);
+
+cache_type* cache_of_this_thread() noexcept {
+  if (this_cache == &ended_cache) return nullptr;
+  if (this_cache != &no_cache) [[likely]]
+    return this_cache;
+  cache_type* const fresh = the_heap.open_cache();
+  if (fresh == nullptr) return nullptr;
+  this_cache = fresh;
+  // Without a key the cache is lost when the thread ends, and nothing else.
+  run_at_thread_end(fresh);
+  return fresh;
+}
+
+void* allocate_slow(std::size_t size) noexcept {
+  cache_type* const mine = cache_of_this_thread();
+  return mine != nullptr ? the_heap.allocate_slow(*mine, size) : the_heap.allocate_uncached(size);
+}
+
+void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept {
+  cache_type* const mine = cache_of_this_thread();
+  return mine != nullptr ? the_heap.allocate_aligned(*mine, size, alignment) : the_heap.allocate_uncached(size, alignment);
+}
+
+void* allocate_zeroed(std::size_t size) noexcept {
+  if (cache_type* const mine = cache_of_this_thread()) [[likely]]
+    return the_heap.allocate_zeroed(*mine, size);
+  void* const p = the_heap.allocate_uncached(size);
+  return p == nullptr ? nullptr : std::memset(p, 0, size);
+}
+
+void* reallocate(void* p, std::size_t size) noexcept {
+  if (!the_heap.owns(p)) return libc_realloc(p, size);
+  if (cache_type* const mine = cache_of_this_thread()) [[likely]]
+    return the_heap.reallocate(*mine, p, size);
+  const std::size_t usable = the_heap.usable_size(p);
+  void* const fresh = the_heap.allocate_uncached(size);
+  if (fresh == nullptr) return nullptr;
+  std::memcpy(fresh, p, size < usable ? size : usable);
+  the_heap.deallocate_uncached(p);
+  return fresh;
+}
+
+void deallocate_slow(void* p) noexcept {
+  cache_type* const mine = cache_of_this_thread();
+  const bool ours = mine != nullptr ? the_heap.deallocate_slow(*mine, p) : the_heap.deallocate_uncached(p);
+  if (!ours) libc_free(p);
+}
+
+std::size_t trim() noexcept {
+  cache_type* const mine = cache_of_this_thread();
+  return mine != nullptr ? the_heap.trim(*mine) : 0;
+}
+
+}  // namespace heapwright::process

@@ -1,0 +1,57 @@
+#include "statistics.hpp"
+
+#include <unistd.h>
+
+#include <heapwright/core/text.hpp>
+
+#include "process_heap.hpp"
+
+namespace heapwright::process {
+
+statistics collect_statistics() noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const heap_figures& f = the_heap.figures();
+  statistics s{};
+  const cache_type* const mine = this_cache;
+  s.cached = mine->cached_bytes();
+  std::uint64_t outside = 0;
+  for (unsigned c = 1; c < cache_type::class_count; ++c) {
+    outside += the_heap.live_blocks(c) * class_table<default_recipe>::of(c).size;
+  }
+  // Other threads go on meanwhile; a difference is never allowed to wrap.
+  const auto minus = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
+  s.small_in_use = minus(outside, s.cached);
+  s.large_in_use = f.large.load(relaxed);
+  s.free_in_spans = minus(f.spans.load(relaxed), outside);
+  s.free_resident = f.free_resident.load(relaxed);
+  s.free_returned = f.free_returned.load(relaxed);
+  s.mapped = f.mapped.load(relaxed);
+  s.mapped_peak = f.mapped_peak.load(relaxed);
+  s.metadata = f.metadata.load(relaxed);
+  s.returned_total = f.returned_total.load(relaxed);
+  s.threads = f.threads.load(relaxed);
+  s.threads_total = f.threads_total.load(relaxed);
+  return s;
+}
+
+void write_statistics(int fd) noexcept {
+  const statistics s = collect_statistics();
+  text<1600> out;
+  const auto row = [&](const char* name, std::uint64_t bytes) { out.add("  ").add(name).add_bytes(bytes).add("\n"); };
+  out.add("heapwright " HEAPWRIGHT_VERSION " (" HEAPWRIGHT_BUILD "), process ").add(static_cast<std::uint64_t>(::getpid())).add("\n");
+  row("mapped                 ", s.mapped);
+  row("  blocks in use        ", s.small_in_use + s.large_in_use);
+  row("    small              ", s.small_in_use);
+  row("    large              ", s.large_in_use);
+  row("  this thread's stock  ", s.cached);
+  row("  free within spans    ", s.free_in_spans);
+  row("  free, in memory      ", s.free_resident);
+  row("  free, given back     ", s.free_returned);
+  row("metadata               ", s.metadata);
+  row("mapped at the peak     ", s.mapped_peak);
+  row("given back so far      ", s.returned_total);
+  out.add("  threads now ").add(s.threads).add(", ever ").add(s.threads_total).add("\n");
+  out.write_to(fd);
+}
+
+}  // namespace heapwright::process
