@@ -1,7 +1,5 @@
 #include "options.hpp"
 
-#include <cstdlib>
-
 #include <sys/auxv.h>
 
 #include <heapwright/core/text.hpp>
@@ -10,6 +8,16 @@
 
 namespace heapwright::process {
 namespace {
+
+const char* value_of(const char* name, char** environment) noexcept {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const char* entry = *environment;
+    const char* wanted = name;
+    while (*wanted != '\0' && *wanted == *entry) ++wanted, ++entry;
+    if (*wanted == '\0' && *entry == '=') return entry + 1;
+  }
+  return nullptr;
+}
 
 /// Whether all of `s` is a decimal number up to max.
 bool parse(const char* s, std::uint64_t max, std::uint64_t& value) noexcept {
@@ -55,12 +63,12 @@ constexpr auto list_options() {
 
 }  // namespace
 
-void options::read_environment() noexcept {
+void options::read_environment(char** environment) noexcept {
   const bool secure = ::getauxval(AT_SECURE) != 0;
   for (std::size_t i = 0; i < option_table.size(); ++i) {
     const option& o = option_table[i];
     values_[i] = o.default_value;
-    const char* const given = secure ? nullptr : std::getenv(o.name);
+    const char* const given = secure ? nullptr : value_of(o.name, environment);
     if (given != nullptr && !parse(given, o.max, values_[i])) report(o, given);
   }
 }

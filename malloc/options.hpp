@@ -29,7 +29,7 @@ class options {
  public:
   /// The value asked for in the environment, or the default; a value that is no number in the option's range is reported to
   /// stderr and not taken.
-  void read_environment() noexcept;
+  void read_environment(char** environment) noexcept;
 
   [[nodiscard]] std::uint64_t operator[](option_id id) const noexcept { return values_[static_cast<std::size_t>(id)]; }
 

@@ -12,13 +12,13 @@ constinit heap_type the_heap;
 
 namespace {
 
-constexpr cache_type no_cache;
-constexpr cache_type ended_cache;
+constexpr cache_type no_cache = the_heap.empty_cache();
+constexpr cache_type ended_cache = the_heap.empty_cache();
 
 /// The static caches are never written to: they have nothing to pop and match no owner.
 cache_type* as_current(const cache_type& cache) noexcept { return const_cast<cache_type*>(&cache); }
 
-// Created with the first cache; pthread keys count from 0, so the key is kept as key + 1.
+// pthread keys count from 0, so the key is kept as key + 1.
 constinit std::atomic<std::uint64_t> thread_end_key{0};
 
 void close_this_thread(void* cache) noexcept {
@@ -26,19 +26,30 @@ void close_this_thread(void* cache) noexcept {
   the_heap.close_cache(static_cast<cache_type*>(cache));
 }
 
-bool run_at_thread_end(cache_type* cache) noexcept {
-  std::uint64_t key = thread_end_key.load(std::memory_order_acquire);
-  if (key == 0) {
-    pthread_key_t fresh;
-    if (::pthread_key_create(&fresh, [](void* c) { close_this_thread(c); }) != 0) return false;
-    if (thread_end_key.compare_exchange_strong(key, std::uint64_t{fresh} + 1)) {
-      key = std::uint64_t{fresh} + 1;
-    } else {
-      ::pthread_key_delete(fresh);
-    }
+cache_type* cache_of_forking_thread() noexcept {
+  return this_cache->id() == 0 ? nullptr : this_cache;  // the static caches have no number
+}
+
+/// With the first cache of the process. Returns the key, or 0 when there is none to be had.
+std::uint64_t hook_thread_end_and_fork() noexcept {
+  pthread_key_t key;
+  if (::pthread_key_create(&key, [](void* c) { close_this_thread(c); }) != 0) return 0;
+  std::uint64_t expected = 0;
+  if (!thread_end_key.compare_exchange_strong(expected, std::uint64_t{key} + 1)) {
+    ::pthread_key_delete(key);
+    return expected;
   }
+  ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); },
+                   [] { the_heap.after_fork_in_child(cache_of_forking_thread()); });
+  return std::uint64_t{key} + 1;
+}
+
+/// Without a key the cache is lost when the thread ends, and nothing else.
+void close_at_thread_end(cache_type* cache) noexcept {
+  std::uint64_t key = thread_end_key.load(std::memory_order_acquire);
+  if (key == 0) key = hook_thread_end_and_fork();
   // May itself allocate, for keys beyond the first few: this_cache is set by then.
-  return ::pthread_setspecific(static_cast<pthread_key_t>(key - 1), cache) == 0;
+  if (key != 0) ::pthread_setspecific(static_cast<pthread_key_t>(key - 1), cache);
 }
 
 }  // namespace
@@ -52,8 +63,7 @@ cache_type* cache_of_this_thread() noexcept {
   cache_type* const fresh = the_heap.open_cache();
   if (fresh == nullptr) return nullptr;
   this_cache = fresh;
-  // Without a key the cache is lost when the thread ends, and nothing else.
-  run_at_thread_end(fresh);
+  close_at_thread_end(fresh);
   return fresh;
 }
 

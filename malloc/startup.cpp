@@ -1,6 +1,5 @@
 // What happens once per process: options are read, fork is hooked, the record for outside readers is completed. malloc works
-// before this has run, with the defaults; it runs with the library's constructors.
-#include <pthread.h>
+// before this has run, with the defaults.
 #include <unistd.h>
 
 #include <heapwright/core/text.hpp>
@@ -9,6 +8,7 @@
 #include "options.hpp"
 #include "override/export.hpp"
 #include "process_heap.hpp"
+#include "startup.hpp"
 #include "statistics.hpp"
 
 extern "C" {
@@ -37,26 +37,22 @@ void record_options() noexcept {
   std::memcpy(heapwright_process_record.options, listed.c_str(), listed.size() + 1);
 }
 
-cache_type* cache_of_forking_thread() noexcept {
-  cache_type* const mine = this_cache;
-  return mine->id() == 0 ? nullptr : mine;
-}
+}  // namespace
 
-[[gnu::constructor]] void start() noexcept {
-  settings.read_environment();
+void start(char** environment) noexcept {
+  settings.read_environment(environment);
   the_heap.set_purge_window(settings[option_id::purge_delay_ms]);
   heapwright_process_record.figures = &the_heap.figures();
   record_options();
-  // Registered before everyone else's, so that it locks after their handlers have run and unlocks before they run again:
-  // they may allocate.
-  ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); },
-                   [] { the_heap.after_fork_in_child(cache_of_forking_thread()); });
+  (void)cache_of_this_thread();  // hooks fork, before other libraries do
   if (settings[option_id::verbose] == 1) {
     text<200> line;
     line.add("heapwright " HEAPWRIGHT_VERSION " (" HEAPWRIGHT_BUILD "): loaded into process ");
     line.add(static_cast<std::uint64_t>(::getpid())).add("\n").write_to(2);
   }
 }
+
+namespace {
 
 [[gnu::destructor]] void finish() noexcept {
   if (settings[option_id::stats] == 1) write_statistics(2);

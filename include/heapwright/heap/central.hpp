@@ -27,7 +27,6 @@ struct block_list {
 template <recipe R, platform OS>
 class central_class {
   using classes = class_table<R>;
-  using map = page_map<OS>;
   using pages = page_heap<R, OS>;
 
  public:
@@ -41,7 +40,7 @@ class central_class {
     if (attached != nullptr) draw_from(attached, c, wanted, drawn);  // leaves null when it has no more to give
     while (drawn.count < wanted) {
       // What was got already will do where a fresh span would be needed for more.
-      span* const next = drawn.count == 0 ? next_span(c, owner, heap) : next_listed(owner);
+      span* const next = drawn.count == 0 ? next_span(c, owner, heap) : next_listed(owner, heap);
       if (next == nullptr) break;
       next->place = span_place::attached;
       attached = next;
@@ -105,17 +104,17 @@ class central_class {
 
   /// A span for this thread to draw from, with its owner bits at every page; null when the system has no memory.
   span* next_span(unsigned c, page_tag owner, pages& heap) noexcept {
-    if (span* const s = next_listed(owner)) return s;
+    if (span* const s = next_listed(owner, heap)) return s;
     span* const s = heap.allocate(classes::of(c).span_pages, heap_page, span_state::cut);
     if (s == nullptr) return nullptr;
     s->size_class = static_cast<std::uint8_t>(c);
     s->owner = owner;
-    map::set_all(s, owner | c);
+    heap.map().set_all(s, owner | c);
     return s;
   }
 
   /// A listed span, one that this thread drew from before if there is one near the front.
-  span* next_listed(page_tag owner) noexcept {
+  span* next_listed(page_tag owner, pages& heap) noexcept {
     constexpr int tries = 8;
     span* s = listed_.front();
     if (s == nullptr) return nullptr;
@@ -129,7 +128,7 @@ class central_class {
     listed_.remove(s);
     if (s->owner != owner) {
       s->owner = owner;
-      map::set_all_tags(s, owner | s->size_class);
+      heap.map().set_all_tags(s, owner | s->size_class);
     }
     return s;
   }
@@ -163,7 +162,7 @@ class central_class {
   }
 
   void give_back_one(unsigned c, block* b, pages& heap) noexcept {
-    span* const s = map::span_at(b);
+    span* const s = heap.map().span_at(b);
     invariant(s != nullptr && s->size_class == c && s->live > 0, "a block came back to a span it is not of");
     b->next = s->free;
     s->free = b;
@@ -178,7 +177,7 @@ class central_class {
   }
 
   void retire(span* s, pages& heap) noexcept {
-    map::set_all_tags(s, 0);
+    heap.map().set_all_tags(s, 0);
     heap.release(s);
   }
 

@@ -23,7 +23,6 @@ namespace heapwright {
 template <recipe R, platform OS>
 class heap {
   using classes = class_table<R>;
-  using map = page_map<OS>;
   using wrong = misuse<R, OS>;
 
  public:
@@ -35,6 +34,9 @@ class heap {
 
   // --- caches of threads
 
+  /// For threads that have no cache: nothing to pop, and push keeps nothing. A constant, to be reached without a question.
+  [[nodiscard]] constexpr cache empty_cache() const noexcept { return cache(centre_); }
+
   /// A cache for the calling thread; null when the system has no memory. Close it when the thread ends.
   [[nodiscard]] cache* open_cache() noexcept {
     holding guard(caches_lock_);
@@ -44,7 +46,7 @@ class heap {
     } else {
       void* const p = centre_.page_heap.allocate_metadata(sizeof(cache));
       if (p == nullptr) return nullptr;
-      c = new (p) cache(++cache_count_);
+      c = new (p) cache(centre_, ++cache_count_);
     }
     c->next = open_caches_;
     open_caches_ = c;
@@ -97,7 +99,7 @@ class heap {
   /// What push did not keep: another thread's block, a large one, or one too many. Null is ignored. False: not a block of
   /// this heap; checked builds die instead.
   bool deallocate_slow(cache& mine, void* p) noexcept {
-    const page_tag tag = map::tag_of_anything(p);
+    const page_tag tag = map().tag_of_anything(p);
     if (tag == large_tag) {
       deallocate_large(p);
     } else if (tag != 0) [[likely]] {
@@ -111,13 +113,13 @@ class heap {
 
   /// Bytes that may be used behind p; 0 for what is not a block of this heap.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
-    const page_tag tag = map::tag_of_anything(p);
+    const page_tag tag = map().tag_of_anything(p);
     if (tag == 0) return 0;
-    if (tag == large_tag) return map::span_at(p)->bytes();
+    if (tag == large_tag) return map().span_at(p)->bytes();
     return classes::of(tag & class_mask).size;
   }
 
-  [[nodiscard]] bool owns(const void* p) const noexcept { return map::tag_of_anything(p) != 0; }
+  [[nodiscard]] bool owns(const void* p) const noexcept { return map().tag_of_anything(p) != 0; }
 
   /// A block of `size` bytes with the contents of p, as far as they fit; p is freed if the block is another. Null when the
   /// system has no memory; p is as it was then. Precondition: p is a block of this heap.
@@ -125,10 +127,12 @@ class heap {
     const std::size_t usable = usable_size(p);
     // Staying is worth up to half of the block unused.
     if (size <= usable && size >= usable / 2) return p;
-    const bool large = map::tag(p) == large_tag && size > classes::largest;
+    const bool large = map().tag(p) == large_tag && size > classes::largest;
     if (large && size <= PTRDIFF_MAX) {
-      if (centre_.page_heap.try_resize(map::span_at(p), divide_up(size, heap_page))) return p;
-      if (void* const moved = move_large(p, size)) return moved;
+      span* const s = map().span_at(p);
+      const std::size_t pages = divide_up(size, heap_page);
+      if (centre_.page_heap.try_resize(s, pages)) return p;
+      if (usable >= worth_moving && centre_.page_heap.try_remap(s, pages)) return s->start;
     }
     void* fresh = mine.pop(size);
     if (fresh == nullptr) fresh = allocate_slow(mine, size);
@@ -156,12 +160,12 @@ class heap {
 
   /// False: not a block of this heap; checked builds die instead.
   bool deallocate_uncached(void* p) noexcept {
-    const page_tag tag = map::tag_of_anything(p);
+    const page_tag tag = map().tag_of_anything(p);
     if (tag == large_tag) {
       deallocate_large(p);
     } else if (tag != 0) [[likely]] {
       const unsigned c = tag & class_mask;
-      wrong::note_freed(static_cast<block*>(p));
+      wrong::note_freed(static_cast<block*>(p), map());
       centre_.classes[c].give_back(c, static_cast<block*>(p), 1, centre_.page_heap);
     } else if (p != nullptr) {
       wrong::note_foreign(p);
@@ -229,24 +233,14 @@ class heap {
   }
 
   void deallocate_large(void* p) noexcept {
-    centre_.page_heap.release(map::span_at(p));
+    centre_.page_heap.release(map().span_at(p));
     centre_.page_heap.tick();
   }
 
   /// From this size on, moving pages is cheaper than copying them.
   static constexpr std::size_t worth_moving = 256 * KiB;
 
-  void* move_large(void* p, std::size_t size) noexcept {
-    span* const from = map::span_at(p);
-    if (from->bytes() < worth_moving || size < from->bytes()) return nullptr;
-    span* const to = allocate_large(size, OS::page_size());
-    if (to == nullptr) return nullptr;
-    if (!centre_.page_heap.move(from, to)) {
-      centre_.page_heap.release(to);
-      return nullptr;
-    }
-    return to->start;
-  }
+  [[nodiscard]] const page_map<OS>& map() const noexcept { return centre_.page_heap.map(); }
 
   typename cache::centre centre_;
   lock<OS> caches_lock_;

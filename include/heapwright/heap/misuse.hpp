@@ -21,9 +21,9 @@ class misuse {
     if constexpr (checks_callers) mark_of(b) = 0;
   }
 
-  static void note_freed(block* b) noexcept {
+  static void note_freed([[maybe_unused]] block* b, [[maybe_unused]] const page_map<OS>& map) noexcept {
     if constexpr (checks_callers) {
-      const span* const s = page_map<OS>::span_at(b);
+      const span* const s = map.span_at(b);
       const std::size_t offset = address_of(b) - address_of(s->start);
       if (offset % classes::of(s->size_class).size != 0) die("free of a pointer into a block", b, "(not its beginning)");
       if (mark_of(b) == expected_mark(b)) die("double free", b, "(the block is free already)");

@@ -26,7 +26,7 @@ namespace heapwright {
 
 template <recipe R, platform OS>
 class page_heap {
-  using map = page_map<OS>;
+  using map_type = page_map<OS>;
 
  public:
   using lock_type = lock<OS>;
@@ -43,7 +43,7 @@ class page_heap {
     s->live = s->carved = 0;
     s->free = nullptr;
     count(use).fetch_add(s->bytes(), relaxed);
-    if (use == span_state::large) map::set_tag(s->start, large_tag);
+    if (use == span_state::large) map_.set_tag(s->start, large_tag);
     return s;
   }
 
@@ -59,19 +59,26 @@ class page_heap {
     return pages <= s->pages ? shrink(s, pages) : extend(s, pages);
   }
 
-  /// Moves the contents of one large block to a longer one by moving its pages, and releases the first. False when the
-  /// system cannot: nothing has changed then.
-  [[nodiscard]] bool move(span* from, span* to) noexcept {
-    const std::size_t page = OS::page_size();
-    if (!is_aligned(from->start, page) || !is_aligned(to->start, page) || from->bytes() % page != 0) return false;
+  /// Makes a large block longer by letting the system move its pages elsewhere. False: it stays as it was.
+  [[nodiscard]] bool try_remap(span* s, std::size_t pages) noexcept {
+    const std::size_t bytes = os_pages<OS>::rounded(pages * heap_page);
+    if (!is_aligned(s->start, OS::page_size()) || s->bytes() % OS::page_size() != 0) return false;
+    if (bytes <= s->bytes() || bytes > largest_move) return false;
     holding guard(lock_);
-    if (!OS::move(from->start, to->start, from->bytes())) return false;
-    to->zeroed = false;
-    map::set_tag(from->start, 0);
-    map::clear_ends(from);
-    figures_.large.fetch_sub(from->bytes(), relaxed);
-    figures_.mapped.fetch_sub(from->bytes(), relaxed);
-    recycle(from);
+    // The page map must not run out of memory after the move.
+    if (!map_.reserve(map_.leaves_for(nullptr, bytes), figures_.metadata)) return false;
+    void* const moved = OS::remap(s->start, s->bytes(), bytes);
+    if (moved == nullptr) return false;
+    map_.set_tag(s->start, 0);
+    map_.clear_ends(s);
+    count_mapped(bytes - s->bytes());
+    figures_.large.fetch_add(bytes - s->bytes(), relaxed);
+    s->start = static_cast<std::byte*>(moved);
+    s->pages = bytes / heap_page;
+    s->zeroed = false;
+    map_.cover(moved, bytes);
+    map_.set_ends(s);
+    map_.set_tag(s->start, large_tag);
     return true;
   }
 
@@ -84,7 +91,7 @@ class page_heap {
     if (now >= window_end_.load(std::memory_order_relaxed)) {
       purge(low_water_);
       low_water_ = figures_.free_resident.load(relaxed);
-      window_end_.store(now + window_ms_, std::memory_order_relaxed);
+      window_end_.store(now + window_ms(), std::memory_order_relaxed);
     }
     lock_.release();
   }
@@ -98,7 +105,7 @@ class page_heap {
   /// Milliseconds that free memory is kept; instead of the recipe's.
   void set_window(std::uint64_t ms) noexcept {
     holding guard(lock_);
-    window_ms_ = ms;
+    window_ms_plus_one_ = ms + 1;
     window_end_.store(0, std::memory_order_relaxed);
   }
 
@@ -108,12 +115,15 @@ class page_heap {
     return metadata_.allocate(bytes, figures_);
   }
 
+  [[nodiscard]] map_type& map() noexcept { return map_; }
+  [[nodiscard]] constexpr const map_type& map() const noexcept { return map_; }
   [[nodiscard]] heap_figures& figures() noexcept { return figures_; }
   [[nodiscard]] const heap_figures& figures() const noexcept { return figures_; }
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
 
  private:
   static constexpr auto relaxed = std::memory_order_relaxed;
+  static constexpr std::size_t largest_move = 64 * GiB;  ///< bounds what is set aside for the page map
 
   heap_figures::figure& count(span_state state) noexcept {
     switch (state) {
@@ -150,7 +160,7 @@ class page_heap {
       s = rest;
     }
     if (s->pages > pages) link(split(s, pages));
-    map::set_ends(s);
+    map_.set_ends(s);
     return s;
   }
 
@@ -168,7 +178,7 @@ class page_heap {
   // --- giving
 
   void release_held(span* s) noexcept {
-    if (s->state == span_state::large) map::set_tag(s->start, 0);
+    if (s->state == span_state::large) map_.set_tag(s->start, 0);
     count(s->state).fetch_sub(s->bytes(), relaxed);
     s->state = span_state::free_resident;
     s->zeroed = false;
@@ -179,22 +189,23 @@ class page_heap {
 
   /// Puts a free run into its bin.
   void link(span* s) noexcept {
-    map::set_ends(s);
+    map_.set_ends(s);
     bins(s->state).insert(s);
     count(s->state).fetch_add(s->bytes(), relaxed);
   }
 
   void unlink(span* s) noexcept {
     bins(s->state).remove(s);
+    invariant(count(s->state).load(relaxed) >= s->bytes(), "a free run is longer than all free memory");
     count(s->state).fetch_sub(s->bytes(), relaxed);
   }
 
   /// Joins a free run that is in no bin with free neighbours of its kind. An entry of the page map next to it may be out of
   /// date where a range was unmapped; a record that really borders on this run says so itself.
   span* merge(span* s) noexcept {
-    span* const before = map::span_at(s->start - heap_page);
+    span* const before = map_.span_at(s->start - heap_page);
     if (before != nullptr && before->state == s->state && before->end() == s->start) s = join(before, s, before);
-    span* const after = map::span_at(s->end());
+    span* const after = map_.span_at(s->end());
     if (after != nullptr && after->state == s->state && after->start == s->end()) s = join(s, after, after);
     return s;
   }
@@ -211,14 +222,14 @@ class page_heap {
     if (pages == s->pages) return true;
     if (!reserve_records(1)) return false;
     span* const rest = split(s, pages);
-    map::set_ends(s);
+    map_.set_ends(s);
     release_held(rest);
     return true;
   }
 
   bool extend(span* s, std::size_t pages) noexcept {
     const std::size_t more = pages - s->pages;
-    span* const after = map::span_at(s->end());
+    span* const after = map_.span_at(s->end());
     if (after == nullptr || after->start != s->end() || after->pages < more) return false;
     if (after->state != span_state::free_resident && after->state != span_state::free_returned) return false;
     if (!reserve_records(1)) return false;
@@ -226,7 +237,7 @@ class page_heap {
     if (after->pages > more) link(split(after, more));
     s->pages = pages;
     s->zeroed = false;
-    map::set_ends(s);
+    map_.set_ends(s);
     figures_.large.fetch_add(more * heap_page, relaxed);
     low_water_ = std::min(low_water_, figures_.free_resident.load(relaxed));
     recycle(after);
@@ -236,8 +247,7 @@ class page_heap {
   // --- to and from the system
 
   bool grow(std::size_t pages, std::size_t alignment) noexcept {
-    const std::size_t slack = alignment > OS::page_size() ? alignment - heap_page : 0;
-    const std::size_t need = os_pages<OS>::rounded(pages * heap_page + slack);
+    const std::size_t need = os_pages<OS>::rounded(pages * heap_page + alignment - heap_page);
     const std::size_t share = std::clamp(figures_.mapped.load(relaxed) / 8, std::uint64_t{R.pages.growth}, std::uint64_t{R.pages.max_growth});
     const std::size_t comfortable = need < R.pages.growth ? os_pages<OS>::rounded(share) : need;
     return map_more(comfortable) || (comfortable > need && map_more(need));
@@ -247,20 +257,25 @@ class page_heap {
     if (!reserve_records(1)) return false;
     void* const fresh = OS::map(bytes);
     if (fresh == nullptr) return false;
-    if (!map::cover(fresh, bytes, figures_.metadata)) {
+    if (!map_.reserve(map_.leaves_for(fresh, bytes), figures_.metadata)) {
       OS::unmap(fresh, bytes);
       return false;
     }
+    map_.cover(fresh, bytes);
     span* const s = new_record();
     s->start = static_cast<std::byte*>(fresh);
     s->pages = bytes / heap_page;
     s->state = span_state::free_returned;
     s->zeroed = true;
-    const std::uint64_t mapped = figures_.mapped.fetch_add(bytes, relaxed) + bytes;
-    if (mapped > figures_.mapped_peak.load(relaxed)) figures_.mapped_peak.store(mapped, relaxed);
+    count_mapped(bytes);
     figures_.mappings.fetch_add(1, relaxed);
     link(merge(s));
     return true;
+  }
+
+  void count_mapped(std::size_t bytes) noexcept {
+    const std::uint64_t mapped = figures_.mapped.fetch_add(bytes, relaxed) + bytes;
+    if (mapped > figures_.mapped_peak.load(relaxed)) figures_.mapped_peak.store(mapped, relaxed);
   }
 
   std::size_t purge(std::size_t bytes) noexcept {
@@ -339,7 +354,7 @@ class page_heap {
     if (!OS::unmap(s->start, bytes)) return false;
     if (s->state == span_state::free_resident) figures_.returned_total.fetch_add(bytes, relaxed);
     figures_.mapped.fetch_sub(bytes, relaxed);
-    map::clear_ends(s);
+    map_.clear_ends(s);
     recycle(s);
     return true;
   }
@@ -372,14 +387,19 @@ class page_heap {
     ++spare_count_;
   }
 
+  [[nodiscard]] std::uint64_t window_ms() const noexcept {
+    return window_ms_plus_one_ == 0 ? R.pages.purge_window_ms : window_ms_plus_one_ - 1;
+  }
+
   lock_type lock_;
+  map_type map_;
   run_bins resident_;
   run_bins returned_;
   span* spare_ = nullptr;
   std::size_t spare_count_ = 0;
   metadata_memory<OS> metadata_;
   std::uint64_t low_water_ = 0;
-  std::uint64_t window_ms_ = R.pages.purge_window_ms;
+  std::uint64_t window_ms_plus_one_ = 0;  ///< 0: the recipe's; so that a heap is all zero and costs no file pages
   std::atomic<std::uint64_t> window_end_{0};
   heap_figures figures_{};
 };

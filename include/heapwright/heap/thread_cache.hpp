@@ -17,6 +17,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,7 +29,6 @@ namespace heapwright {
 template <recipe R, platform OS>
 class thread_cache {
   using classes = class_table<R>;
-  using map = page_map<OS>;
   using central = central_class<R, OS>;
   using pages = page_heap<R, OS>;
 
@@ -42,9 +42,9 @@ class thread_cache {
   };
 
   /// The empty cache of threads that have none of their own. Never written to.
-  constexpr thread_cache() noexcept = default;
+  explicit constexpr thread_cache(const centre& of) noexcept : map_(&of.page_heap.map()) {}
 
-  explicit thread_cache(std::uint32_t id) noexcept : owner_(id << owner_shift), id_(id) {
+  thread_cache(const centre& of, std::uint32_t id) noexcept : owner_(id << owner_shift), map_(&of.page_heap.map()), id_(id) {
     for (unsigned c = 1; c < class_count; ++c) room_[c] = limit_[c] = first_limit(c);
   }
 
@@ -68,14 +68,18 @@ class thread_cache {
 
   /// Keeps a freed block. False: it has not been kept; it is null, large, another thread's, not ours, or there is no room.
   [[nodiscard]] bool push(void* p) noexcept {
-    const page_tag c = map::tag(p) ^ owner_;  // the class alone, if the owner bits are equal
+    if constexpr (checks_callers) {
+      if (map_->tag_of_anything(p) == 0) return false;
+    }
+    const page_tag c = map_->tag(p) ^ owner_;  // the class alone, if the owner bits are equal
     if (c > class_mask) [[unlikely]]
       return false;
     if (--room_[c] < 0) [[unlikely]]
       return false;
     auto* const b = static_cast<block*>(p);
-    misuse<R, OS>::note_freed(b);
+    misuse<R, OS>::note_freed(b, *map_);
     b->next = returns_[c];
+    std::atomic_signal_fence(std::memory_order_release);
     returns_[c] = b;
     return true;
   }
@@ -85,10 +89,11 @@ class thread_cache {
   /// A block of class c when the stock has none; null when the system has no memory.
   [[nodiscard]] void* pop_slow(unsigned c, centre& from) noexcept {
     used_[c] = true;
-    heartbeat(from);
+    heartbeat(from, kept(c) + 1);
     const std::uint32_t returned = kept(c);
     if (returned > 0) {
       stock_[c] = returns_[c];
+      std::atomic_signal_fence(std::memory_order_release);
       returns_[c] = nullptr;
       room_[c] = limit_[c];
     }
@@ -99,10 +104,10 @@ class thread_cache {
   /// Frees a block of ours of class c that push did not keep.
   void push_slow(block* b, page_tag tag, centre& to) noexcept {
     const unsigned c = tag & class_mask;
-    misuse<R, OS>::note_freed(b);
+    misuse<R, OS>::note_freed(b, *map_);
     if (room_[c] < 0) room_[c] = 0;  // push has counted a block that it did not keep
     used_[c] = true;
-    heartbeat(to);
+    heartbeat(to, room_[c] == 0 ? kept(c) : 1);
     if ((tag ^ owner_) > class_mask) {
       b->next = away_[c];
       away_[c] = b;
@@ -121,9 +126,10 @@ class thread_cache {
   }
 
   /// In the child of a fork, for the cache of a thread that is no more: it may have been interrupted in the middle of a fast
-  /// path, so the counters may be off by one. The lists are whole at every instruction.
+  /// path, so the counters may be off by one. The lists are whole at every instruction: a fence keeps the compiler's order.
   void repair_after_fork() noexcept {
     for (unsigned c = 1; c < class_count; ++c) {
+      if (returns_[c] == stock_[c]) returns_[c] = nullptr;  // interrupted while the returns became the stock
       room_[c] = limit_[c] - static_cast<std::int32_t>(length(returns_[c]));
       away_count_[c] = length(away_[c]);
     }
@@ -146,7 +152,7 @@ class thread_cache {
   static constexpr std::size_t small_max = 1024;
   static constexpr std::size_t small_step = size_class_plan::smallest_step;
   static constexpr page_tag no_owner = ~class_mask;
-  static constexpr std::uint32_t ticks_per_clock = 32;
+  static constexpr std::uint32_t blocks_per_clock = 512;
 
   static constexpr auto make_class_of_small() {
     std::array<std::uint8_t, small_max / small_step + 1> table{};
@@ -246,9 +252,11 @@ class thread_cache {
     draw_[c] = 0;
   }
 
-  /// Now and then looks at the clock: lets the page heap give memory back, and flushes classes out of use.
-  void heartbeat(centre& to) noexcept {
-    if (++ticks_ % ticks_per_clock != 0) return;
+  /// After every few hundred blocks looks at the clock: lets the page heap give memory back, and flushes classes out of use.
+  void heartbeat(centre& to, std::uint32_t blocks) noexcept {
+    blocks_ += blocks;
+    if (blocks_ < blocks_per_clock) return;
+    blocks_ = 0;
     to.page_heap.tick();
     const std::uint64_t now = OS::milliseconds();
     if (now < idle_check_) return;
@@ -261,6 +269,7 @@ class thread_cache {
 
   // What the fast path touches comes first.
   page_tag owner_ = no_owner;
+  const page_map<OS>* map_;
   std::array<std::uint8_t, small_max / small_step + 1> class_of_small_ = make_class_of_small();
   block* stock_[class_count]{};
   block* returns_[class_count]{};
@@ -274,7 +283,7 @@ class thread_cache {
   bool used_[class_count]{};           ///< a slow step came by since the last check for idle classes
   std::int64_t limit_total_ = 0;       ///< bytes
   unsigned victim_ = 0;
-  std::uint32_t ticks_ = 0;
+  std::uint32_t blocks_ = 0;  ///< since the clock was last looked at
   std::uint64_t idle_check_ = 0;
   std::uint32_t id_ = 0;
 };

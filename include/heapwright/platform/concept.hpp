@@ -6,8 +6,8 @@
 //                          space only until it is touched; null when there is none
 //   unmap(p, bytes)        p, bytes: page-aligned part of what map returned. False: the system refused, nothing changed
 //   discard(p, bytes)      the same; contents are dropped and read as zero afterwards. False: contents are unchanged
-//   move(from, to, bytes)  both page-aligned ranges of mapped memory that do not overlap: the pages at `from` are mapped at `to`
-//                          instead of what was there, without a copy; `from` is unmapped then. False: nothing changed
+//   remap(p, from, to)     page-aligned part of what map returned, from < to, whole pages: the same contents `to` bytes long and
+//                          at any address, without a copy; what is new is zero. Null: nothing changed
 //   milliseconds()         a steady clock, coarse (a few ms) and cheap
 //   wait(word, expected)   sleeps while word == expected, until wake; may return early
 //   wake_one(word)         wakes one thread sleeping on word
@@ -29,7 +29,7 @@ concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& 
   { P::map(n) } noexcept -> std::same_as<void*>;
   { P::unmap(p, n) } noexcept -> std::same_as<bool>;
   { P::discard(p, n) } noexcept -> std::same_as<bool>;
-  { P::move(p, p, n) } noexcept -> std::same_as<bool>;
+  { P::remap(p, n, n) } noexcept -> std::same_as<void*>;
   { P::milliseconds() } noexcept -> std::same_as<std::uint64_t>;
   { P::wait(word, std::uint32_t{}) } noexcept;
   { P::wake_one(word) } noexcept;

@@ -48,9 +48,11 @@ class linux_os {
     return ::madvise(p, bytes, MADV_DONTNEED) == 0;
   }
 
-  static bool move(void* from, void* to, std::size_t bytes) noexcept {
+  static void* remap(void* p, std::size_t from, std::size_t to) noexcept {
+    // Not MREMAP_FIXED: before Linux 6.17 that unmaps its target first and may fail then.
     errno_keeper keep;
-    return ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
+    void* moved = ::mremap(p, from, to, MREMAP_MAYMOVE);
+    return moved == MAP_FAILED ? nullptr : moved;
   }
 
   static std::uint64_t milliseconds() noexcept {

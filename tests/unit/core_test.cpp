@@ -1,0 +1,85 @@
+// Layouts, size classes and the tables that recipes make of them.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include <heapwright/core/layout.hpp>
+#include <heapwright/core/text.hpp>
+#include <heapwright/heap/class_table.hpp>
+
+namespace heapwright {
+namespace {
+
+TEST(Layout, ArrayRefusesOverflow) {
+  EXPECT_EQ(layout::array<std::uint64_t>(3), (layout{24, 8}));
+  EXPECT_EQ(layout::array<std::uint64_t>(SIZE_MAX / 8 + 1), std::nullopt);
+}
+
+class SizeClasses : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  size_class_plan plan{.steps_per_doubling = GetParam(), .largest = 64 * KiB};
+};
+
+TEST_P(SizeClasses, EverySizeGetsTheSmallestClassThatHoldsIt) {
+  for (std::size_t size = 0; size <= plan.largest; ++size) {
+    const unsigned c = plan.index(size);
+    ASSERT_GE(c, 1u);
+    ASSERT_LE(c, plan.count());
+    ASSERT_GE(plan.size(c), size);
+    ASSERT_TRUE(c == 1 || plan.size(c - 1) < size);
+  }
+}
+
+TEST_P(SizeClasses, BlocksAreAlignedAndPowersOfTwoAreClasses) {
+  for (unsigned c = 1; c <= plan.count(); ++c) EXPECT_EQ(plan.size(c) % 16, 0u) << c;
+  for (std::size_t size = 16; size <= plan.largest; size *= 2) EXPECT_EQ(plan.size(plan.index(size)), size);
+}
+
+TEST_P(SizeClasses, RoundingWastesAtMostOneStep) {
+  for (std::size_t size = 16 * GetParam(); size <= plan.largest; ++size) {
+    ASSERT_LE(plan.size(plan.index(size)) - size, size / GetParam()) << size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(StepsPerDoubling, SizeClasses, ::testing::Values(1, 2, 4, 8, 16));
+
+TEST(ClassTable, SpansHoldTheirBlocksAndWasteLittle) {
+  using table = class_table<default_recipe>;
+  for (unsigned c = 1; c < table::count; ++c) {
+    const auto& info = table::of(c);
+    const std::size_t bytes = info.span_pages * heap_page;
+    EXPECT_GE(info.capacity, default_recipe.spans.min_blocks);
+    EXPECT_LE(info.capacity * info.size, bytes);
+    EXPECT_LE(bytes - info.capacity * info.size, bytes / default_recipe.spans.max_waste_divisor) << info.size;
+    EXPECT_LE(info.batch, info.max_kept);
+  }
+}
+
+TEST(ClassTable, AlignedClassesAreMultiplesOfTheAlignment) {
+  using table = class_table<default_recipe>;
+  for (std::size_t alignment = 1; alignment <= heap_page; alignment *= 2) {
+    for (std::size_t size = 0; size <= table::largest; size += 7) {
+      const unsigned c = table::index_aligned(size, alignment);
+      ASSERT_NE(c, 0u);
+      ASSERT_GE(table::of(c).size, size);
+      ASSERT_EQ(table::of(c).size % alignment, 0u);
+    }
+  }
+  EXPECT_EQ(table::index_aligned(16, 2 * heap_page), 0u);
+  EXPECT_EQ(table::index_aligned(table::largest + 1, 16), 0u);
+}
+
+TEST(Text, FormatsAndCutsOff) {
+  text<64> t;
+  t.add("n=").add(std::uint64_t{1234567890123}).add(" p=").add_hex(0xdeadbeef).add(" ").add_bytes(1536);
+  EXPECT_STREQ(t.c_str(), "n=1234567890123 p=0xdeadbeef 1.5 KiB");
+  text<4> small;
+  small.add("longer than four");
+  EXPECT_STREQ(small.c_str(), "long");
+  text<16> zero;
+  EXPECT_STREQ(zero.add(std::uint64_t{0}).c_str(), "0");
+}
+
+}  // namespace
+}  // namespace heapwright

@@ -1,0 +1,114 @@
+// Every call to the system fails once, each in its turn, while the heap is in use: an allocation may come back null, but no
+// block is damaged, nothing is lost, and afterwards all works again.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <heapwright/heap/heap.hpp>
+
+#include "fake_os.hpp"
+
+namespace heapwright {
+namespace {
+
+template <class OS>
+class Failure : public ::testing::Test, protected testing::single_threaded<heap<default_recipe, OS>> {
+ protected:
+  struct block {
+    unsigned char* p;
+    std::size_t size;
+    unsigned char pattern;
+  };
+
+  /// A fixed sequence of operations that makes the heap map, unmap, discard and move. Returns the allocations refused.
+  int exercise() {
+    int refused = 0;
+    std::minstd_rand random(7);
+    std::vector<block> held;
+    const auto intact = [](const block& b, std::size_t n) {
+      for (std::size_t i = 0; i < n; ++i) {
+        if (b.p[i] != b.pattern) return false;
+      }
+      return true;
+    };
+    for (int i = 0; i < 400; ++i) {
+      OS::now += 40;
+      const std::size_t size = i % 5 == 0 ? random() % (3 * MiB) : i % 3 == 0 ? random() % 100'000 : random() % 2000;
+      if (i % 7 == 6 && !held.empty()) {
+        block& b = held[random() % held.size()];
+        auto* const moved = static_cast<unsigned char*>(this->heap().reallocate(*this->cache, b.p, size));
+        if (moved == nullptr) {
+          ++refused;
+          EXPECT_TRUE(intact(b, b.size));
+          continue;
+        }
+        b.p = moved;
+        EXPECT_TRUE(intact(b, std::min(size, b.size)));
+        b.size = size;
+        std::memset(b.p, b.pattern, b.size);
+      } else if (i % 2 == 0 || held.empty()) {
+        auto* const p = static_cast<unsigned char*>(i % 4 == 0 ? this->allocate(size) : this->allocate_aligned(size, 64u << (i % 9)));
+        if (p == nullptr) {
+          ++refused;
+          continue;
+        }
+        const auto pattern = static_cast<unsigned char>(i);
+        std::memset(p, pattern, size);
+        held.push_back({p, size, pattern});
+      } else {
+        std::swap(held[random() % held.size()], held.back());
+        EXPECT_TRUE(intact(held.back(), held.back().size));
+        this->free(held.back().p);
+        held.pop_back();
+      }
+    }
+    for (const block& b : held) {
+      EXPECT_TRUE(intact(b, b.size));
+      this->free(b.p);
+    }
+    return refused;
+  }
+
+  void expect_all_free() {
+    OS::fail_from = OS::never;
+    this->heap().trim(*this->cache);
+    const heap_figures& f = this->heap().figures();
+    EXPECT_EQ(f.spans, 0u);
+    EXPECT_EQ(f.large, 0u);
+    EXPECT_EQ(f.free_resident, 0u);
+    EXPECT_EQ(f.mapped, f.free_returned);
+  }
+};
+
+using Systems = ::testing::Types<testing::fake_os<4 * KiB>, testing::fake_os<16 * KiB>, testing::fake_os<64 * KiB>>;
+TYPED_TEST_SUITE(Failure, Systems);
+
+TYPED_TEST(Failure, OfOneCallAtATime) {
+  this->exercise();
+  const std::uint64_t before = TypeParam::calls;
+  this->exercise();
+  const std::uint64_t calls = TypeParam::calls - before;
+  ASSERT_GT(calls, 20u) << "the sequence must reach the system often, or it tests nothing";
+  const std::uint64_t step = calls / 60 + 1;
+  for (std::uint64_t n = 0; n < calls; n += step) {
+    TypeParam::fail_from = TypeParam::calls + n;
+    TypeParam::fail_until = TypeParam::calls + n + 1;
+    this->exercise();
+    this->expect_all_free();
+  }
+}
+
+TYPED_TEST(Failure, OfEveryCallFromSomePointOn) {
+  for (std::uint64_t n = 0; n < 40; n += 3) {
+    TypeParam::fail_until = TypeParam::never;
+    TypeParam::fail_from = TypeParam::calls + n;
+    EXPECT_GT(this->exercise(), 0);
+    this->expect_all_free();
+    EXPECT_EQ(this->exercise(), 0) << "does not work again";
+  }
+}
+
+}  // namespace
+}  // namespace heapwright

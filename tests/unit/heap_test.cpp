@@ -1,0 +1,178 @@
+// One thread's use of the heap: blocks do not overlap, keep their contents, are aligned, and their memory comes back.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+#include <vector>
+
+#include <heapwright/heap/heap.hpp>
+
+#include "fake_os.hpp"
+
+namespace heapwright {
+namespace {
+
+using OS = testing::fake_os<4 * KiB>;
+using heap_type = heap<default_recipe, OS>;
+
+class Heap : public ::testing::Test, protected testing::single_threaded<heap_type> {
+ protected:
+  heap_figures& f = heap().figures();
+};
+
+TEST_F(Heap, EverySmallSizeAndManyLargeOnes) {
+  std::map<std::byte*, std::size_t> blocks;
+  const auto take = [&](std::size_t size) {
+    auto* p = static_cast<std::byte*>(allocate(size));
+    ASSERT_NE(p, nullptr);
+    ASSERT_TRUE(is_aligned(p, 16));
+    ASSERT_GE(heap().usable_size(p), size);
+    std::memset(p, static_cast<int>(size % 251), size);
+    blocks[p] = size;
+  };
+  for (std::size_t size = 0; size <= 33 * KiB; size += size < 2048 ? 1 : 61) take(size);
+  for (std::size_t size = 33 * KiB; size <= 16 * MiB; size = size * 3 / 2) take(size);
+  std::byte* end = nullptr;
+  for (auto [p, size] : blocks) {
+    ASSERT_GE(p, end) << "blocks overlap";
+    end = p + size;
+    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(p[i], static_cast<std::byte>(size % 251));
+  }
+  for (auto [p, size] : blocks) free(p);
+}
+
+TEST_F(Heap, MemoryOfOneClassServesAnother) {
+  constexpr std::size_t total = 32 * MiB;
+  const auto fill = [&](std::size_t size) {
+    std::vector<void*> blocks;
+    for (std::size_t used = 0; used < total; used += size) blocks.push_back(allocate(size));
+    for (void* p : blocks) free(p);
+  };
+  fill(64);
+  const std::uint64_t peak = f.mapped_peak;
+  fill(200);
+  fill(3000);
+  fill(100'000);
+  EXPECT_LE(f.mapped_peak, peak + 4 * MiB);
+}
+
+TEST_F(Heap, TrimReturnsAllThatIsFree) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100'000; ++i) blocks.push_back(allocate(static_cast<std::size_t>(i % 3000)));
+  for (void* p : blocks) free(p);
+  EXPECT_GT(heap().trim(*cache), 16 * MiB);
+  EXPECT_EQ(f.free_resident, 0u);
+  EXPECT_EQ(f.spans, 0u);
+  EXPECT_EQ(f.large, 0u);
+}
+
+TEST_F(Heap, QuietMemoryGoesBackWhileTheThreadDoesLittle) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 500'000; ++i) blocks.push_back(allocate(100));
+  for (void* p : blocks) free(p);
+  for (int i = 0; i < 5000; ++i) {
+    free(allocate(100));
+    if (i % 500 == 0) OS::now += default_recipe.pages.purge_window_ms;
+  }
+  EXPECT_LT(f.spans + f.free_resident, 2 * MiB);
+}
+
+TEST_F(Heap, AlignmentsFromOneByteToOneGibibyte) {
+  for (std::size_t alignment = 1; alignment <= GiB; alignment *= 2) {
+    for (std::size_t size : {std::size_t{1}, std::size_t{100}, std::size_t{5000}, std::size_t{70'000}}) {
+      void* const p = allocate_aligned(size, alignment);
+      ASSERT_NE(p, nullptr) << alignment;
+      ASSERT_TRUE(is_aligned(p, alignment)) << alignment;
+      std::memset(p, 0xEE, size);
+      free(p);
+    }
+  }
+}
+
+TEST_F(Heap, ReallocateKeepsContents) {
+  const std::size_t sizes[] = {1, 16, 17, 100, 1000, 1025, 5000, 32 * KiB, 33 * KiB, 100'000, 300'000, 2 * MiB, 9 * MiB};
+  for (std::size_t from : sizes) {
+    for (std::size_t to : sizes) {
+      auto* p = static_cast<unsigned char*>(allocate(from));
+      for (std::size_t i = 0; i < from; ++i) p[i] = static_cast<unsigned char>(i * 7);
+      p = static_cast<unsigned char*>(heap().reallocate(*cache, p, to));
+      ASSERT_NE(p, nullptr);
+      ASSERT_GE(heap().usable_size(p), to);
+      for (std::size_t i = 0; i < std::min(from, to); ++i) ASSERT_EQ(p[i], static_cast<unsigned char>(i * 7)) << from << "->" << to;
+      std::memset(p, 1, to);
+      free(p);
+    }
+  }
+}
+
+TEST_F(Heap, ZeroedMemoryIsZeroedAlsoWhenUsedBefore) {
+  for (std::size_t size : {std::size_t{24}, std::size_t{1000}, std::size_t{20'000}, std::size_t{200'000}}) {
+    for (int round = 0; round < 50; ++round) {
+      auto* p = static_cast<unsigned char*>(heap().allocate_zeroed(*cache, size));
+      for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(p[i], 0);
+      std::memset(p, 0xFF, size);
+      free(p);
+    }
+  }
+}
+
+TEST_F(Heap, TooMuchIsNull) {
+  for (std::size_t size : {SIZE_MAX, SIZE_MAX - 4096, std::size_t{PTRDIFF_MAX}, std::size_t{PTRDIFF_MAX} + 1}) {
+    EXPECT_EQ(allocate(size), nullptr);
+    EXPECT_EQ(allocate_aligned(size, 64), nullptr);
+    EXPECT_EQ(heap().allocate_zeroed(*cache, size), nullptr);
+  }
+  EXPECT_EQ(allocate_aligned(1, std::size_t{1} << 62), nullptr);
+  void* const p = allocate(100'000);
+  EXPECT_EQ(heap().reallocate(*cache, p, SIZE_MAX), nullptr);
+  free(p);
+}
+
+TEST_F(Heap, KnowsWhatIsItsOwn) {
+  int local = 0;
+  static int global = 0;
+  void* const p = allocate(100);
+  EXPECT_TRUE(heap().owns(p));
+  EXPECT_FALSE(heap().owns(&local));
+  EXPECT_FALSE(heap().owns(&global));
+  EXPECT_FALSE(heap().owns(nullptr));
+  EXPECT_FALSE(heap().owns(reinterpret_cast<void*>(0xDEADBEEFDEADBEEF)));
+  EXPECT_EQ(heap().usable_size(&local), 0u);
+  free(p);
+  void* const large = allocate(10 * MiB);
+  EXPECT_TRUE(heap().owns(large));
+  EXPECT_FALSE(heap().owns(static_cast<std::byte*>(large) + 5 * MiB)) << "the inside of a block is not a block";
+  free(large);
+  EXPECT_FALSE(heap().owns(large));
+}
+
+TEST_F(Heap, WithoutACacheEverythingStillWorks) {
+  std::vector<void*> blocks;
+  for (std::size_t size = 1; size < 100'000; size += 97) {
+    void* const p = heap().allocate_uncached(size);
+    ASSERT_NE(p, nullptr);
+    std::memset(p, 0x11, size);
+    blocks.push_back(p);
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) i % 2 == 0 ? free(blocks[i]) : void(heap().deallocate_uncached(blocks[i]));
+}
+
+TEST_F(Heap, OpenCachesAreCountedAndTheirMemoryIsUsedAgain) {
+  const std::uint64_t threads = f.threads;
+  std::uint64_t metadata = 0;
+  for (int i = 0; i < 100; ++i) {
+    auto* const other = heap().open_cache();
+    EXPECT_EQ(f.threads, threads + 1);
+    std::vector<void*> blocks;
+    for (int j = 0; j < 1000; ++j) blocks.push_back(heap().allocate_slow(*other, 50));
+    heap().close_cache(other);
+    for (void* p : blocks) free(p);
+    if (i == 10) metadata = f.metadata;
+  }
+  EXPECT_EQ(f.metadata, metadata);
+  EXPECT_EQ(f.threads, threads);
+}
+
+}  // namespace
+}  // namespace heapwright

@@ -1,0 +1,40 @@
+// Checked builds name the caller's mistake and die.
+#include <gtest/gtest.h>
+
+#include <heapwright/heap/heap.hpp>
+
+#include "fake_os.hpp"
+
+namespace heapwright {
+namespace {
+
+using heap_type = heap<default_recipe, linux_os>;
+
+class MisuseDeathTest : public ::testing::Test, protected testing::single_threaded<heap_type> {};
+
+TEST_F(MisuseDeathTest, DoubleFree) {
+  void* const p = allocate(40);
+  free(p);
+  EXPECT_DEATH(free(p), "heapwright: double free: 0x");
+}
+
+TEST_F(MisuseDeathTest, DoubleFreeOfALargeBlock) {
+  void* const p = allocate(1 * MiB);
+  free(p);
+  EXPECT_DEATH(free(p), "heapwright: free of a foreign pointer: 0x.*freed already");
+}
+
+TEST_F(MisuseDeathTest, PointerIntoABlock) {
+  auto* const p = static_cast<char*>(allocate(100));
+  EXPECT_DEATH(free(p + 16), "heapwright: free of a pointer into a block: 0x");
+  free(p);
+}
+
+TEST_F(MisuseDeathTest, ForeignPointers) {
+  int local = 0;
+  EXPECT_DEATH(free(&local), "heapwright: free of a foreign pointer: 0x");
+  EXPECT_DEATH(free(reinterpret_cast<void*>(0xDEADBEEFDEADBEE0)), "heapwright: free of a foreign pointer: 0xdeadbeefdeadbee0");
+}
+
+}  // namespace
+}  // namespace heapwright
