@@ -1,0 +1,108 @@
+#include "allocators.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "failure.hpp"
+#include "loader.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+struct known_allocator {
+  const char* name;
+  const char* file;
+};
+
+/// As Debian's packages name them; the loader finds them, wherever it looks for libraries.
+constexpr known_allocator known[] = {
+    {"jemalloc", "libjemalloc.so.2"},
+    {"mimalloc", "libmimalloc.so.2"},
+    {"tcmalloc", "libtcmalloc_minimal.so.4"},
+    {"tbb", "libtbbmalloc_proxy.so.2"},
+};
+
+/// The file the loader chose for a preload, after proof that the target's code would be bound to it.
+std::string proven(const program& target, const allocator& candidate) {
+  const listing objects = ask_loader(target, preload_value(candidate.library));
+  if (!objects.complaint.empty())
+    throw failure(exit_code::bad_input,
+                  fmt::format("{}: {} does not load: {}", candidate.name, candidate.library, objects.complaint));
+  const std::string wanted = std::filesystem::path(candidate.library).filename();
+  const std::string found = objects.malloc();
+  if (std::filesystem::path(found).filename() != wanted)
+    throw failure(exit_code::bad_input, fmt::format("{}: preloaded, {} would not be the malloc of {}; {} would", candidate.name,
+                                                    candidate.library, target.path, found));
+  return found;
+}
+
+allocator given_by_user(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals != std::string::npos && text.substr(0, equals).find('/') == std::string::npos)
+    return {text.substr(0, equals), library_path(text.substr(equals + 1))};
+  std::string name = std::filesystem::path(text).filename();
+  if (name.starts_with("lib")) name.erase(0, 3);
+  return {name.substr(0, name.find(".so")), library_path(text)};
+}
+
+}  // namespace
+
+std::string own_library() {
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  for (const char* const folder : {"../lib", "../" HEAPWRIGHT_LIBDIR}) {
+    const auto path = (here / folder / "libheapwright.so").lexically_normal();
+    if (std::filesystem::exists(path)) return library_path(path);
+  }
+  throw failure(exit_code::bad_input,
+                fmt::format("libheapwright.so is not in {}; build or install it with this tool",
+                            (here / "../lib").lexically_normal().string()));
+}
+
+std::vector<allocator> choose_allocators(const program& target, const std::vector<std::string>& given,
+                                         const std::vector<std::string>& only) {
+  const auto wanted = [&](const std::string& name) {
+    return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+  };
+  std::vector<allocator> chosen;
+  const auto choose = [&](allocator candidate) {
+    candidate.library = proven(target, candidate);
+    chosen.push_back(std::move(candidate));
+  };
+  if (wanted("heapwright")) choose({"heapwright", own_library()});
+  for (const auto& [name, file] : known) {
+    if (!wanted(name)) continue;
+    // One that is not installed is left out in silence, unless it was asked for by name.
+    if (only.empty() && !ask_loader(target, file).complaint.empty()) continue;
+    choose({name, file});
+  }
+  for (const std::string& text : given) {
+    allocator candidate = given_by_user(text);
+    const auto same_name = [&](const allocator& a) { return a.name == candidate.name; };
+    if (candidate.name == "glibc" || std::any_of(chosen.begin(), chosen.end(), same_name))
+      throw failure(exit_code::bad_input, fmt::format("two allocators named {}; name one with --with NAME={}",
+                                                      candidate.name, candidate.library));
+    choose(std::move(candidate));
+  }
+  for (const std::string& name : only) {
+    const auto matches = [&](const allocator& a) { return a.name == name; };
+    if (name != "glibc" && std::none_of(chosen.begin(), chosen.end(), matches))
+      throw failure(exit_code::bad_input,
+                    fmt::format("no allocator named {}; there are glibc, heapwright, jemalloc, mimalloc, tcmalloc, tbb, and "
+                                "those given by --with",
+                                name));
+  }
+  return chosen;
+}
+
+std::string malloc_name(const std::string& path) {
+  if (is_libc(path)) return "glibc";
+  const std::string file = std::filesystem::path(path).filename();
+  if (file.starts_with("libheapwright")) return "heapwright";
+  for (const auto& [name, library] : known)
+    if (file == library) return name;
+  return file;
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,37 @@
+// The subcommands: what each can be told, and the function that carries it out and returns the exit code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace heapwright::tool {
+
+struct run_options {
+  std::vector<std::string> command;
+  std::string library;  ///< empty for libheapwright.so
+  bool statistics = false;
+};
+/// Becomes the command; returns only by throwing `failure`.
+[[noreturn]] void run(const run_options& options);
+
+struct compare_options {
+  std::vector<std::string> command;
+  std::vector<std::string> with;
+  std::vector<std::string> only;
+  std::string json;
+  std::string html;
+  unsigned rounds = 7;
+  double timeout_seconds = 0;
+  bool ignore_output = false;
+};
+int compare(const compare_options& options);
+
+struct info_options {
+  pid_t pid = 0;  ///< 0 to tell about the installation rather than a process
+  bool json = false;
+};
+int info(const info_options& options);
+
+}  // namespace heapwright::tool

@@ -1,0 +1,114 @@
+// `heapwright compare`: everything is checked before anything is measured; then the experiment, and its views.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands.hpp"
+#include "experiment.hpp"
+#include "failure.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+/// One line on a terminal, rewritten before each run; elsewhere one line to a round, for logs.
+class progress_line {
+ public:
+  void operator()(unsigned done, unsigned total, unsigned round, const std::string& name) {
+    const std::string stage = round == 0 ? "warm-up" : fmt::format("round {}", round);
+    if (!terminal_) {
+      if (round != last_round_ || done == 0) fmt::print(stderr, "heapwright: {} ({} of {} runs done)\n", stage, done, total);
+      last_round_ = round;
+      return;
+    }
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+    std::string left;
+    if (done >= 2) left = fmt::format(", about {:.0f} s left", spent.count() / done * (total - done));
+    fmt::print(stderr, "\r\033[K[{}/{}] {}: {}{}", done + 1, total, stage, name, left);
+    std::fflush(stderr);
+  }
+  void clear() const {
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  unsigned last_round_ = 0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Standard input as given by the user, to be read again by each run; nothing for a terminal or a device.
+std::optional<scratch_file> given_input() {
+  struct stat about {};
+  if (fstat(STDIN_FILENO, &about) != 0) return std::nullopt;
+  if (!S_ISREG(about.st_mode) && !S_ISFIFO(about.st_mode) && !S_ISSOCK(about.st_mode)) return std::nullopt;
+  pollfd waiting{STDIN_FILENO, POLLIN, 0};
+  if (poll(&waiting, 1, 1000) == 0)
+    fmt::print(stderr, "heapwright: reading standard input for the command; give it </dev/null if it needs none\n");
+  std::optional<scratch_file> input(std::in_place);
+  input->fill_from(STDIN_FILENO);
+  return input;
+}
+
+void check_writable(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  std::error_code error;
+  const bool exists = std::filesystem::exists(path, error);
+  if (std::filesystem::is_directory(path, error) || access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
+    throw failure(exit_code::bad_input, fmt::format("cannot write to {}", path));
+}
+
+void write(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    std::cout << text << std::flush;
+    return;
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (!file) throw failure(exit_code::judged_no, fmt::format("could not write all of {}", path));
+}
+
+}  // namespace
+
+int compare(const compare_options& options) {
+  check_writable(options.json);
+  check_writable(options.html);
+  const program target = program::resolve(options.command);
+  const auto candidates = choose_allocators(target, options.with, options.only);
+  if (candidates.empty()) throw failure(exit_code::bad_input, "nothing to compare glibc with");
+  const auto input = given_input();
+
+  progress_line progress;
+  comparison found;
+  try {
+    found = carry_out({options.command, target, candidates, input ? &*input : nullptr, options.rounds,
+                       options.timeout_seconds, !options.ignore_output, std::ref(progress)});
+  } catch (...) {
+    progress.clear();
+    throw;
+  }
+  progress.clear();
+
+  const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  if (options.json != "-" && options.html != "-") std::cout << table_view(found, colour) << std::flush;
+  if (!options.json.empty()) write(options.json, json_view(found));
+  if (!options.html.empty()) write(options.html, page_view(found));
+
+  int code = EXIT_SUCCESS;
+  for (const comparison_row& row : found.rows) {
+    if (row.failure.empty() && row.difference.empty()) continue;
+    fmt::print(stderr, "heapwright: {}: {}\n", row.who.name, row.failure.empty() ? row.difference : row.failure);
+    code = exit_code::judged_no;
+  }
+  return code;
+}
+
+}  // namespace heapwright::tool

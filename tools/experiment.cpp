@@ -1,0 +1,167 @@
+#include "experiment.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "elf_file.hpp"
+#include "failure.hpp"
+#include "loader.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a == b || std::filesystem::equivalent(a, b, error);
+}
+
+std::string base_name(const std::string& path) { return std::filesystem::path(path).filename(); }
+
+std::string local_time() {
+  const std::time_t t = std::time(nullptr);
+  char text[40];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", std::localtime(&t));
+  return text;
+}
+
+class running_experiment {
+ public:
+  explicit running_experiment(const experiment& plan) : plan_(plan) {
+    result_.command = plan.command;
+    result_.started = local_time();
+    result_.machine = machine_description::of_this_one();
+    result_.rounds = plan.rounds;
+  }
+
+  comparison finish() {
+    warm_up();
+    for (unsigned round = 1; round <= plan_.rounds; ++round)
+      for (const unsigned i : order_of_round(round - 1, static_cast<unsigned>(result_.rows.size()))) run(i, round);
+    judge_differences();
+    for (const std::string& who : unreachable_) result_.notes.push_back(who);
+    return std::move(result_);
+  }
+
+ private:
+  /// The first run leaves the program as it is and shows which malloc each of its processes has. Where that is glibc's
+  /// throughout, it has been glibc's warm-up. Otherwise glibc is put under it like any other allocator, and the program
+  /// as built gets a row of its own.
+  void warm_up() {
+    total_ = (plan_.rounds + 1) * static_cast<unsigned>(plan_.candidates.size() + 1);
+    result_.rows.push_back({{"glibc", ""}, "", {}, "", ""});
+    const auto first = run(0, 0);
+    std::string brought;
+    for (const auto& [exe, malloc] : first)
+      if (!is_libc(malloc) && !same_file(exe, malloc))
+        brought += fmt::format("{}{} brings {}", brought.empty() ? "" : ", ", base_name(exe), base_name(malloc));
+    if (!brought.empty()) {
+      total_ += plan_.rounds + 1;
+      result_.rows.push_back({{"as built", ""}, brought, {}, "", ""});
+      result_.rows.front().who.library = libc_of_target();
+      result_.rows.front().remark = "by preloading " + base_name(result_.rows.front().who.library);
+      reference_.reset();
+      run(0, 0);
+    }
+    for (const allocator& who : plan_.candidates) {
+      result_.rows.push_back({who, "", {}, "", ""});
+      run(static_cast<unsigned>(result_.rows.size()) - 1, 0);
+    }
+  }
+
+  /// The mallocs seen in the run.
+  std::map<std::string, std::string> run(unsigned index, unsigned round) {
+    comparison_row& row = result_.rows[index];
+    if (!row.failure.empty()) {
+      --total_;
+      return {};
+    }
+    plan_.progress(done_++, total_, round, row.who.name);
+    const std::string preload = preload_value(row.who.library);
+    run_result ran = run_measured({plan_.command, preload, plan_.input, plan_.timeout_seconds});
+    row.failure = complaint_about(row, ran);
+    if (!row.failure.empty()) {
+      if (index == 0) throw failure(exit_code::judged_no, "under glibc, the command " + row.failure);
+      return {};
+    }
+    for (const auto& [exe, malloc] : ran.mallocs) note_if_unreachable(row, exe, malloc);
+    if (round > 0) row.rounds.push_back(ran.figures);
+    if (plan_.compare_output) compare_output(row, index, round, std::move(ran.output));
+    return std::move(ran.mallocs);
+  }
+
+  /// Why a run does not count; empty if it does.
+  [[nodiscard]] static std::string complaint_about(const comparison_row& row, const run_result& ran) {
+    if (std::string trouble = ran.trouble(); !trouble.empty()) {
+      const std::string said = ran.errors.tail(3);
+      return said.empty() ? trouble : fmt::format("{}; its last words: {}", trouble, said);
+    }
+    if (row.who.library.empty()) return {};
+    if (ran.main_malloc.empty())
+      return fmt::format("ran, but it could not be verified that {} was in it (may ptrace(2) be forbidden here?)",
+                         row.who.library);
+    if (!same_file(ran.main_malloc, row.who.library))
+      return fmt::format("ran, but not on {}: its malloc was that of {}", row.who.library, ran.main_malloc);
+    return {};
+  }
+
+  /// Helper processes may be out of reach of a preload; the reader must know, for their share is no allocator's doing.
+  void note_if_unreachable(const comparison_row& row, const std::string& exe, const std::string& malloc) {
+    if (!same_file(exe, malloc)) {
+      if (!row.who.library.empty() && !same_file(malloc, row.who.library))
+        unreachable_.insert(fmt::format("{} started {}, which used {}", row.who.name, base_name(exe), malloc));
+      return;
+    }
+    const auto elf = elf_file::open(exe);
+    const bool is_static = elf && elf->loader().empty();
+    unreachable_.insert(fmt::format("the command started {}, which {}: it ran on its own under every allocator", exe,
+                                    is_static ? "is statically linked" : "defines malloc itself"));
+  }
+
+  void compare_output(comparison_row& row, unsigned index, unsigned round, scratch_file output) {
+    if (!reference_) {
+      reference_.emplace(std::move(output));
+      return;
+    }
+    const auto found = first_difference(*reference_, output);
+    if (!found || !row.difference.empty()) return;
+    row.difference = fmt::format("its output differs from glibc's ({}, line {}): {} instead of {}",
+                                 round == 0 ? "warm-up" : fmt::format("round {}", round), found->line, found->found,
+                                 found->expected);
+    if (index == 0) deterministic_ = false;
+  }
+
+  /// Only against a command that always prints the same can an allocator's output be held.
+  void judge_differences() {
+    if (deterministic_) return;
+    for (comparison_row& row : result_.rows) row.difference.clear();
+    result_.notes.push_back("two runs under glibc already printed different outputs, so outputs were not compared; "
+                            "--ignore-output silences this");
+  }
+
+  [[nodiscard]] std::string libc_of_target() const {
+    const listing loaded = ask_loader(plan_.target, preload_value(""));
+    const auto found = std::find_if(loaded.objects.begin(), loaded.objects.end(), is_libc);
+    if (found == loaded.objects.end())
+      throw failure(exit_code::bad_input, fmt::format("{} does not use glibc", plan_.target.path));
+    return *found;
+  }
+
+  const experiment& plan_;
+  comparison result_;
+  std::optional<scratch_file> reference_;  ///< what the first run under glibc printed
+  std::set<std::string> unreachable_;
+  bool deterministic_ = true;
+  unsigned done_ = 0;
+  unsigned total_ = 0;
+};
+
+}  // namespace
+
+comparison carry_out(const experiment& plan) { return running_experiment(plan).finish(); }
+
+}  // namespace heapwright::tool

@@ -1,0 +1,31 @@
+// A comparison being made: warm-up, interleaved rounds, and the judgement on each run.
+//
+// Each run must end well, be seen to have used the allocator it was given, and print what the first run under glibc
+// printed. An allocator that fails once is out, with the reason in its row; glibc failing ends the comparison, since
+// then the fault lies with the command.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comparison.hpp"
+
+namespace heapwright::tool {
+
+struct experiment {
+  std::vector<std::string> command;
+  program target;
+  std::vector<allocator> candidates;
+  const scratch_file* input;
+  unsigned rounds;
+  double timeout_seconds;
+  bool compare_output;
+  /// Told before each run: how many are done, of how many, the round (0 is the warm-up), and which allocator comes now.
+  std::function<void(unsigned done, unsigned total, unsigned round, const std::string& name)> progress;
+};
+
+/// Throws `failure` if the command does not work under glibc.
+comparison carry_out(const experiment& plan);
+
+}  // namespace heapwright::tool

@@ -1,0 +1,64 @@
+// A comparison as JSON, for programs: the shape is described in tools/README.md and changes only with "format".
+#include <nlohmann/json.hpp>
+
+#include "comparison.hpp"
+#include "embedded_page.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
+
+json sample_json(const measurement& m) {
+  return {{"wall_seconds", m.wall_seconds}, {"user_seconds", m.user_seconds}, {"system_seconds", m.system_seconds},
+          {"peak_rss_bytes", m.peak_rss}, {"minor_faults", m.minor_faults}, {"major_faults", m.major_faults}};
+}
+
+json row_json(const comparison& all, const comparison_row& row) {
+  json result = {{"name", row.who.name},          {"library", or_null(row.who.library)},
+                 {"remark", or_null(row.remark)}, {"failure", or_null(row.failure)},
+                 {"output_difference", or_null(row.difference)}, {"metrics", json::object()}, {"samples", json::array()}};
+  for (const metric& property : metrics) {
+    const auto found = summarise(all, row, property);
+    if (!found) continue;
+    json& m = result["metrics"][property.key];
+    m["median"] = found->median;
+    m["ratio"] = nullptr;
+    if (const auto& r = found->to_glibc)
+      m["ratio"] = {{"estimate", r->ratio}, {"low", r->low}, {"high", r->high}, {"same", r->same()}};
+  }
+  if (row.failure.empty())
+    for (const measurement& sample : row.rounds) result["samples"].push_back(sample_json(sample));
+  return result;
+}
+
+}  // namespace
+
+std::string json_view(const comparison& all) {
+  json result = {{"format", "heapwright compare 1"},
+                 {"heapwright", HEAPWRIGHT_VERSION},
+                 {"command", all.command},
+                 {"started", all.started},
+                 {"machine",
+                  {{"processor", all.machine.processor}, {"cores", all.machine.cores},
+                   {"memory_bytes", all.machine.memory_bytes}, {"kernel", all.machine.kernel}, {"libc", all.machine.libc}}},
+                 {"rounds", all.rounds},
+                 {"notes", all.notes},
+                 {"rows", json::array()}};
+  for (const comparison_row& row : all.rows) result["rows"].push_back(row_json(all, row));
+  // A command line need not be UTF-8; what is not becomes U+FFFD rather than an exception.
+  return result.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string page_view(const comparison& all) {
+  std::string data = json_view(all);
+  // Inside <script>, only '<' can end the data or open a comment; as an escape it means the same to JSON.
+  for (std::size_t at = 0; (at = data.find('<', at)) != std::string::npos;) data.replace(at, 1, "\\u003c");
+  std::string page(compare_page);
+  const std::string_view place = "/*DATA*/";
+  return page.replace(page.find(place), place.size(), data);
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,89 @@
+#include "loader.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "descriptor.hpp"
+#include "elf_file.hpp"
+#include "failure.hpp"
+#include "scratch_file.hpp"
+
+namespace heapwright::tool {
+
+std::string listing::malloc() const {
+  for (const std::string& path : objects) {
+    const auto elf = elf_file::open(path);
+    if (elf && elf->exports("malloc")) return path;
+  }
+  return {};
+}
+
+listing ask_loader(const program& target, const std::string& ld_preload) {
+  const scratch_file output;
+  const scratch_file errors;
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(output.fd(), STDOUT_FILENO);
+    dup2(errors.fd(), STDERR_FILENO);
+    setenv("LD_PRELOAD", ld_preload.c_str(), 1);
+    execl(target.loader.c_str(), target.loader.c_str(), "--list", target.path.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  if (status != 0)
+    throw failure(exit_code::bad_input,
+                  fmt::format("{} cannot be loaded by {}: {}", target.path, target.loader, errors.tail(3)));
+
+  listing result{{target.path}, {}};
+  // "\tlibc.so.6 => /lib/libc.so.6 (0x...)", "\t/lib64/ld-linux.so.2 (0x...)", "\tlinux-vdso.so.1 (0x...)"
+  std::istringstream lines(output.content());
+  for (std::string line; std::getline(lines, line);) {
+    const auto end = line.rfind(" (0x");
+    const auto start = line.find('/');
+    if (start != std::string::npos && end != std::string::npos && start < end)
+      result.objects.push_back(line.substr(start, end - start));
+  }
+  // "ERROR: ld.so: object 'X' from LD_PRELOAD cannot be preloaded (reason): ignored."
+  const std::string text = errors.content();
+  const std::string marker = "cannot be preloaded (";
+  if (const auto at = text.find(marker); at != std::string::npos) {
+    const auto reason = at + marker.size();
+    result.complaint = text.substr(reason, text.find("): ignored", reason) - reason);
+  }
+  return result;
+}
+
+std::string preload_value(const std::string& library) {
+  const char* const existing = std::getenv("LD_PRELOAD");
+  if (existing == nullptr || *existing == '\0') return library;
+  return library.empty() ? existing : library + ":" + existing;
+}
+
+std::string library_path(const std::string& given) {
+  std::error_code error;
+  const bool here = std::filesystem::exists(given, error);
+  if (!here && given.find('/') == std::string::npos) return given;
+  if (!here) throw failure(exit_code::bad_input, fmt::format("no such library: {}", given));
+  const std::string path = std::filesystem::absolute(given);
+  if (path.find_first_of(": \t\n") != std::string::npos)
+    throw failure(exit_code::bad_input,
+                  fmt::format("{}: LD_PRELOAD cannot express a path with a space or a colon; use a link to it", path));
+  const auto elf = elf_file::open(path);
+  if (!elf || !elf->is_shared_object())
+    throw failure(exit_code::bad_input, fmt::format("{} is not a shared library", path));
+  if (!elf->exports("malloc"))
+    throw failure(exit_code::bad_input, fmt::format("{} defines no malloc: it is not an allocator to preload", path));
+  return path;
+}
+
+bool is_libc(const std::string& path) {
+  return std::filesystem::path(path).filename().string().starts_with("libc.so");
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,61 @@
+// One run of a command under one preload, measured as a whole process tree and looked into before it is gone.
+//
+// How each figure comes about:
+//   wall    from just before exec to the death of the command's first process, less the time it stood still for us
+//   cpu     user + system time that the kernel accounts to every process of the tree, less what came before exec
+//   faults  minor and major, likewise
+//   memory  the largest of three lower bounds of the true peak:
+//           - the sum of the resident sets of the tree at one moment, sampled while it runs (shared pages count in each
+//             process; a peak between two samples is missed; sampling takes at most 1 % of one core),
+//           - the high-water mark of the first process, read at its exit: exact, and the whole truth for one process,
+//           - the kernel's ru_maxrss, the high-water mark of the biggest process of the tree. A child inherits it from the
+//             process that forked it - us - so it counts only where it exceeds what it was just before exec.
+//
+// The first process is traced (ptrace, its main thread only) to stop at its exit, while its memory is still there. Nothing
+// else stops it but signals to the main thread, which pass through us. Where tracing is forbidden, the samples must do.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scratch_file.hpp"
+
+namespace heapwright::tool {
+
+struct measurement {
+  double wall_seconds;
+  double user_seconds;
+  double system_seconds;
+  std::uint64_t peak_rss;
+  std::uint64_t minor_faults;
+  std::uint64_t major_faults;
+};
+
+struct job {
+  std::vector<std::string> command;
+  std::string ld_preload;
+  const scratch_file* input;  ///< null for /dev/null
+  double timeout_seconds;     ///< 0 for none
+};
+
+struct run_result {
+  measurement figures{};
+  int wait_status = 0;
+  bool timed_out = false;
+  std::string main_malloc;  ///< the file whose malloc the first process used; empty if it could not be seen
+  /// Program → file of its malloc, for every process of the tree that lived long enough to be seen.
+  std::map<std::string, std::string> mallocs;
+  scratch_file output;
+  scratch_file errors;
+
+  /// "exited with status 3", "was killed by SIGSEGV", "timed out"; empty if all went well.
+  [[nodiscard]] std::string trouble() const;
+};
+
+/// Runs to the end and leaves no process behind. SIGINT, SIGTERM and SIGHUP end the whole tree first, then this process.
+run_result run_measured(const job& what);
+
+}  // namespace heapwright::tool

@@ -1,0 +1,42 @@
+// A live process seen from outside: what is mapped into it, its memory, and which malloc its code is bound to.
+//
+// The dynamic loader keeps a list of loaded objects for debuggers (r_debug, see link.h) in the order in which symbols are
+// looked up; the first object on it that defines `malloc` is the malloc of the process. Where the memory may not be read,
+// the mapped files are known still, but not their order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace heapwright::tool {
+
+struct mapping {
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint64_t offset;
+  std::uint64_t inode;
+  std::string path;  ///< as the process's own namespace names it, without " (deleted)"
+
+  bool operator==(const mapping&) const = default;
+};
+
+/// The mappings that show files, in the order of their addresses. Empty if the process is gone or not ours to look at.
+std::vector<mapping> mapped_files(pid_t pid);
+
+bool read_memory(pid_t pid, std::uint64_t address, void* into, std::size_t size);
+
+/// Where a path of the process's own file system namespace (its container) is found from here.
+std::string path_inside(pid_t pid, const std::string& path);
+
+/// The file whose malloc the process is bound to: a library, or the executable when it brings its own or is static.
+/// Nothing while the loader has not come that far, or when it cannot be found out.
+std::optional<std::string> malloc_of(pid_t pid);
+
+/// A figure in bytes that /proc gives in a file of lines "Name:  123 kB"; zero if it is not there.
+std::uint64_t proc_bytes(pid_t pid, const char* file, const char* name);
+
+}  // namespace heapwright::tool

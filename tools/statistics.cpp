@@ -1,0 +1,55 @@
+#include "statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heapwright::tool {
+
+double median(std::vector<double> values) {
+  const std::size_t middle = values.size() / 2;
+  std::sort(values.begin(), values.end());
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double student_t_95(unsigned degrees) {
+  constexpr double exact[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582,
+                              2.446912,  2.364624, 2.306004, 2.262157, 2.228139};
+  if (degrees <= std::size(exact)) return exact[degrees - 1];
+  // Cornish-Fisher expansion around the normal quantile: at 11 degrees and more, right to the fourth decimal.
+  const double z = 1.959964;
+  const double n = degrees;
+  const double z3 = std::pow(z, 3), z5 = std::pow(z, 5), z7 = std::pow(z, 7);
+  return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +
+         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * n * n * n);
+}
+
+std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::span<const double> reference) {
+  const std::size_t rounds = std::min(values.size(), reference.size());
+  if (rounds < 2) return std::nullopt;
+  std::vector<double> logs;
+  double mean = 0;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    if (!(values[i] > 0) || !(reference[i] > 0)) return std::nullopt;
+    logs.push_back(std::log(values[i] / reference[i]));
+    mean += logs.back() / static_cast<double>(rounds);
+  }
+  double squares = 0;
+  for (const double d : logs) squares += (d - mean) * (d - mean);
+  const auto n = static_cast<double>(rounds);
+  const double reach = student_t_95(static_cast<unsigned>(rounds - 1)) * std::sqrt(squares / (n - 1) / n);
+  return ratio_estimate{std::exp(mean), std::exp(mean - reach), std::exp(mean + reach)};
+}
+
+std::vector<unsigned> order_of_round(unsigned round, unsigned contestants) {
+  std::vector<unsigned> order(contestants);
+  for (unsigned place = 0; place < contestants; ++place) {
+    // 0, 1, n-1, 2, n-2, ...: the steps between neighbours are all different, so shifting covers every pair once.
+    const unsigned zigzag = place % 2 == 1 ? (place + 1) / 2 : contestants - place / 2;
+    order[place] = (zigzag + round) % contestants;
+  }
+  // Of an odd number, the pairs one half of the steps leaves out come with the order reversed.
+  if (contestants % 2 == 1 && round / contestants % 2 == 1) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace heapwright::tool

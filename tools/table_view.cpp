@@ -1,0 +1,75 @@
+// The table of a comparison as text: two lines to an allocator, the medians and below them the ratios to glibc.
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "comparison.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+constexpr unsigned name_width = 12;
+constexpr unsigned cell_width = 18;
+
+struct palette {
+  const char* bold = "";
+  const char* best = "";
+  const char* dim = "";
+  const char* bad = "";
+  const char* end = "";
+};
+
+std::string ratio_text(const ratio_estimate& r) {
+  const std::string word = r.same() ? "same" : fmt::format("{:.2f}", r.ratio);
+  return fmt::format("{} ({:.2f}-{:.2f})", word, r.low, r.high);
+}
+
+std::vector<std::string> value_and_ratio_lines(const comparison& all, const comparison_row& row, const palette& p,
+                                               const std::vector<double>& best) {
+  std::string values = fmt::format("{}{:<{}}{}", p.bold, row.who.name, name_width, p.end);
+  std::string ratios = fmt::format("{:<{}}", "", name_width);
+  for (std::size_t i = 0; i < std::size(metrics); ++i) {
+    const auto found = summarise(all, row, metrics[i]);
+    const bool leads = found->median <= best[i];
+    values += fmt::format("{}{:<{}}{}", leads ? p.best : "", metrics[i].show(found->median), cell_width, leads ? p.end : "");
+    ratios += fmt::format("{:<{}}", found->to_glibc ? ratio_text(*found->to_glibc) : "", cell_width);
+  }
+  std::vector<std::string> lines{values};
+  if (ratios.find_first_not_of(' ') != std::string::npos) lines.push_back(p.dim + ratios + p.end);
+  return lines;
+}
+
+}  // namespace
+
+std::string table_view(const comparison& all, bool colour) {
+  const palette p = colour ? palette{"\033[1m", "\033[1;32m", "\033[2m", "\033[31m", "\033[0m"} : palette{};
+  std::string text = fmt::format("{:<{}}", "", name_width);
+  std::vector<double> best;
+  for (const metric& property : metrics) {
+    text += fmt::format("{:<{}}", property.title, cell_width);
+    double least = std::numeric_limits<double>::infinity();
+    for (const comparison_row& row : all.rows)
+      if (const auto found = summarise(all, row, property)) least = std::min(least, found->median);
+    best.push_back(least);
+  }
+  text += '\n';
+  for (const comparison_row& row : all.rows) {
+    if (!row.failure.empty()) {
+      text += fmt::format("{}{:<{}}{}{}{}{}\n", p.bold, row.who.name, name_width, p.end, p.bad, row.failure, p.end);
+      continue;
+    }
+    for (const std::string& line : value_and_ratio_lines(all, row, p, best))
+      text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+    if (!row.remark.empty()) text += fmt::format("{:<{}}{}\n", "", name_width, row.remark);
+    if (!row.difference.empty())
+      text += fmt::format("{:<{}}{}{}{}\n", "", name_width, p.bad, row.difference, p.end);
+  }
+  text += fmt::format("\nMedians of {} rounds; in brackets the 95% confidence interval of the ratio to glibc; \"same\" where it "
+                      "holds 1.\n",
+                      all.rounds);
+  for (const std::string& note : all.notes) text += fmt::format("Note: {}\n", note);
+  return text;
+}
+
+}  // namespace heapwright::tool
