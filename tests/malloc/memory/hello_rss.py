@@ -15,7 +15,10 @@ ALLOWED = 256 * 1024
 def median_bytes(hello, preload):
     figures = []
     for _ in range(9):
-        out = subprocess.run([hello], env=dict(os.environ, LD_PRELOAD=preload), capture_output=True, text=True, check=True)
+        environment = dict(os.environ, LD_PRELOAD=preload, HEAPWRIGHT_VERBOSE="1")
+        out = subprocess.run([hello], env=environment, capture_output=True, text=True, check=True)
+        if preload and "loaded into process" not in out.stderr:
+            sys.exit(f"the library is not in the process: {out.stderr}")
         figures.append([int(n) for n in out.stdout.splitlines()[1].split()])
     return [statistics.median(column) for column in zip(*figures)]
 
