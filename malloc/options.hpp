@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <heapwright/heap/recipe.hpp>
+
 namespace heapwright::process {
 
 struct option {
@@ -18,7 +20,7 @@ struct option {
 enum class option_id : std::size_t { purge_delay_ms, stats, verbose };
 
 inline constexpr std::array<option, 3> option_table{{
-    {"HEAPWRIGHT_PURGE_DELAY_MS", 250, 3'600'000,
+    {"HEAPWRIGHT_PURGE_DELAY_MS", default_recipe.pages.purge_window_ms, 3'600'000,
      "Milliseconds for which freed memory is kept before it is given back to the system; 0 gives it back at once."},
     {"HEAPWRIGHT_STATS", 0, 1, "1 prints statistics to stderr when the process exits."},
     {"HEAPWRIGHT_VERBOSE", 0, 1, "1 prints a line to stderr when the library has been loaded."},

@@ -5,9 +5,16 @@
 // (given back to the system or never touched; the next touch costs a page fault). Neighbours of one kind are always
 // merged. A request takes a resident run if one fits, so that memory in use does not grow while there is some to spare.
 //
+// Peak. What a program has in use at its peak must be in memory then; that much costs nothing at other times. So free runs that
+// are too short for a request stay in memory as long as all together does not exceed the most ever in use, and a little.
+//
 // Giving back. In each window of time the lowest level of free resident memory is noted: that much was not needed all
 // window long, and it is what is given back at the window's end. A program that keeps using its memory keeps it; one
-// that has gone quiet has returned it all after two windows. Above a fixed amount, memory is given back at once.
+// that has gone quiet has returned it all after two windows. When more is free than in use, and more than a fixed amount, the
+// excess is given back at once, so that a program that frees all and sleeps does not keep it.
+//
+// Both are guesses ahead of time. What was given back so and then needed again raises both limits for a while, so that a
+// program whose blocks do not fit the gaps is not made to fault for ever.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +42,9 @@ class page_heap {
   /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero.
   [[nodiscard]] span* allocate(std::size_t pages, std::size_t alignment, span_state use) noexcept {
     holding guard(lock_);
+    const std::uint64_t returned = figures_.free_returned.load(relaxed);
     span* s = take(pages, alignment);
+    if (s != nullptr) note_missed(returned);
     if (s == nullptr && grow(pages, alignment)) s = take(pages, alignment);
     if (s == nullptr && give_back_everything() > 0 && grow(pages, alignment)) s = take(pages, alignment);
     if (s == nullptr) return nullptr;
@@ -44,6 +53,7 @@ class page_heap {
     s->free = nullptr;
     count(use).fetch_add(s->bytes(), relaxed);
     if (use == span_state::large) map_.set_tag(s->start, large_tag);
+    stay_below_peak();
     return s;
   }
 
@@ -89,7 +99,9 @@ class page_heap {
     if (now < window_end_.load(std::memory_order_relaxed)) return;
     if (!lock_.try_acquire()) return;
     if (now >= window_end_.load(std::memory_order_relaxed)) {
-      purge(low_water_);
+      unmap_long_runs(purge(low_water_));
+      missed_ -= missed_ / 8;
+      given_early_ = 0;
       low_water_ = figures_.free_resident.load(relaxed);
       window_end_.store(now + window_ms(), std::memory_order_relaxed);
     }
@@ -123,6 +135,7 @@ class page_heap {
 
  private:
   static constexpr auto relaxed = std::memory_order_relaxed;
+  static constexpr std::size_t worth_a_call = 256 * KiB;  ///< less is not given back ahead of its time
   static constexpr std::size_t largest_move = 64 * GiB;  ///< bounds what is set aside for the page map
 
   heap_figures::figure& count(span_state state) noexcept {
@@ -139,13 +152,43 @@ class page_heap {
   // --- taking
 
   span* take(std::size_t pages, std::size_t alignment) noexcept {
-    if (span* s = take_from(span_state::free_resident, pages, alignment)) {
-      low_water_ = std::min(low_water_, figures_.free_resident.load(relaxed));
-      return s;
+    span* s = take_from(span_state::free_resident, pages, alignment);
+    if (s == nullptr) s = take_adjacent(pages, alignment);
+    if (s == nullptr) s = take_from(span_state::free_returned, pages, alignment);
+    low_water_ = std::min(low_water_, figures_.free_resident.load(relaxed));
+    return s;
+  }
+
+  /// A long request from neighbouring runs of both kinds, none of which is long enough alone.
+  span* take_adjacent(std::size_t pages, std::size_t alignment) noexcept {
+    constexpr unsigned tries = 16;
+    if (pages * heap_page < worth_a_call || alignment > heap_page || !reserve_records(1)) return nullptr;
+    span* const first = resident_.find_long(tries, [&](span* s) { return first_of_adjacent(s, pages); });
+    if (first == nullptr) return nullptr;
+    unlink(first);
+    while (first->pages < pages) {
+      span* const s = map_.span_at(first->end());
+      unlink(s);
+      if (const std::size_t missing = pages - first->pages; s->pages > missing) link(split(s, missing));
+      first->pages += s->pages;
+      recycle(s);
     }
-    // Resident runs that are too short for this request would otherwise stay beside the memory it is about to touch.
-    purge_long_runs(pages);
-    return take_from(span_state::free_returned, pages, alignment);
+    if (first->pages > pages) link(split(first, pages));
+    first->zeroed = false;
+    map_.set_ends(first);
+    return first;
+  }
+
+  /// The first of neighbouring free runs around s that are together long enough, null when they are not.
+  span* first_of_adjacent(span* s, std::size_t pages) const noexcept {
+    std::size_t together = s->pages;
+    span* first = s;
+    for (span* p = free_before(first); p != nullptr && together < pages; p = free_before(first)) {
+      first = p;
+      together += p->pages;
+    }
+    for (span* p = free_after(s); p != nullptr && together < pages; p = free_after(p)) together += p->pages;
+    return together >= pages ? first : nullptr;
   }
 
   span* take_from(span_state kind, std::size_t pages, std::size_t alignment) noexcept {
@@ -183,8 +226,9 @@ class page_heap {
     s->state = span_state::free_resident;
     s->zeroed = false;
     link(merge(s));
-    const std::size_t excess = figures_.free_resident.load(relaxed);
-    if (excess > R.pages.max_free_resident) purge(excess - R.pages.max_free_resident / 2);
+    const std::uint64_t keep = std::max<std::uint64_t>(R.pages.max_free_resident, in_use()) + missed_;
+    const std::uint64_t free = figures_.free_resident.load(relaxed);
+    if (free > keep + worth_a_call) given_early_ += purge(free - keep);
   }
 
   /// Puts a free run into its bin.
@@ -200,13 +244,28 @@ class page_heap {
     count(s->state).fetch_sub(s->bytes(), relaxed);
   }
 
-  /// Joins a free run that is in no bin with free neighbours of its kind. An entry of the page map next to it may be out of
-  /// date where a range was unmapped; a record that really borders on this run says so itself.
+  /// The free run that ends where s begins, if any. An entry of the page map may be out of date where a range was unmapped; a
+  /// record that really borders on this run says so itself.
+  span* free_before(const span* s) const noexcept {
+    span* const p = map_.span_at(s->start - heap_page);
+    return p != nullptr && is_free(p) && p->end() == s->start ? p : nullptr;
+  }
+
+  span* free_after(const span* s) const noexcept {
+    span* const p = map_.span_at(s->end());
+    return p != nullptr && is_free(p) && p->start == s->end() ? p : nullptr;
+  }
+
+  static bool is_free(const span* s) noexcept {
+    return s->state == span_state::free_resident || s->state == span_state::free_returned;
+  }
+
+  /// Joins a free run that is in no bin with free neighbours of its kind.
   span* merge(span* s) noexcept {
-    span* const before = map_.span_at(s->start - heap_page);
-    if (before != nullptr && before->state == s->state && before->end() == s->start) s = join(before, s, before);
-    span* const after = map_.span_at(s->end());
-    if (after != nullptr && after->state == s->state && after->start == s->end()) s = join(s, after, after);
+    span* const before = free_before(s);
+    if (before != nullptr && before->state == s->state) s = join(before, s, before);
+    span* const after = free_after(s);
+    if (after != nullptr && after->state == s->state) s = join(s, after, after);
     return s;
   }
 
@@ -229,10 +288,8 @@ class page_heap {
 
   bool extend(span* s, std::size_t pages) noexcept {
     const std::size_t more = pages - s->pages;
-    span* const after = map_.span_at(s->end());
-    if (after == nullptr || after->start != s->end() || after->pages < more) return false;
-    if (after->state != span_state::free_resident && after->state != span_state::free_returned) return false;
-    if (!reserve_records(1)) return false;
+    span* const after = free_after(s);
+    if (after == nullptr || after->pages < more || !reserve_records(1)) return false;
     unlink(after);
     if (after->pages > more) link(split(after, more));
     s->pages = pages;
@@ -241,6 +298,7 @@ class page_heap {
     figures_.large.fetch_add(more * heap_page, relaxed);
     low_water_ = std::min(low_water_, figures_.free_resident.load(relaxed));
     recycle(after);
+    stay_below_peak();
     return true;
   }
 
@@ -298,53 +356,84 @@ class page_heap {
     return done;
   }
 
-  void purge_long_runs(std::size_t pages) noexcept {
-    constexpr std::size_t worth_a_call = 64;
-    if (pages < worth_a_call) return;
-    for (std::size_t done = 0; done < pages * heap_page;) {
-      span* const s = resident_.longest();
-      if (s == nullptr || s->pages < worth_a_call) return;
-      unlink(s);
-      const std::size_t gone = give_back(s);
-      if (gone == 0) return;
-      done += gone;
-    }
+  [[nodiscard]] std::uint64_t in_use() const noexcept {
+    return figures_.spans.load(relaxed) + figures_.large.load(relaxed);
+  }
+
+  /// After memory has come into use: gives back what free memory beside it would put above the peak.
+  void stay_below_peak() noexcept {
+    const std::uint64_t used = in_use();
+    most_in_use_ = std::max(most_in_use_, used);
+    const std::uint64_t limit = most_in_use_ + most_in_use_ / R.pages.headroom_divisor + missed_;
+    const std::uint64_t resident = used + figures_.free_resident.load(relaxed);
+    if (resident > limit + worth_a_call) given_early_ += purge(resident - limit);
+  }
+
+  /// After a request has been served: memory that was given back early and is needed again should have stayed.
+  void note_missed(std::uint64_t returned_before) noexcept {
+    const std::uint64_t returned = figures_.free_returned.load(relaxed);
+    if (returned >= returned_before) return;
+    const std::uint64_t missed = std::min(returned_before - returned, given_early_);
+    given_early_ -= missed;
+    missed_ += missed;
   }
 
   std::size_t give_back_everything() noexcept {
-    std::size_t done = purge(SIZE_MAX - MiB);
-    // Address space may be what has run out: return what can be unmapped as well.
-    for (span* s = returned_.longest(); s != nullptr && s->bytes() >= R.pages.unmap_from; s = returned_.longest()) {
+    const std::size_t done = purge(SIZE_MAX - MiB);
+    low_water_ = 0;
+    return done + unmap_long_runs(SIZE_MAX);
+  }
+
+  /// Returns address space, up to about `bytes` of it. Short runs keep theirs: each hole costs the system a mapping.
+  std::size_t unmap_long_runs(std::size_t bytes) noexcept {
+    std::size_t done = 0;
+    while (done < bytes) {
+      span* const s = returned_.longest();
+      if (s == nullptr || s->bytes() < R.pages.unmap_from) break;
+      const std::size_t length = s->bytes();
       unlink(s);
-      const std::size_t bytes = s->bytes();
       if (!unmap(s)) {
         link(s);
         break;
       }
-      done += bytes;
+      done += length;
     }
-    low_water_ = 0;
     return done;
   }
 
-  /// Returns a resident run that is in no bin; the bytes returned. 0: the system refused, or the run has no whole system
+  /// Returns a resident run that is in no bin, its address space kept; the bytes returned. 0: the system refused, or the run has no whole system
   /// page; it is resident and in its bin again then.
   std::size_t give_back(span* s) noexcept {
     const std::size_t bytes = s->bytes();
-    if (bytes >= R.pages.unmap_from && unmap(s)) return bytes;
-
-    const std::size_t page = OS::page_size();
-    const std::uintptr_t first = align_up(address_of(s->start), page);
-    const std::uintptr_t last = align_down(address_of(s->end()), page);
+    const std::uintptr_t first = first_whole_page(s);
+    const std::uintptr_t last = last_whole_page(s);
     if (first >= last || !OS::discard(reinterpret_cast<void*>(first), last - first)) {
       link(s);
       return 0;
     }
-    figures_.returned_total.fetch_add(last - first, relaxed);
+    figures_.returned_total.fetch_add(bytes, relaxed);
     s->state = span_state::free_returned;
-    s->zeroed = last - first == bytes;
+    s->zeroed = first <= address_of(s->start) && last >= address_of(s->end());
     link(merge(s));
     return bytes;
+  }
+
+  /// Where system pages are longer than heap pages, a run's first page may begin in its neighbour; if that has been returned,
+  /// the whole page can be.
+  std::uintptr_t first_whole_page(const span* s) const noexcept {
+    const std::uintptr_t begin = align_down(address_of(s->start), OS::page_size());
+    if (begin == address_of(s->start)) return begin;
+    const span* const before = free_before(s);
+    const bool free = before != nullptr && before->state == span_state::free_returned;
+    return free && address_of(before->start) <= begin ? begin : begin + OS::page_size();
+  }
+
+  std::uintptr_t last_whole_page(const span* s) const noexcept {
+    const std::uintptr_t end = align_up(address_of(s->end()), OS::page_size());
+    if (end == address_of(s->end())) return end;
+    const span* const after = free_after(s);
+    const bool free = after != nullptr && after->state == span_state::free_returned;
+    return free && address_of(after->end()) >= end ? end : end - OS::page_size();
   }
 
   bool unmap(span* s) noexcept {
@@ -352,7 +441,6 @@ class page_heap {
     const std::size_t page = OS::page_size();
     if (!is_aligned(s->start, page) || bytes % page != 0) return false;
     if (!OS::unmap(s->start, bytes)) return false;
-    if (s->state == span_state::free_resident) figures_.returned_total.fetch_add(bytes, relaxed);
     figures_.mapped.fetch_sub(bytes, relaxed);
     map_.clear_ends(s);
     recycle(s);
@@ -398,7 +486,10 @@ class page_heap {
   span* spare_ = nullptr;
   std::size_t spare_count_ = 0;
   metadata_memory<OS> metadata_;
-  std::uint64_t low_water_ = 0;
+  std::uint64_t low_water_ = 0;     ///< least free_resident since the window began
+  std::uint64_t most_in_use_ = 0;
+  std::uint64_t given_early_ = 0;   ///< bytes given back ahead of a window's end, and not needed since
+  std::uint64_t missed_ = 0;        ///< bytes given back early that were needed again; fades. So much more may stay
   std::uint64_t window_ms_plus_one_ = 0;  ///< 0: the recipe's; so that a heap is all zero and costs no file pages
   std::atomic<std::uint64_t> window_end_{0};
   heap_figures figures_{};

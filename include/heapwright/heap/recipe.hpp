@@ -34,8 +34,9 @@ struct thread_cache_plan {
 struct page_plan {
   std::size_t growth = 1 * MiB;         ///< least address space asked for at once
   std::size_t max_growth = 64 * MiB;    ///< a heap of n bytes asks for n / 8, up to this
-  std::uint64_t purge_window_ms = 250;  ///< pages that stayed free this long are given back
-  std::size_t max_free_resident = 64 * MiB;  ///< more free memory than this is given back at once
+  std::uint64_t purge_window_ms = 400;  ///< pages that stayed free this long are given back
+  std::size_t max_free_resident = 64 * MiB;  ///< free memory beyond this and beyond what is in use is given back at once
+  std::size_t headroom_divisor = 8;  ///< in memory may be 1/8 more than was ever in use at once
   std::size_t unmap_from = 1 * MiB;     ///< runs this long are unmapped, shorter ones keep their address space
 };
 

@@ -47,6 +47,22 @@ class run_bins {
     return nullptr;
   }
 
+  /// The first result of f that is not null, for up to `tries` runs of the longest bins.
+  template <class F>
+  [[nodiscard]] span* find_long(unsigned tries, F f) const noexcept {
+    for (unsigned w = words; w-- > 0;) {
+      for (std::uint64_t bits = nonempty_[w]; bits != 0;) {
+        const unsigned bit = floor_log2(bits);
+        bits &= ~(std::uint64_t{1} << bit);
+        for (span* run = bins_[w * 64 + bit].front(); run != nullptr; run = run->next) {
+          if (span* const found = f(run)) return found;
+          if (--tries == 0) return nullptr;
+        }
+      }
+    }
+    return nullptr;
+  }
+
  private:
   static constexpr unsigned exact_bins = 64;
   static constexpr unsigned steps_shift = 3;
