@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ class running_experiment {
     for (unsigned round = 1; round <= plan_.rounds; ++round)
       for (const unsigned i : order_of_round(round - 1, static_cast<unsigned>(result_.rows.size()))) run(i, round);
     judge_differences();
-    for (const std::string& who : unreachable_) result_.notes.push_back(who);
+    result_.notes.insert(result_.notes.end(), unreachable_.begin(), unreachable_.end());
     return std::move(result_);
   }
 
@@ -55,13 +56,15 @@ class running_experiment {
     total_ = (plan_.rounds + 1) * static_cast<unsigned>(plan_.candidates.size() + 1);
     result_.rows.push_back({{"glibc", ""}, "", {}, "", ""});
     const auto first = run(0, 0);
-    std::string brought;
-    for (const auto& [exe, malloc] : first)
-      if (!is_libc(malloc) && !same_file(exe, malloc))
-        brought += fmt::format("{}{} brings {}", brought.empty() ? "" : ", ", base_name(exe), base_name(malloc));
-    if (!brought.empty()) {
+    std::map<std::string, std::set<std::string>> bringers;
+    for (const seen_process& p : first)
+      if (!is_libc(p.malloc) && !same_file(p.executable, p.malloc)) bringers[base_name(p.malloc)].insert(p.name);
+    if (!bringers.empty()) {
+      std::vector<std::string> brought;
+      for (const auto& [library, programs] : bringers)
+        brought.push_back(fmt::format("{} by {}", library, fmt::join(programs, ", ")));
       total_ += plan_.rounds + 1;
-      result_.rows.push_back({{"as built", ""}, brought, {}, "", ""});
+      result_.rows.push_back({{"as built", ""}, fmt::format("brought along: {}", fmt::join(brought, "; ")), {}, "", ""});
       result_.rows.front().who.library = libc_of_target();
       result_.rows.front().remark = "by preloading " + base_name(result_.rows.front().who.library);
       reference_.reset();
@@ -73,8 +76,8 @@ class running_experiment {
     }
   }
 
-  /// The mallocs seen in the run.
-  std::map<std::string, std::string> run(unsigned index, unsigned round) {
+  /// The processes seen in the run.
+  std::set<seen_process> run(unsigned index, unsigned round) {
     comparison_row& row = result_.rows[index];
     if (!row.failure.empty()) {
       --total_;
@@ -88,10 +91,10 @@ class running_experiment {
       if (index == 0) throw failure(exit_code::judged_no, "under glibc, the command " + row.failure);
       return {};
     }
-    for (const auto& [exe, malloc] : ran.mallocs) note_if_unreachable(row, exe, malloc);
+    for (const seen_process& process : ran.seen) note_if_unreachable(row, process);
     if (round > 0) row.rounds.push_back(ran.figures);
     if (plan_.compare_output) compare_output(row, index, round, std::move(ran.output));
-    return std::move(ran.mallocs);
+    return std::move(ran.seen);
   }
 
   /// Why a run does not count; empty if it does.
@@ -110,15 +113,15 @@ class running_experiment {
   }
 
   /// Helper processes may be out of reach of a preload; the reader must know, for their share is no allocator's doing.
-  void note_if_unreachable(const comparison_row& row, const std::string& exe, const std::string& malloc) {
-    if (!same_file(exe, malloc)) {
-      if (!row.who.library.empty() && !same_file(malloc, row.who.library))
-        unreachable_.insert(fmt::format("{} started {}, which used {}", row.who.name, base_name(exe), malloc));
+  void note_if_unreachable(const comparison_row& row, const seen_process& process) {
+    if (!same_file(process.executable, process.malloc)) {
+      if (!row.who.library.empty() && !same_file(process.malloc, row.who.library))
+        unreachable_.insert(fmt::format("under {}, {} used the malloc of {}", row.who.name, process.name, process.malloc));
       return;
     }
-    const auto elf = elf_file::open(exe);
+    const auto elf = elf_file::open(process.executable);
     const bool is_static = elf && elf->loader().empty();
-    unreachable_.insert(fmt::format("the command started {}, which {}: it ran on its own under every allocator", exe,
+    unreachable_.insert(fmt::format("{} {}: it ran on its own malloc under every allocator", process.executable,
                                     is_static ? "is statically linked" : "defines malloc itself"));
   }
 

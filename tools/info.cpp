@@ -107,14 +107,14 @@ void print_loaded(const found_record& found, pid_t pid, std::uint64_t rss) {
   fmt::print("process {}: loaded\n  library  {}\n  version  {} ({})\n  options  {}\n  threads  {} now, {} ever\n\n", pid,
              found.path, r.version, r.build, *r.options != '\0' ? r.options : "all at their defaults",
              found.figures.threads.load(), found.figures.threads_total.load());
-  const double whole = static_cast<double>(std::max(rss, found.figures.mapped.load()));
+  const auto whole = static_cast<double>(std::max({rss, found.figures.mapped.load(), found.figures.metadata.load()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
     const auto width = whole > 0 ? static_cast<std::size_t>(40 * static_cast<double>(bytes) / whole + 0.5) : 0;
     fmt::print("  {:<28}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)), std::string(width, '#'));
   };
   line("RSS of the process", rss);
   for (const figure_line& f : memory_lines(found.figures)) line(f.meaning, f.bytes);
-  fmt::print("\n  peak {} held; {} given back to the system since the start\n",
+  fmt::print("\n  All but RSS are address space, of which untouched parts take no memory.\n  peak {} held; {} given back to the system since the start\n",
              show_bytes(static_cast<double>(found.figures.mapped_peak)),
              show_bytes(static_cast<double>(found.figures.returned_total)));
 }

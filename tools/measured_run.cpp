@@ -204,12 +204,14 @@ class measured_tree {
   void look_into(pid_t pid) {
     struct stat about {};
     const std::string link = fmt::format("/proc/{}/exe", pid);
-    if (stat(link.c_str(), &about) != 0 || about.st_ino == own_program() || seen_.contains({pid, about.st_ino})) return;
+    if (stat(link.c_str(), &about) != 0 || about.st_ino == own_program() || looked_into_.contains({pid, about.st_ino})) return;
     const auto malloc = malloc_of(pid);
     if (!malloc) return;
-    seen_.insert({pid, about.st_ino});
+    looked_into_.insert({pid, about.st_ino});
     std::error_code error;
-    result_.mallocs[std::filesystem::read_symlink(link, error)] = *malloc;
+    std::string name = read_file(fmt::format("/proc/{}/comm", pid)).value_or("");
+    if (!name.empty()) name.pop_back();
+    result_.seen.insert({name, std::filesystem::read_symlink(link, error), *malloc});
     if (pid == root_) result_.main_malloc = *malloc;
   }
 
@@ -232,6 +234,7 @@ class measured_tree {
     for (;;) {
       reap();
       if (waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD) break;
+      if (!root_ended_) kill(root_, SIGKILL);
       for (const tree_member& member : descendants()) kill(member.pid, SIGKILL);
       (void)signals_.wait(0.02);
     }
@@ -252,7 +255,7 @@ class measured_tree {
   pid_t root_ = -1;
   bool root_ended_ = false;
   double held_seconds_ = 0;
-  std::set<std::pair<pid_t, ino_t>> seen_;
+  std::set<std::pair<pid_t, ino_t>> looked_into_;
   run_result result_;
 };
 

@@ -16,8 +16,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,13 +40,21 @@ struct job {
   double timeout_seconds;     ///< 0 for none
 };
 
+/// A process that lived long enough to be looked into.
+struct seen_process {
+  std::string name;        ///< as ps shows it
+  std::string executable;
+  std::string malloc;      ///< the file its malloc is in: a library, or the executable itself
+
+  auto operator<=>(const seen_process&) const = default;
+};
+
 struct run_result {
   measurement figures{};
   int wait_status = 0;
   bool timed_out = false;
   std::string main_malloc;  ///< the file whose malloc the first process used; empty if it could not be seen
-  /// Program → file of its malloc, for every process of the tree that lived long enough to be seen.
-  std::map<std::string, std::string> mallocs;
+  std::set<seen_process> seen;
   scratch_file output;
   scratch_file errors;
 

@@ -9,7 +9,6 @@
 namespace heapwright::tool {
 namespace {
 
-constexpr unsigned name_width = 12;
 constexpr unsigned cell_width = 18;
 
 struct palette {
@@ -20,13 +19,15 @@ struct palette {
   const char* end = "";
 };
 
+std::string trimmed(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1) + '\n'; }
+
 std::string ratio_text(const ratio_estimate& r) {
   const std::string word = r.same() ? "same" : fmt::format("{:.2f}", r.ratio);
   return fmt::format("{} ({:.2f}-{:.2f})", word, r.low, r.high);
 }
 
 std::vector<std::string> value_and_ratio_lines(const comparison& all, const comparison_row& row, const palette& p,
-                                               const std::vector<double>& best) {
+                                               std::size_t name_width, const std::vector<double>& best) {
   std::string values = fmt::format("{}{:<{}}{}", p.bold, row.who.name, name_width, p.end);
   std::string ratios = fmt::format("{:<{}}", "", name_width);
   for (std::size_t i = 0; i < std::size(metrics); ++i) {
@@ -44,6 +45,8 @@ std::vector<std::string> value_and_ratio_lines(const comparison& all, const comp
 
 std::string table_view(const comparison& all, bool colour) {
   const palette p = colour ? palette{"\033[1m", "\033[1;32m", "\033[2m", "\033[31m", "\033[0m"} : palette{};
+  std::size_t name_width = 12;
+  for (const comparison_row& row : all.rows) name_width = std::max(name_width, row.who.name.size() + 2);
   std::string text = fmt::format("{:<{}}", "", name_width);
   std::vector<double> best;
   for (const metric& property : metrics) {
@@ -53,14 +56,14 @@ std::string table_view(const comparison& all, bool colour) {
       if (const auto found = summarise(all, row, property)) least = std::min(least, found->median);
     best.push_back(least);
   }
-  text += '\n';
+  text = trimmed(text);
   for (const comparison_row& row : all.rows) {
     if (!row.failure.empty()) {
       text += fmt::format("{}{:<{}}{}{}{}{}\n", p.bold, row.who.name, name_width, p.end, p.bad, row.failure, p.end);
       continue;
     }
-    for (const std::string& line : value_and_ratio_lines(all, row, p, best))
-      text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+    for (const std::string& line : value_and_ratio_lines(all, row, p, name_width, best))
+      text += trimmed(line);
     if (!row.remark.empty()) text += fmt::format("{:<{}}{}\n", "", name_width, row.remark);
     if (!row.difference.empty())
       text += fmt::format("{:<{}}{}{}{}\n", "", name_width, p.bad, row.difference, p.end);

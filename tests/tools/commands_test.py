@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""The heapwright command as its users meet it: every promise on bad input, and what they rely on when all goes well.
+
+Usage: commands_test.py path/to/heapwright path/to/fixtures [unittest options]. Times are never asserted.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HEAPWRIGHT, FIXTURES = sys.argv[1], pathlib.Path(sys.argv[2])
+TRUE = shutil.which("true")
+
+
+def fixture(name):
+    return str(FIXTURES / name)
+
+
+PLAIN = fixture("libplain_allocator.so")
+
+
+def heapwright(*arguments, stdin=subprocess.DEVNULL, **options):
+    if "input" in options:
+        stdin = None
+    return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, stdin=stdin, timeout=120, **options)
+
+
+def compare(*arguments, **options):
+    return heapwright("compare", "--rounds", "2", "--only", "glibc", "--with", "plain=" + PLAIN, *arguments, **options)
+
+
+def is_running(*words):
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cmdline").read_bytes().split(b"\0")[:-1] == [w.encode() for w in words]:
+                return True
+        except OSError:
+            pass
+    return False
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContextHere(tempfile.TemporaryDirectory()))
+
+    def enterContextHere(self, context):
+        value = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return value
+
+    def refused(self, result, code, *words):
+        self.assertEqual(result.returncode, code, result)
+        self.assertEqual(result.stdout, "", "nothing must have been measured or run")
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+    def copy_of_true(self, name, change=lambda content: content):
+        path = self.folder / name
+        path.write_bytes(change(pathlib.Path(os.path.realpath(TRUE)).read_bytes()))
+        path.chmod(0o755)
+        return path
+
+
+class BadInput(Case):
+    """The same refusals from run and compare, before anything is started."""
+
+    def both(self, command, code, *words):
+        self.refused(heapwright("run", "--with", PLAIN, "--", *command), code, *words)
+        self.refused(compare("--", *command), code, *words)
+
+    def test_no_such_command(self):
+        self.both(["no-such-command-anywhere"], 127, "no such command: no-such-command-anywhere")
+        self.both(["./no/such/file"], 127, "no such command")
+
+    def test_not_executable(self):
+        self.both([str(self.folder)], 126, "Is a directory")
+        plain = self.folder / "plain"
+        plain.write_text("no program")
+        self.both([str(plain)], 126, "Permission denied")
+        plain.chmod(0o755)
+        self.both([str(plain)], 126, "neither an ELF program nor a script")
+
+    def test_static(self):
+        self.both([fixture("static")], 125, "statically linked")
+
+    def test_script_of_a_missing_or_static_interpreter(self):
+        script = self.folder / "script"
+        script.write_text("#!/no/such/interpreter\n")
+        script.chmod(0o755)
+        self.both([str(script)], 127, "/no/such/interpreter")
+        script.write_text(f"#!/usr/bin/env -S {fixture('static')}\n")
+        self.both([str(script)], 125, "statically linked")
+
+    def test_setuid(self):
+        if os.getuid() == 0:
+            program = self.copy_of_true("setuid")
+            os.chown(program, 65534, 0)
+            program.chmod(0o4755)
+        else:
+            program = shutil.which("su")
+        self.both([str(program)], 125, "setuid")
+
+    def test_other_machine(self):
+        other = self.copy_of_true("other", lambda elf: elf[:18] + bytes([8, 0]) + elf[20:])  # MIPS
+        self.both([str(other)], 125, "another kind of machine")
+
+    def test_program_that_defines_malloc(self):
+        self.both([fixture("defines_malloc")], 125, "defines malloc itself", "as built")
+
+    def test_libraries(self):
+        text = self.folder / "libtext.so"
+        text.write_text("no library")
+        for library, word in [("/no/such/lib.so", "no such library"), (str(text), "not a shared library"),
+                              ("libno-such-thing.so.9", "does not load"), (fixture("libno_allocator.so"), "no malloc")]:
+            with self.subTest(library):
+                self.refused(heapwright("run", "--with", library, "--", TRUE), 125, word)
+                self.refused(compare("--with", library, "--", TRUE), 125, word)
+
+    def test_usage(self):
+        self.assertEqual(heapwright().returncode, 125)
+        self.assertEqual(heapwright("run").returncode, 125)
+        self.assertEqual(heapwright("compare", "--rounds", "1", "--", TRUE).returncode, 125)
+        self.assertEqual(heapwright("info", "word").returncode, 2)
+        self.refused(compare("--only", "nomalloc", "--", TRUE), 125, "no allocator named nomalloc")
+        self.refused(compare("--with", "plain=" + PLAIN, "--", TRUE), 125, "two allocators named plain")
+        self.refused(compare("--json", "/no/such/folder/x.json", "--", TRUE), 125, "cannot write")
+        for subcommand in ([], ["run"], ["compare"], ["info"]):
+            self.assertEqual(heapwright(*subcommand, "--help").returncode, 0)
+        self.assertRegex(heapwright("--version").stdout, r"^heapwright \d+\.\d+\.\d+\n$")
+
+
+class Run(Case):
+    def test_becomes_the_command(self):
+        result = heapwright("run", "sh", "-c", 'echo "$@"; cat; exit 7', "sh", "--", "--stats", "-x", input="in")
+        self.assertEqual((result.returncode, result.stdout), (7, "-- --stats -x\nin"))
+        self.assertEqual(heapwright("run", "--", "sh", "-c", "kill -9 $$").returncode, -9)
+
+    def test_preloads_before_what_is_there(self):
+        result = heapwright("run", "--", "sh", "-c", "echo $LD_PRELOAD", env={**os.environ, "LD_PRELOAD": PLAIN})
+        self.assertRegex(result.stdout, rf"^/.*libheapwright\.so:{PLAIN}\n$")
+
+    def test_statistics_at_exit(self):
+        self.assertEqual(heapwright("run", "--", TRUE).stderr, "")
+        self.assertIn("heapwright", heapwright("run", "--stats", "--", TRUE).stderr)
+
+    def test_through_scripts(self):
+        script = self.folder / "script"
+        script.write_text("#!/usr/bin/env sh\necho hello\n")
+        script.chmod(0o755)
+        self.assertEqual(heapwright("run", str(script)).stdout, "hello\n")
+
+
+class Compare(Case):
+    def rows(self, *arguments, code=0, **options):
+        """The rows of a comparison by name, and all of it."""
+        result = compare("--json", "-", *arguments, **options)
+        self.assertEqual(result.returncode, code, result)
+        found = json.loads(result.stdout)
+        return {row["name"]: row for row in found["rows"]}, found
+
+    def test_json_has_the_documented_shape(self):
+        rows, found = self.rows("--", TRUE)
+        self.assertEqual(list(found), ["format", "heapwright", "command", "started", "machine", "rounds", "notes", "rows"])
+        self.assertEqual((found["format"], found["command"], found["rounds"]), ("heapwright compare 1", [TRUE], 2))
+        self.assertEqual(list(rows), ["glibc", "plain"])
+        for row in rows.values():
+            self.assertEqual(list(row), ["name", "library", "remark", "failure", "output_difference", "metrics", "samples"])
+            self.assertEqual(list(row["metrics"]), ["wall_seconds", "cpu_seconds", "peak_rss_bytes", "page_faults"])
+            self.assertEqual(len(row["samples"]), 2)
+            for sample in row["samples"]:
+                self.assertGreater(sample["wall_seconds"], 0)
+                self.assertGreater(sample["peak_rss_bytes"], 0)
+                self.assertGreater(sample["minor_faults"], 0)
+        self.assertIsNone(rows["glibc"]["metrics"]["wall_seconds"]["ratio"])
+        ratio = rows["plain"]["metrics"]["wall_seconds"]["ratio"]
+        self.assertTrue(ratio["low"] <= ratio["estimate"] <= ratio["high"])
+        self.assertEqual(ratio["same"], ratio["low"] <= 1 <= ratio["high"])
+
+    def test_ours_is_compared(self):
+        result = heapwright("compare", "--rounds", "2", "--only", "heapwright", "--", "sh", "-c", "echo hello")
+        self.assertEqual(result.returncode, 0, result)
+        self.assertRegex(result.stdout, r"(?m)^heapwright +\d")
+
+    def test_page(self):
+        page = self.folder / "page.html"
+        result = compare("--html", str(page), "--", "sh", "-c", "true # </script><b>")
+        self.assertEqual(result.returncode, 0, result)
+        text = page.read_text()
+        self.assertTrue(text.startswith("<!doctype html>"))
+        self.assertNotIn("</script><b>", text)
+        self.assertEqual(text.count("<script"), 2)
+        self.assertIn("glibc", result.stdout)
+
+    def test_peak_memory_is_that_of_the_command_and_of_its_children(self):
+        grow = "import os; x = bytearray(100 << 20); os.system('sleep 0.2')"
+        rows, _ = self.rows("--", sys.executable, "-c", grow)
+        self.assertGreater(rows["glibc"]["metrics"]["peak_rss_bytes"]["median"], 100 << 20)
+        rows, _ = self.rows("--", "sh", "-c", f'{sys.executable} -c "{grow}" & {sys.executable} -c "{grow}"; wait')
+        self.assertGreater(rows["glibc"]["metrics"]["peak_rss_bytes"]["median"], 200 << 20)
+        rows, _ = self.rows("--", TRUE)
+        self.assertLess(rows["glibc"]["metrics"]["peak_rss_bytes"]["median"], 8 << 20, "ours must not be counted")
+
+    def test_cpu_time_of_children_counts(self):
+        busy = f'{sys.executable} -c "import time\nwhile time.process_time() < 0.3: pass"'
+        rows, _ = self.rows("--", "sh", "-c", f"{busy}; true")
+        self.assertGreaterEqual(rows["glibc"]["metrics"]["cpu_seconds"]["median"], 0.3)
+
+    def test_the_allocator_must_have_been_in_the_process(self):
+        rows, _ = self.rows("--", "sh", "-c", "unset LD_PRELOAD; exec " + TRUE, code=1)
+        self.assertIsNone(rows["glibc"]["failure"])
+        self.assertIn("not on " + PLAIN, rows["plain"]["failure"])
+        self.assertEqual(rows["plain"]["metrics"], {})
+
+    def test_a_library_that_fails_has_the_failure_in_its_row(self):
+        rows, _ = self.rows("--with", fixture("libaborting_allocator.so"), "--", TRUE, code=1)
+        self.assertIn("SIGABRT", rows["aborting_allocator"]["failure"])
+        self.assertIn("giving up", rows["aborting_allocator"]["failure"])
+        self.assertEqual(len(rows["plain"]["samples"]), 2, "the others go on")
+
+    def test_a_failing_command(self):
+        result = compare("--", "sh", "-c", "echo last words >&2; exit 3")
+        self.refused(result, 1, "under glibc", "exited with status 3", "last words")
+        self.refused(compare("--", "sh", "-c", "kill -SEGV $$"), 1, "SIGSEGV")
+
+    def test_outputs_that_differ(self):
+        command = ["--", "sh", "-c", 'echo same; echo "${LD_PRELOAD:-none}"']
+        result = compare(*command)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("plain: its output differs", result.stderr)
+        self.assertIn("line 2", result.stderr)
+        self.assertIn('instead of "none"', result.stderr)
+        self.assertEqual(compare("--ignore-output", *command).returncode, 0)
+
+    def test_a_command_that_is_never_the_same_blames_nobody(self):
+        result = compare("--", "sh", "-c", "echo $$")
+        self.assertEqual(result.returncode, 0, result)
+        self.assertIn("--ignore-output", result.stdout)
+
+    def test_a_program_with_its_own_allocator_is_measured_as_built_too(self):
+        rows, _ = self.rows("--", fixture("brings_allocator"))
+        self.assertEqual(list(rows), ["glibc", "as built", "plain"])
+        self.assertIn("libplain_allocator.so", rows["as built"]["remark"])
+        self.assertRegex(rows["glibc"]["library"], r"/libc\.so")
+        rows, _ = self.rows("--", "sh", "-c", fixture("brings_allocator") + "; sleep 0.1")
+        self.assertIn("glibc", rows)
+
+    def test_a_child_that_brings_its_allocator_is_seen_too(self):
+        wrapper = f'"$0" -c "import time; time.sleep(.3)"'
+        rows, _ = self.rows("--", "sh", "-c", wrapper + "; true", sys.executable)
+        self.assertEqual(list(rows), ["glibc", "plain"])
+        rows, _ = self.rows("--", "sh", "-c", f"LD_PRELOAD={PLAIN} {wrapper}; true", sys.executable)
+        self.assertIn("as built", rows)
+
+    def test_standard_input_is_there_for_each_run(self):
+        check = ["--", "sh", "-c", 'test "$(cat)" = hello']
+        self.assertEqual(compare(*check, input="hello").returncode, 0)
+        text = self.folder / "input"
+        text.write_text("hello")
+        with text.open() as file:
+            self.assertEqual(compare(*check, stdin=file).returncode, 0)
+        self.assertEqual(compare("--", "sh", "-c", 'test -z "$(cat)"').returncode, 0)
+
+    def test_a_stopped_command_goes_on(self):
+        stop = "(sleep 0.1; kill -CONT $$) & kill -STOP $$; echo on"
+        self.assertEqual(compare("--", "sh", "-c", stop).returncode, 0)
+
+    def test_signals_reach_the_command(self):
+        trap = "trap 'echo caught' USR1; kill -USR1 $$; kill -USR1 $$"
+        self.assertEqual(compare("--", "bash", "-c", trap).returncode, 0)
+
+    def test_timeout_leaves_no_orphans(self):
+        sleeper = ["sleep", "98765.25"]
+        result = compare("--timeout", "0.5", "--", "sh", "-c", f"setsid {' '.join(sleeper)} & setsid setsid {' '.join(sleeper)} & wait")
+        self.refused(result, 1, "timed out")
+        self.assertFalse(is_running(*sleeper))
+
+    def test_what_outlives_the_command_is_ended(self):
+        sleeper = ["sleep", "98765.5"]
+        self.assertEqual(compare("--", "sh", "-c", f"setsid {' '.join(sleeper)} >/dev/null & true").returncode, 0)
+        self.assertFalse(is_running(*sleeper))
+
+    def test_interruption_leaves_nothing(self):
+        for number, sleeper in [(signal.SIGINT, ["sleep", "98766.25"]), (signal.SIGTERM, ["sleep", "98766.5"])]:
+            process = subprocess.Popen([HEAPWRIGHT, "compare", "--only", "glibc", "--with", PLAIN, "--", "sh", "-c",
+                                        f"{' '.join(sleeper)} & wait"], env={**os.environ, "TMPDIR": str(self.folder)},
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while not is_running(*sleeper):
+                time.sleep(0.01)
+            process.send_signal(number)
+            self.assertEqual(process.wait(30), -number)
+            self.assertFalse(is_running(*sleeper))
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Info(Case):
+    def process(self, *command, **variables):
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, env={**os.environ, **variables})
+        self.addCleanup(child.communicate)
+        child.stdin.write(b"\n"), child.stdin.flush()
+        child.stdout.read(1)  # cat has echoed: it is well past its start.
+        return str(child.pid)
+
+    def test_the_installation(self):
+        result = heapwright("info")
+        self.assertEqual(result.returncode, 0, result)
+        self.assertRegex(result.stdout, r"heapwright \d+\.\d+\.\d+\nlibrary +/.*/libheapwright\.so")
+        options = json.loads(heapwright("info", "--json").stdout)["options"]
+        self.assertIn("HEAPWRIGHT_STATS", [o["name"] for o in options])
+
+    def test_loaded(self):
+        pid = self.process(HEAPWRIGHT, "run", "cat")
+        result = heapwright("info", pid)
+        self.assertEqual(result.returncode, 0, result)
+        for word in ("loaded", "version", "options", "RSS", "spans", "given back"):
+            self.assertIn(word, result.stdout)
+        found = json.loads(heapwright("info", "--json", pid).stdout)
+        self.assertTrue(found["loaded"])
+        b = found["bytes"]
+        self.assertGreater(b["mapped"], 0)
+        self.assertEqual(b["mapped"], b["spans"] + b["large"] + b["free_resident"] + b["free_returned"])
+
+    def test_not_loaded(self):
+        result = heapwright("info", self.process("cat"))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stdout, "not loaded; its malloc is glibc")
+        result = heapwright("info", self.process("cat", LD_PRELOAD=PLAIN))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertIn("libplain_allocator.so", result.stdout)
+
+    def test_unreadable(self):
+        self.refused(heapwright("info", "2147483647"), 2, "no such process")
+        pid = self.process("cat", LD_PRELOAD=fixture("libforeign_record.so"))
+        self.refused(heapwright("info", pid), 2, "layout 99")
+
+    @unittest.skipIf(os.getuid() != 0, "needs another user's process")
+    def test_not_permitted(self):
+        pid = self.process("cat")
+        self.refused(heapwright("info", pid, user=65534, group=65534, extra_groups=[]), 2, "as the same user or as root")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

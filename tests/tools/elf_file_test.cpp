@@ -1,0 +1,52 @@
+// ELF files as they are found on every Linux: this test itself, the C library, and what is none.
+#include "elf_file.hpp"
+
+#include <cstdio>
+
+#include <gtest/gtest.h>
+
+#include "loader.hpp"
+#include "program.hpp"
+
+extern "C" {
+extern const char content_to_be_found[];
+const char content_to_be_found[] = "found";
+}
+
+namespace heapwright::tool {
+namespace {
+
+TEST(elf_file, knows_a_program_from_a_library) {
+  const auto self = elf_file::open("/proc/self/exe");
+  ASSERT_TRUE(self);
+  EXPECT_TRUE(self->is_native());
+  EXPECT_FALSE(self->loader().empty());
+  EXPECT_FALSE(self->exports("malloc"));
+}
+
+TEST(elf_file, finds_what_a_library_exports) {
+  const listing objects = ask_loader(program{"/proc/self/exe", elf_file::open("/proc/self/exe")->loader()}, "");
+  EXPECT_TRUE(is_libc(objects.malloc())) << objects.malloc();
+  const auto libc = elf_file::open(objects.malloc());
+  ASSERT_TRUE(libc);
+  EXPECT_TRUE(libc->is_shared_object());
+  EXPECT_TRUE(libc->exports("malloc"));
+  EXPECT_FALSE(libc->exports("no_such_function_anywhere"));
+}
+
+TEST(elf_file, reads_the_content_of_a_symbol) {
+  const auto self = elf_file::open("/proc/self/exe");
+  ASSERT_TRUE(self);
+  EXPECT_EQ(self->content("content_to_be_found"), std::string("found", 6));
+  EXPECT_EQ(self->content("no_such_symbol"), "");
+}
+
+TEST(elf_file, is_not_fooled_by_other_files) {
+  EXPECT_FALSE(elf_file::open("/etc/passwd"));
+  EXPECT_FALSE(elf_file::open("/dev/null"));
+  EXPECT_FALSE(elf_file::open("/"));
+  EXPECT_FALSE(elf_file::open("/no/such/file"));
+}
+
+}  // namespace
+}  // namespace heapwright::tool

@@ -1,0 +1,83 @@
+// The mathematics against values known from tables and by hand.
+#include "statistics.hpp"
+
+#include <cmath>
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace heapwright::tool {
+namespace {
+
+TEST(statistics, the_median_is_the_middle) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median({7}), 7);
+}
+
+TEST(statistics, student_t_is_that_of_the_tables) {
+  const std::map<unsigned, double> table = {{1, 12.7062}, {2, 4.3027},  {6, 2.4469},  {10, 2.2281}, {11, 2.2010},
+                                            {15, 2.1314}, {20, 2.0860}, {30, 2.0423}, {60, 2.0003}, {120, 1.9799}};
+  for (const auto& [degrees, t] : table) EXPECT_NEAR(student_t_95(degrees), t, 1e-4) << degrees;
+}
+
+TEST(statistics, a_constant_factor_is_found_exactly) {
+  const double reference[] = {1, 2, 4, 8};
+  const double doubled[] = {2, 4, 8, 16};
+  const auto found = paired_ratio(doubled, reference);
+  ASSERT_TRUE(found);
+  EXPECT_DOUBLE_EQ(found->ratio, 2);
+  EXPECT_DOUBLE_EQ(found->low, 2);
+  EXPECT_DOUBLE_EQ(found->high, 2);
+  EXPECT_FALSE(found->same());
+}
+
+TEST(statistics, the_interval_is_students) {
+  // Logarithms of the ratios: 1, 2, 3. Mean 2, deviation 1, and t(2) / sqrt(3) = 2.48413.
+  const double reference[] = {1, 1, 1};
+  const double values[] = {std::exp(1), std::exp(2), std::exp(3)};
+  const auto found = paired_ratio(values, reference);
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(std::log(found->ratio), 2, 1e-12);
+  EXPECT_NEAR(std::log(found->low), 2 - 2.48413, 1e-4);
+  EXPECT_NEAR(std::log(found->high), 2 + 2.48413, 1e-4);
+  EXPECT_TRUE(found->same());
+}
+
+TEST(statistics, equal_values_are_the_same) {
+  const double values[] = {5, 6, 7};
+  const auto found = paired_ratio(values, values);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->same());
+}
+
+TEST(statistics, no_interval_without_two_positive_pairs) {
+  const double one[] = {1};
+  const double zero[] = {0, 1};
+  const double two[] = {1, 1};
+  EXPECT_FALSE(paired_ratio(one, one));
+  EXPECT_FALSE(paired_ratio(zero, two));
+  EXPECT_FALSE(paired_ratio(two, zero));
+}
+
+TEST(statistics, every_contestant_follows_every_other_equally_often) {
+  for (const unsigned n : {2u, 3u, 5u, 6u, 7u}) {
+    const unsigned rounds = n % 2 == 0 ? n : 2 * n;
+    std::map<std::pair<unsigned, unsigned>, unsigned> followed;
+    std::map<std::pair<unsigned, unsigned>, unsigned> placed;
+    for (unsigned round = 0; round < rounds; ++round) {
+      const auto order = order_of_round(round, n);
+      ASSERT_EQ(order.size(), n);
+      for (unsigned place = 0; place < n; ++place) {
+        ++placed[{order[place], place}];
+        if (place > 0) ++followed[{order[place - 1], order[place]}];
+      }
+    }
+    EXPECT_EQ(placed.size(), n * n) << n;
+    EXPECT_EQ(followed.size(), n * (n - 1)) << n;
+    for (const auto& [pair, times] : followed) EXPECT_EQ(times, rounds / n) << n << ": " << pair.first << ", " << pair.second;
+  }
+}
+
+}  // namespace
+}  // namespace heapwright::tool

@@ -1,0 +1,64 @@
+// The three views of one comparison: what they must show, and what must not escape them.
+#include "comparison.hpp"
+
+#include <gtest/gtest.h>
+
+namespace heapwright::tool {
+namespace {
+
+measurement took(double wall) { return {wall, wall, 0, 1024 * 1024, 100, 0}; }
+
+comparison example() {
+  comparison all{{"true"}, "2026-01-01T00:00:00+0000", {"cpu", 2, 1u << 30, "Linux", "glibc"}, 3, {}, {}};
+  all.rows.push_back({{"glibc", ""}, "", {took(1), took(1.1), took(0.9)}, "", ""});
+  all.rows.push_back({{"fast", "/lib/fast.so"}, "", {took(0.5), took(0.55), took(0.45)}, "", ""});
+  all.rows.push_back({{"broken", "/lib/broken.so"}, "", {}, "was killed by SIGSEGV", ""});
+  return all;
+}
+
+TEST(views, the_table_shows_ratio_sameness_and_failure) {
+  const std::string table = table_view(example(), false);
+  EXPECT_NE(table.find("0.50 (0.50-0.50)"), std::string::npos) << table;
+  EXPECT_NE(table.find("same (1.00-1.00)"), std::string::npos) << table;
+  EXPECT_NE(table.find("was killed by SIGSEGV"), std::string::npos) << table;
+  EXPECT_EQ(table.find('\033'), std::string::npos) << "colour was not asked for";
+}
+
+TEST(views, json_has_no_figures_for_a_failed_row) {
+  const comparison all = example();
+  EXPECT_TRUE(summarise(all, all.rows[1], metrics[0]));
+  EXPECT_FALSE(summarise(all, all.rows[2], metrics[0]));
+}
+
+TEST(views, no_command_can_break_out_of_the_page) {
+  comparison all = example();
+  const std::string without = page_view(all);
+  all.command = {"</script><script>alert(1)</script>", "<!--", "\xff\xfe not UTF-8"};
+  const std::string with = page_view(all);
+  const auto count = [](const std::string& text, const std::string& part) {
+    unsigned n = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  EXPECT_EQ(count(with, "</script>"), count(without, "</script>"));
+  EXPECT_EQ(count(with, "<!--"), count(without, "<!--"));
+  EXPECT_NE(with.find("\\u003c/script>"), std::string::npos);
+}
+
+TEST(views, the_page_needs_nothing_from_outside) {
+  const std::string page = page_view(example());
+  for (const char* const reference : {"src=", "href=", "@import", "url("})
+    EXPECT_EQ(page.find(reference), std::string::npos) << reference;
+}
+
+TEST(views, quantities_are_shown_as_a_person_writes_them) {
+  EXPECT_EQ(show_count(0), "0");
+  EXPECT_EQ(show_count(1234567), "1,234,567");
+  EXPECT_EQ(show_bytes(1024), "1 KiB");
+  EXPECT_EQ(show_bytes(1.5 * 1024 * 1024), "1.5 MiB");
+  EXPECT_EQ(show_seconds(0.0123), "12.3 ms");
+  EXPECT_EQ(show_seconds(12.345), "12.35 s");
+}
+
+}  // namespace
+}  // namespace heapwright::tool
