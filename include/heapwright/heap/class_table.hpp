@@ -33,8 +33,8 @@ class class_table {
     std::uint32_t span_pages;  ///< heap pages per span
     std::uint32_t capacity;    ///< blocks per span
     std::uint16_t batch;       ///< blocks moved at once between a thread and the centre
-    std::uint16_t max_kept;    ///< freed blocks a thread may keep
-    std::uint32_t reciprocal;  ///< ceil(2^32 / size): offset * reciprocal >> 32 is offset / size inside a span
+    std::uint16_t first_kept;  ///< freed blocks a thread may keep at first ...
+    std::uint16_t max_kept;    ///< ... and at most
   };
 
   [[nodiscard]] static constexpr const entry& of(unsigned c) noexcept { return entries_[c]; }
@@ -73,8 +73,8 @@ class class_table {
                 .span_pages = pages,
                 .capacity = static_cast<std::uint32_t>(pages * heap_page / size),
                 .batch = static_cast<std::uint16_t>(batch),
-                .max_kept = static_cast<std::uint16_t>(kept),
-                .reciprocal = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + size - 1) / size)};
+                .first_kept = static_cast<std::uint16_t>(std::clamp<std::size_t>(plan.first_bytes / size, 1, batch)),
+                .max_kept = static_cast<std::uint16_t>(kept)};
     }
     return all;
   }

@@ -23,7 +23,8 @@ struct span_plan {
 
 /// A thread's private stock. Limits start small and grow while the thread keeps running into them.
 struct thread_cache_plan {
-  std::size_t max_bytes = 1 * MiB;             ///< sum of the limits of all classes
+  std::size_t first_bytes = 2 * KiB;           ///< of freed blocks kept, per class, at first
+  std::size_t max_bytes = 1 * MiB;             ///< by how much all classes together may grow beyond that
   std::size_t max_blocks_per_class = 2048;     ///< of freed blocks kept
   std::size_t max_bytes_per_class = 256 * KiB; ///< of freed blocks kept, at least one batch
   std::size_t batch_bytes = 8 * KiB;           ///< moved between a thread and the centre at once ...

@@ -10,6 +10,7 @@
 //
 // Invariants, for each class c:  room[c] = limit[c] - length(returns[c]) >= 0, between calls
 //                                away_count[c] = length(away[c]) < batch
+//                                neither in_use[c] nor idle[c]: all that is here of class c is in returns[c]
 //                                the sum over c of what limit[c] is above its first value, in bytes, <= R.thread_cache.max_bytes
 //
 // A thread that has no cache points at an empty one: nothing to pop, and an owner that no page has. So the fast path does
@@ -88,7 +89,7 @@ class thread_cache {
 
   /// A block of class c when the stock has none; null when the system has no memory.
   [[nodiscard]] void* pop_slow(unsigned c, centre& from) noexcept {
-    used_[c] = true;
+    in_use_[c] = true;
     heartbeat(from, kept(c) + 1);
     const std::uint32_t returned = kept(c);
     if (returned > 0) {
@@ -106,7 +107,7 @@ class thread_cache {
     const unsigned c = tag & class_mask;
     misuse<R, OS>::note_freed(b, *map_);
     if (room_[c] < 0) room_[c] = 0;  // push has counted a block that it did not keep
-    used_[c] = true;
+    in_use_[c] = true;
     heartbeat(to, room_[c] == 0 ? kept(c) : 1);
     if ((tag ^ owner_) > class_mask) {
       b->next = away_[c];
@@ -122,7 +123,9 @@ class thread_cache {
 
   /// Gives everything back to the centre. The cache can go on being used.
   void flush(centre& to) noexcept {
-    for (unsigned c = 1; c < class_count; ++c) flush_class(c, to);
+    for (unsigned c = 1; c < class_count; ++c) {
+      if (in_use_[c] || has_stock(c)) flush_class(c, to);
+    }
   }
 
   /// In the child of a fork, for the cache of a thread that is no more: it may have been interrupted in the middle of a fast
@@ -171,10 +174,10 @@ class thread_cache {
     return static_cast<std::uint32_t>(limit_[c] - room_[c]);
   }
 
-  static std::int32_t first_limit(unsigned c) noexcept {
-    constexpr std::size_t first_bytes = 2 * KiB;
-    return static_cast<std::int32_t>(std::clamp<std::size_t>(first_bytes / classes::of(c).size, 1, classes::of(c).batch));
-  }
+  /// Frees alone may bring a class here without a slow step: of blocks that an earlier thread with this cache drew.
+  [[nodiscard]] bool has_stock(unsigned c) const noexcept { return idle_[c] || kept(c) > 0; }
+
+  static std::int32_t first_limit(unsigned c) noexcept { return classes::of(c).first_kept; }
 
   void set_limit(unsigned c, std::int32_t limit) noexcept {
     limit_total_ += (limit - limit_[c]) * static_cast<std::int64_t>(classes::of(c).size);
@@ -250,6 +253,7 @@ class thread_cache {
     }
     set_limit(c, first_limit(c));
     draw_[c] = 0;
+    in_use_[c] = idle_[c] = false;
   }
 
   /// After every few hundred blocks looks at the clock: lets the page heap give memory back, and flushes classes out of use.
@@ -262,8 +266,9 @@ class thread_cache {
     if (now < idle_check_) return;
     idle_check_ = now + R.pages.purge_window_ms;
     for (unsigned c = 1; c < class_count; ++c) {
-      if (!used_[c]) flush_class(c, to);
-      used_[c] = false;
+      if (!in_use_[c] && has_stock(c)) flush_class(c, to);
+      idle_[c] = in_use_[c];
+      in_use_[c] = false;
     }
   }
 
@@ -280,7 +285,8 @@ class thread_cache {
   std::uint32_t away_count_[class_count]{};
   span* attached_[class_count]{};
   std::uint16_t draw_[class_count]{};  ///< blocks to draw next time; doubles up to a batch
-  bool used_[class_count]{};           ///< a slow step came by since the last check for idle classes
+  bool in_use_[class_count]{};         ///< a slow step came by since the last check for idle classes
+  bool idle_[class_count]{};           ///< none has since, but before
   std::int64_t limit_total_ = 0;       ///< bytes
   unsigned victim_ = 0;
   std::uint32_t blocks_ = 0;  ///< since the clock was last looked at
