@@ -1,3 +1,4 @@
+// Candidates become allocators only by proof: the loader is asked what the target would be bound to.
 #include "allocators.hpp"
 
 #include <algorithm>
@@ -33,8 +34,8 @@ std::string proven(const program& target, const allocator& candidate) {
   const std::string wanted = std::filesystem::path(candidate.library).filename();
   const std::string found = objects.malloc();
   if (std::filesystem::path(found).filename() != wanted)
-    throw failure(exit_code::bad_input, fmt::format("{}: preloaded, {} would not be the malloc of {}; {} would", candidate.name,
-                                                    candidate.library, target.path, found));
+    throw failure(exit_code::bad_input, fmt::format("{}: preloaded, {} would not be the malloc of {}; {} would",
+                                                    candidate.name, candidate.library, target.path, found));
   return found;
 }
 
@@ -55,9 +56,8 @@ std::string own_library() {
     const auto path = (here / folder / "libheapwright.so").lexically_normal();
     if (std::filesystem::exists(path)) return library_path(path);
   }
-  throw failure(exit_code::bad_input,
-                fmt::format("libheapwright.so is not in {}; build or install it with this tool",
-                            (here / "../lib").lexically_normal().string()));
+  throw failure(exit_code::bad_input, fmt::format("libheapwright.so is not in {}; build or install it with this tool",
+                                                  (here / "../lib").lexically_normal().string()));
 }
 
 std::vector<allocator> choose_allocators(const program& target, const std::vector<std::string>& given,
@@ -88,10 +88,11 @@ std::vector<allocator> choose_allocators(const program& target, const std::vecto
   for (const std::string& name : only) {
     const auto matches = [&](const allocator& a) { return a.name == name; };
     if (name != "glibc" && std::none_of(chosen.begin(), chosen.end(), matches))
-      throw failure(exit_code::bad_input,
-                    fmt::format("no allocator named {}; there are glibc, heapwright, jemalloc, mimalloc, tcmalloc, tbb, and "
-                                "those given by --with",
-                                name));
+      throw failure(
+          exit_code::bad_input,
+          fmt::format("no allocator named {}; there are glibc, heapwright, jemalloc, mimalloc, tcmalloc, tbb, and "
+                      "those given by --with",
+                      name));
   }
   return chosen;
 }

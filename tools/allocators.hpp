@@ -18,7 +18,8 @@ struct allocator {
 std::string own_library();
 
 /// What can be preloaded into the target: ours, each known one that is installed, each given by the user as `path` or
-/// `name=path`. With `only`, no others than those named there. Throws `failure` for an asked-for one that does not load.
+/// `name=path`. With `only`, no others than those named there. Throws `failure` for an asked-for one that does not
+/// load.
 std::vector<allocator> choose_allocators(const program& target, const std::vector<std::string>& given,
                                          const std::vector<std::string>& only);
 

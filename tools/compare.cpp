@@ -24,7 +24,8 @@ class progress_line {
   void operator()(unsigned done, unsigned total, unsigned round, const std::string& name) {
     const std::string stage = round == 0 ? "warm-up" : fmt::format("round {}", round);
     if (!terminal_) {
-      if (round != last_round_ || done == 0) fmt::print(stderr, "heapwright: {} ({} of {} runs done)\n", stage, done, total);
+      if (round != last_round_ || done == 0)
+        fmt::print(stderr, "heapwright: {} ({} of {} runs done)\n", stage, done, total);
       last_round_ = round;
       return;
     }

@@ -1,3 +1,4 @@
+// Describing the machine, showing quantities, and summing up a row: what all views of a comparison share.
 #include "comparison.hpp"
 
 #include <fstream>

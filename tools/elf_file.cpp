@@ -1,3 +1,4 @@
+// Reading through libelf, which copes with either byte order and word size; only the questions are ours.
 #include "elf_file.hpp"
 
 #include <algorithm>
@@ -87,7 +88,8 @@ std::string elf_file::content(const char* name) const {
   for (std::size_t i = 0; i < segments; ++i) {
     GElf_Phdr segment;
     if (gelf_getphdr(elf_.get(), static_cast<int>(i), &segment) == nullptr || segment.p_type != PT_LOAD) continue;
-    if (wanted->address < segment.p_vaddr || wanted->address + wanted->size > segment.p_vaddr + segment.p_filesz) continue;
+    if (wanted->address < segment.p_vaddr || wanted->address + wanted->size > segment.p_vaddr + segment.p_filesz)
+      continue;
     std::string bytes(wanted->size, '\0');
     const auto offset = static_cast<off_t>(segment.p_offset + (wanted->address - segment.p_vaddr));
     if (pread(file_.get(), bytes.data(), bytes.size(), offset) == static_cast<ssize_t>(bytes.size())) return bytes;

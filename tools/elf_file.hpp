@@ -1,7 +1,7 @@
 // One ELF file on disk: what kind of program it is, which symbols it defines, and the bytes behind a symbol.
 //
-// Addresses are those in the file; in a process they are shifted by the load bias. A file is read once, when opened, and
-// the object keeps it open: its content stays readable when the path is replaced by an upgrade.
+// Addresses are those in the file; in a process they are shifted by the load bias. A file is read once, when opened,
+// and the object keeps it open: its content stays readable when the path is replaced by an upgrade.
 #pragma once
 
 #include <cstdint>

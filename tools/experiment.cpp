@@ -1,3 +1,4 @@
+// The rows of the comparison are the state: each run adds a measurement to its row, or the reason why the row has none.
 #include "experiment.hpp"
 
 #include <algorithm>
@@ -64,7 +65,8 @@ class running_experiment {
       for (const auto& [library, programs] : bringers)
         brought.push_back(fmt::format("{} by {}", library, fmt::join(programs, ", ")));
       total_ += plan_.rounds + 1;
-      result_.rows.push_back({{"as built", ""}, fmt::format("brought along: {}", fmt::join(brought, "; ")), {}, "", ""});
+      result_.rows.push_back(
+          {{"as built", ""}, fmt::format("brought along: {}", fmt::join(brought, "; ")), {}, "", ""});
       result_.rows.front().who.library = libc_of_target();
       result_.rows.front().remark = "by preloading " + base_name(result_.rows.front().who.library);
       reference_.reset();
@@ -116,7 +118,8 @@ class running_experiment {
   void note_if_unreachable(const comparison_row& row, const seen_process& process) {
     if (!same_file(process.executable, process.malloc)) {
       if (!row.who.library.empty() && !same_file(process.malloc, row.who.library))
-        unreachable_.insert(fmt::format("under {}, {} used the malloc of {}", row.who.name, process.name, process.malloc));
+        unreachable_.insert(
+            fmt::format("under {}, {} used the malloc of {}", row.who.name, process.name, process.malloc));
       return;
     }
     const auto elf = elf_file::open(process.executable);
@@ -142,8 +145,9 @@ class running_experiment {
   void judge_differences() {
     if (deterministic_) return;
     for (comparison_row& row : result_.rows) row.difference.clear();
-    result_.notes.push_back("two runs under glibc already printed different outputs, so outputs were not compared; "
-                            "--ignore-output silences this");
+    result_.notes.push_back(
+        "two runs under glibc already printed different outputs, so outputs were not compared; "
+        "--ignore-output silences this");
   }
 
   [[nodiscard]] std::string libc_of_target() const {

@@ -10,9 +10,9 @@ namespace heapwright::tool {
 /// Exit codes other than the measured or started command's own. The last three are those of env(1) and timeout(1), so
 /// that a command's status is not mistaken for ours.
 namespace exit_code {
-inline constexpr int judged_no = 1;        ///< compare: an allocator failed or differed; info: not loaded
-inline constexpr int unreadable = 2;       ///< info: the process or file cannot be read
-inline constexpr int bad_input = 125;      ///< nothing was started
+inline constexpr int judged_no = 1;    ///< compare: an allocator failed or differed; info: not loaded
+inline constexpr int unreadable = 2;   ///< info: the process or file cannot be read
+inline constexpr int bad_input = 125;  ///< nothing was started
 inline constexpr int not_executable = 126;
 inline constexpr int not_found = 127;
 }  // namespace exit_code

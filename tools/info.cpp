@@ -13,8 +13,8 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
+#include <nlohmann/json.hpp>
 
 #include <heapwright/malloc/process_record.hpp>
 
@@ -54,8 +54,10 @@ std::unique_ptr<found_record> find_record(pid_t pid) {
     const auto elf = open_mapped(pid, m);
     if (!elf) {
       if (m.path.find("libheapwright") == std::string::npos) continue;
-      throw unreadable(fmt::format("{} is loaded, but the file was replaced since and the old one cannot be opened; "
-                                   "restart the process, or ask as root", m.path));
+      throw unreadable(
+          fmt::format("{} is loaded, but the file was replaced since and the old one cannot be opened; "
+                      "restart the process, or ask as root",
+                      m.path));
     }
     const auto symbol = elf->find(record_symbol);
     if (!symbol) continue;
@@ -68,8 +70,9 @@ std::unique_ptr<found_record> find_record(pid_t pid) {
     if (std::memcmp(found.record.magic, process_record::expected_magic, sizeof found.record.magic) != 0)
       throw unreadable(fmt::format("{} in process {} holds no valid record", m.path, pid));
     if (found.record.layout != process_record::current_layout || found.record.bytes != sizeof(process_record))
-      throw unreadable(fmt::format("{} in process {} writes record layout {}; this heapwright {} reads layout {}", m.path,
-                                   pid, found.record.layout, HEAPWRIGHT_VERSION, process_record::current_layout));
+      throw unreadable(fmt::format("{} in process {} writes record layout {}; this heapwright {} reads layout {}",
+                                   m.path, pid, found.record.layout, HEAPWRIGHT_VERSION,
+                                   process_record::current_layout));
     if (found.record.figures != nullptr)
       read_memory(pid, reinterpret_cast<std::uint64_t>(found.record.figures), &found.figures, sizeof found.figures);
     return result;
@@ -84,7 +87,8 @@ void check_readable(pid_t pid) {
   if (!text)
     throw unreadable(fmt::format("process {} cannot be looked into: {}; try as the same user or as root (sudo)", pid,
                                  std::strerror(errno)));
-  if (text->empty()) throw unreadable(fmt::format("process {} has no memory: a kernel thread, or about to be reaped", pid));
+  if (text->empty())
+    throw unreadable(fmt::format("process {} has no memory: a kernel thread, or about to be reaped", pid));
 }
 
 struct figure_line {
@@ -104,8 +108,8 @@ std::vector<figure_line> memory_lines(const heap_figures& f) {
 
 void print_loaded(const found_record& found, pid_t pid, std::uint64_t rss) {
   const process_record& r = found.record;
-  fmt::print("process {}: loaded\n  library  {}\n  version  {} ({})\n  options  {}\n  threads  {} now, {} ever\n\n", pid,
-             found.path, r.version, r.build, *r.options != '\0' ? r.options : "all at their defaults",
+  fmt::print("process {}: loaded\n  library  {}\n  version  {} ({})\n  options  {}\n  threads  {} now, {} ever\n\n",
+             pid, found.path, r.version, r.build, *r.options != '\0' ? r.options : "all at their defaults",
              found.figures.threads.load(), found.figures.threads_total.load());
   const auto whole = static_cast<double>(std::max({rss, found.figures.mapped.load(), found.figures.metadata.load()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
@@ -114,9 +118,11 @@ void print_loaded(const found_record& found, pid_t pid, std::uint64_t rss) {
   };
   line("RSS of the process", rss);
   for (const figure_line& f : memory_lines(found.figures)) line(f.meaning, f.bytes);
-  fmt::print("\n  All but RSS are address space, of which untouched parts take no memory.\n  peak {} held; {} given back to the system since the start\n",
-             show_bytes(static_cast<double>(found.figures.mapped_peak)),
-             show_bytes(static_cast<double>(found.figures.returned_total)));
+  fmt::print(
+      "\n  All but RSS is address space, of which untouched parts take no memory.\n  Peak {} held; {} given back to "
+      "the system since the start\n",
+      show_bytes(static_cast<double>(found.figures.mapped_peak)),
+      show_bytes(static_cast<double>(found.figures.returned_total)));
 }
 
 int about_process(const info_options& options) {
@@ -125,8 +131,11 @@ int about_process(const info_options& options) {
   const std::uint64_t rss = proc_bytes(options.pid, "smaps_rollup", "Rss");
   const std::string malloc = malloc_of(options.pid).value_or("");
   if (options.json) {
-    json result = {{"format", "heapwright info 1"}, {"pid", options.pid}, {"loaded", found != nullptr},
-                   {"malloc", malloc}, {"rss_bytes", rss}};
+    json result = {{"format", "heapwright info 1"},
+                   {"pid", options.pid},
+                   {"loaded", found != nullptr},
+                   {"malloc", malloc},
+                   {"rss_bytes", rss}};
     if (found) {
       result["library"] = found->path;
       result["version"] = found->record.version;
@@ -150,8 +159,8 @@ int about_process(const info_options& options) {
 std::vector<std::array<std::string, 3>> option_table(const elf_file& library) {
   std::vector<std::array<std::string, 3>> rows;
   std::istringstream lines(library.content("heapwright_option_table"));
-  for (std::array<std::string, 3> row; std::getline(lines, row[0], '\t') && std::getline(lines, row[1], '\t') &&
-                                       std::getline(lines, row[2]);)
+  for (std::array<std::string, 3> row;
+       std::getline(lines, row[0], '\t') && std::getline(lines, row[1], '\t') && std::getline(lines, row[2]);)
     rows.push_back(row);
   return rows;
 }
@@ -161,7 +170,9 @@ int about_installation(const info_options& options) {
   const auto library = elf_file::open(path);
   const auto table = option_table(*library);
   if (options.json) {
-    json result = {{"format", "heapwright info 1"}, {"version", HEAPWRIGHT_VERSION}, {"library", path},
+    json result = {{"format", "heapwright info 1"},
+                   {"version", HEAPWRIGHT_VERSION},
+                   {"library", path},
                    {"options", json::array()}};
     for (const auto& [name, value, meaning] : table)
       result["options"].push_back({{"name", name}, {"default", value}, {"meaning", meaning}});
@@ -176,6 +187,8 @@ int about_installation(const info_options& options) {
 
 }  // namespace
 
-int info(const info_options& options) { return options.pid != 0 ? about_process(options) : about_installation(options); }
+int info(const info_options& options) {
+  return options.pid != 0 ? about_process(options) : about_installation(options);
+}
 
 }  // namespace heapwright::tool

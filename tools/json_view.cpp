@@ -1,4 +1,5 @@
-// A comparison as JSON, for programs: the shape is described in tools/README.md and changes only with "format".
+// A comparison as JSON, for programs, and as the page that draws itself from the same JSON. The shape is described in
+// tools/README.md and changes only together with "format".
 #include <nlohmann/json.hpp>
 
 #include "comparison.hpp"
@@ -13,13 +14,17 @@ json or_null(const std::string& text) { return text.empty() ? json(nullptr) : js
 
 json sample_json(const measurement& m) {
   return {{"wall_seconds", m.wall_seconds}, {"user_seconds", m.user_seconds}, {"system_seconds", m.system_seconds},
-          {"peak_rss_bytes", m.peak_rss}, {"minor_faults", m.minor_faults}, {"major_faults", m.major_faults}};
+          {"peak_rss_bytes", m.peak_rss},   {"minor_faults", m.minor_faults}, {"major_faults", m.major_faults}};
 }
 
 json row_json(const comparison& all, const comparison_row& row) {
-  json result = {{"name", row.who.name},          {"library", or_null(row.who.library)},
-                 {"remark", or_null(row.remark)}, {"failure", or_null(row.failure)},
-                 {"output_difference", or_null(row.difference)}, {"metrics", json::object()}, {"samples", json::array()}};
+  json result = {{"name", row.who.name},
+                 {"library", or_null(row.who.library)},
+                 {"remark", or_null(row.remark)},
+                 {"failure", or_null(row.failure)},
+                 {"output_difference", or_null(row.difference)},
+                 {"metrics", json::object()},
+                 {"samples", json::array()}};
   for (const metric& property : metrics) {
     const auto found = summarise(all, row, property);
     if (!found) continue;
@@ -42,8 +47,11 @@ std::string json_view(const comparison& all) {
                  {"command", all.command},
                  {"started", all.started},
                  {"machine",
-                  {{"processor", all.machine.processor}, {"cores", all.machine.cores},
-                   {"memory_bytes", all.machine.memory_bytes}, {"kernel", all.machine.kernel}, {"libc", all.machine.libc}}},
+                  {{"processor", all.machine.processor},
+                   {"cores", all.machine.cores},
+                   {"memory_bytes", all.machine.memory_bytes},
+                   {"kernel", all.machine.kernel},
+                   {"libc", all.machine.libc}}},
                  {"rounds", all.rounds},
                  {"notes", all.notes},
                  {"rows", json::array()}};

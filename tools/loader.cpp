@@ -1,3 +1,4 @@
+// The loader answers in text made for people, stable for decades; its two forms are quoted where they are parsed.
 #include "loader.hpp"
 
 #include <cstdlib>
@@ -82,8 +83,6 @@ std::string library_path(const std::string& given) {
   return path;
 }
 
-bool is_libc(const std::string& path) {
-  return std::filesystem::path(path).filename().string().starts_with("libc.so");
-}
+bool is_libc(const std::string& path) { return std::filesystem::path(path).filename().string().starts_with("libc.so"); }
 
 }  // namespace heapwright::tool

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "commands.hpp"
 #include "failure.hpp"
@@ -21,7 +21,8 @@ void take_command(CLI::App& app, std::vector<std::string>& command) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("heapwright " HEAPWRIGHT_VERSION ": run programs on heapwright's malloc, compare it with others, look into a "
+  CLI::App app("heapwright " HEAPWRIGHT_VERSION
+               ": run programs on heapwright's malloc, compare it with others, look into a "
                "process that runs on it.");
   app.set_version_flag("--version", "heapwright " HEAPWRIGHT_VERSION);
   app.require_subcommand(1);
@@ -31,28 +32,37 @@ int main(int argc, char** argv) {
   run_app.add_flag("--stats", run_with.statistics, "Print the heap's statistics when the command ends");
   run_app.add_option("--with", run_with.library, "Another allocator to preload instead")->type_name("LIB");
   take_command(run_app, run_with.command);
-  run_app.footer("Exit code: the command's own; 125 if no allocator can be put under it, 126 if it cannot be executed, 127 "
-                 "if it is not found.");
+  run_app.footer(
+      "Exit code: the command's own; 125 if no allocator can be put under it, 126 if it cannot be executed, 127 "
+      "if it is not found.");
 
   compare_options compare_with;
   CLI::App& compare_app = *app.add_subcommand("compare", "Run a command under several allocators, side by side");
   compare_app.add_option("--rounds", compare_with.rounds, "Measured rounds, after one warm-up")
-      ->check(CLI::Range(2, 1000))->capture_default_str();
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str();
   compare_app.add_option("--with", compare_with.with, "One more allocator: a library, or NAME=library; repeatable")
-      ->type_name("LIB")->allow_extra_args(false);
+      ->type_name("LIB")
+      ->allow_extra_args(false);
   compare_app.add_option("--only", compare_with.only, "Only these (glibc is always there): heapwright,jemalloc,...")
-      ->type_name("NAMES")->delimiter(',')->allow_extra_args(false);
-  compare_app.add_option("--json", compare_with.json, "Write all results as JSON; - for standard output")->type_name("FILE");
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  compare_app.add_option("--json", compare_with.json, "Write all results as JSON; - for standard output")
+      ->type_name("FILE");
   compare_app.add_option("--html", compare_with.html, "Write a page with plots")->type_name("FILE");
   compare_app.add_option("--timeout", compare_with.timeout_seconds, "End a run that takes longer")
-      ->type_name("SECONDS")->check(CLI::PositiveNumber);
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
   compare_app.add_flag("--ignore-output", compare_with.ignore_output, "Do not compare what the runs print");
   take_command(compare_app, compare_with.command);
-  compare_app.footer("Exit code: 0 if every allocator ran the command well and alike, 1 if one did not (the table says "
-                     "which), 125 for bad input, 126 if the command cannot be executed, 127 if it is not found.");
+  compare_app.footer(
+      "Exit code: 0 if every allocator ran the command well and alike, 1 if one did not (the table says "
+      "which), 125 for bad input, 126 if the command cannot be executed, 127 if it is not found.");
 
   info_options info_with;
-  CLI::App& info_app = *app.add_subcommand("info", "Is it loaded, which version, which options, how much memory and where");
+  CLI::App& info_app =
+      *app.add_subcommand("info", "Is it loaded, which version, which options, how much memory and where");
   info_app.add_option("PID", info_with.pid, "The process; without one, tells about this installation")
       ->check(CLI::PositiveNumber);
   info_app.add_flag("--json", info_with.json, "As JSON");

@@ -1,3 +1,7 @@
+// The life of a run: fork -> gate -> seized -> exec -> (samples, signals) -> exit stop -> reaped -> leftovers killed.
+//
+// The child waits at the gate, a pipe, until it is seized; the parent opens it by closing its end. From then on one
+// loop waits for signals (SIGCHLD among them), for the next sample and for the deadline, whichever comes first.
 #include "measured_run.hpp"
 
 #include <algorithm>
@@ -62,7 +66,11 @@ class awaited_signals {
   }
 
  private:
-  sigset_t set_ = [] { sigset_t s; sigemptyset(&s); return s; }();
+  sigset_t set_ = [] {
+    sigset_t s;
+    sigemptyset(&s);
+    return s;
+  }();
   sigset_t before_{};
 };
 
@@ -101,8 +109,8 @@ class measured_tree {
     }
     end_tree();
     if (departure_->exec_error != 0)
-      throw failure(exit_code::not_executable,
-                    fmt::format("{} cannot be executed: {}", what_.command.front(), std::strerror(departure_->exec_error)));
+      throw failure(exit_code::not_executable, fmt::format("{} cannot be executed: {}", what_.command.front(),
+                                                           std::strerror(departure_->exec_error)));
     result_.figures.user_seconds -= seconds(departure_->usage.ru_utime);
     result_.figures.system_seconds -= seconds(departure_->usage.ru_stime);
     result_.figures.minor_faults -= static_cast<std::uint64_t>(departure_->usage.ru_minflt);
@@ -127,18 +135,22 @@ class measured_tree {
   [[noreturn]] void become_command(int gate, int gate_writer) {
     setpgid(0, 0);  // Ctrl-C is for us; we then end the tree.
     signals_.restore();
-    const descriptor input = what_.input != nullptr ? what_.input->reopen() : descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const descriptor input =
+        what_.input != nullptr ? what_.input->reopen() : descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
     dup2(input.get(), STDIN_FILENO);
     dup2(result_.output.fd(), STDOUT_FILENO);
     dup2(result_.errors.fd(), STDERR_FILENO);
-    if (what_.ld_preload.empty()) unsetenv("LD_PRELOAD");
-    else setenv("LD_PRELOAD", what_.ld_preload.c_str(), 1);
+    if (what_.ld_preload.empty())
+      unsetenv("LD_PRELOAD");
+    else
+      setenv("LD_PRELOAD", what_.ld_preload.c_str(), 1);
     std::vector<char*> arguments;
     for (const std::string& argument : what_.command) arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
     close(gate_writer);
     char none;
-    while (read(gate, &none, 1) < 0 && errno == EINTR) {}
+    while (read(gate, &none, 1) < 0 && errno == EINTR) {
+    }
     getrusage(RUSAGE_SELF, &departure_->usage);
     departure_->moment = now();
     execvp(arguments[0], arguments.data());
@@ -204,7 +216,8 @@ class measured_tree {
   void look_into(pid_t pid) {
     struct stat about {};
     const std::string link = fmt::format("/proc/{}/exe", pid);
-    if (stat(link.c_str(), &about) != 0 || about.st_ino == own_program() || looked_into_.contains({pid, about.st_ino})) return;
+    if (stat(link.c_str(), &about) != 0 || about.st_ino == own_program() || looked_into_.contains({pid, about.st_ino}))
+      return;
     const auto malloc = malloc_of(pid);
     if (!malloc) return;
     looked_into_.insert({pid, about.st_ino});

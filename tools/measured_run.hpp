@@ -8,11 +8,13 @@
 //           - the sum of the resident sets of the tree at one moment, sampled while it runs (shared pages count in each
 //             process; a peak between two samples is missed; sampling takes at most 1 % of one core),
 //           - the high-water mark of the first process, read at its exit: exact, and the whole truth for one process,
-//           - the kernel's ru_maxrss, the high-water mark of the biggest process of the tree. A child inherits it from the
+//           - the kernel's ru_maxrss, the high-water mark of the biggest process of the tree. A child inherits it from
+//           the
 //             process that forked it - us - so it counts only where it exceeds what it was just before exec.
 //
-// The first process is traced (ptrace, its main thread only) to stop at its exit, while its memory is still there. Nothing
-// else stops it but signals to the main thread, which pass through us. Where tracing is forbidden, the samples must do.
+// The first process is traced (ptrace, its main thread only) to stop at its exit, while its memory is still there.
+// Nothing else stops it but signals to the main thread, which pass through us. Where tracing is forbidden, the samples
+// must do.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +44,9 @@ struct job {
 
 /// A process that lived long enough to be looked into.
 struct seen_process {
-  std::string name;        ///< as ps shows it
+  std::string name;  ///< as ps shows it
   std::string executable;
-  std::string malloc;      ///< the file its malloc is in: a library, or the executable itself
+  std::string malloc;  ///< the file its malloc is in: a library, or the executable itself
 
   auto operator<=>(const seen_process&) const = default;
 };
@@ -62,7 +64,8 @@ struct run_result {
   [[nodiscard]] std::string trouble() const;
 };
 
-/// Runs to the end and leaves no process behind. SIGINT, SIGTERM and SIGHUP end the whole tree first, then this process.
+/// Runs to the end and leaves no process behind. SIGINT, SIGTERM and SIGHUP end the whole tree first, then this
+/// process.
 run_result run_measured(const job& what);
 
 }  // namespace heapwright::tool

@@ -1,3 +1,5 @@
+// From the kernel's auxiliary vector to the program headers, to the dynamic section, to the loader's list: all read
+// from outside, with every address taken for what it is, a number from a stranger.
 #include "process_image.hpp"
 
 #include <algorithm>
@@ -74,8 +76,10 @@ std::vector<std::string> listed_objects(pid_t pid) {
     link_map object;
     if (!read_record(pid, next, object)) break;
     const std::string name = read_text(pid, reinterpret_cast<std::uint64_t>(object.l_name));
-    if (name.empty() && objects.empty()) objects.push_back(executable_of(pid));
-    else if (name.starts_with('/')) objects.push_back(name);
+    if (name.empty() && objects.empty())
+      objects.push_back(executable_of(pid));
+    else if (name.starts_with('/'))
+      objects.push_back(name);
     next = reinterpret_cast<std::uint64_t>(object.l_next);
   }
   return objects;
@@ -108,7 +112,8 @@ std::vector<mapping> mapped_files(pid_t pid) {
     mapping m{};
     unsigned long long start = 0, end = 0, offset = 0, inode = 0;
     int path_at = 0;
-    if (std::sscanf(line.c_str(), "%llx-%llx %*s %llx %*s %llu %n", &start, &end, &offset, &inode, &path_at) < 4) continue;
+    if (std::sscanf(line.c_str(), "%llx-%llx %*s %llx %*s %llu %n", &start, &end, &offset, &inode, &path_at) < 4)
+      continue;
     m = {start, end, offset, inode, line.substr(static_cast<std::size_t>(path_at))};
     constexpr std::string_view mark = " (deleted)";
     if (m.path.ends_with(mark)) m.path.resize(m.path.size() - mark.size());

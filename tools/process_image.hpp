@@ -1,8 +1,8 @@
 // A live process seen from outside: what is mapped into it, its memory, and which malloc its code is bound to.
 //
-// The dynamic loader keeps a list of loaded objects for debuggers (r_debug, see link.h) in the order in which symbols are
-// looked up; the first object on it that defines `malloc` is the malloc of the process. Where the memory may not be read,
-// the mapped files are known still, but not their order.
+// The dynamic loader keeps a list of loaded objects for debuggers (r_debug, see link.h) in the order in which symbols
+// are looked up; the first object on it that defines `malloc` is the malloc of the process. Where the memory may not be
+// read, the mapped files are known still, but not their order.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,6 @@ struct mapping {
   std::uint64_t offset;
   std::uint64_t inode;
   std::string path;  ///< as the process's own namespace names it, without " (deleted)"
-
-  bool operator==(const mapping&) const = default;
 };
 
 /// The mappings that show files, in the order of their addresses. Empty if the process is gone or not ours to look at.

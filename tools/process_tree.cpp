@@ -1,3 +1,4 @@
+// Walks /proc/PID/task/TID/children, which costs in proportion to the tree, not to the processes of the machine.
 #include "process_tree.hpp"
 
 #include <charconv>
@@ -31,7 +32,7 @@ void add_children(pid_t parent, const std::string& parent_statm, std::vector<tre
     const std::string children = read_file(fmt::format("{}/{}/children", tasks, task->d_name)).value_or("");
     const char* at = children.data();
     const char* const end = at + children.size();
-    for (pid_t pid = 0; std::from_chars(at, end, pid).ec == std::errc(); ) {
+    for (pid_t pid = 0; std::from_chars(at, end, pid).ec == std::errc();) {
       at = std::from_chars(at, end, pid).ptr;
       while (at != end && *at == ' ') ++at;
       const std::string statm = read_file(fmt::format("/proc/{}/statm", pid)).value_or("");

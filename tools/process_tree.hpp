@@ -1,5 +1,5 @@
-// The processes that descend from this one. As a subreaper, this process also inherits descendants whose parent died, so
-// none escapes.
+// The processes that descend from this one. As a subreaper, this process also inherits descendants whose parent died,
+// so none escapes.
 #pragma once
 
 #include <cstdint>

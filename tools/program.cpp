@@ -1,3 +1,4 @@
+// Follows the rules of execvp(3), execve(2) and ld.so(8), in this order.
 #include "program.hpp"
 
 #include <cerrno>
@@ -17,7 +18,8 @@
 namespace heapwright::tool {
 namespace {
 
-/// The file execvp would run. A directory or a file without permission is passed over as long as PATH has more to offer.
+/// The file execvp would run. A directory or a file without permission is passed over as long as PATH has more to
+/// offer.
 std::string find_command(const std::string& name) {
   const auto runnable = [](const std::string& path) {
     struct stat about {};
@@ -55,7 +57,8 @@ std::string interpreter_of(const std::string& script) {
   std::string word;
   words >> word;
   if (word == "/usr/bin/env" || word == "/bin/env") {
-    while (words >> word && (word[0] == '-' || word.find('=') != std::string::npos)) {}
+    while (words >> word && (word[0] == '-' || word.find('=') != std::string::npos)) {
+    }
   }
   return word;
 }
@@ -85,12 +88,14 @@ program program::resolve(const std::vector<std::string>& command) {
 
   const auto refuse = [&](const char* why) { return failure(exit_code::bad_input, fmt::format("{} {}", path, why)); };
   if (!elf->is_native())
-    throw refuse("is built for another kind of machine than heapwright; allocators of this machine cannot load into it");
+    throw refuse(
+        "is built for another kind of machine than heapwright; allocators of this machine cannot load into it");
   if (elf->loader().empty())
     throw refuse("is statically linked: LD_PRELOAD has no effect on it; link libheapwright.a into it instead");
   if (gains_privileges(path))
-    throw refuse("is setuid, setgid or has file capabilities: the loader ignores LD_PRELOAD for it; run it as its own user, "
-                 "or try a copy without those bits");
+    throw refuse(
+        "is setuid, setgid or has file capabilities: the loader ignores LD_PRELOAD for it; run it as its own user, "
+        "or try a copy without those bits");
   if (elf->exports("malloc"))
     throw refuse("defines malloc itself: preloading cannot replace it, so it can only be measured as built");
   return {path, elf->loader()};

@@ -27,7 +27,8 @@ void run(const run_options& options) {
   for (const std::string& argument : options.command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
-  throw failure(exit_code::not_executable, fmt::format("{} cannot be executed: {}", arguments[0], std::strerror(errno)));
+  throw failure(exit_code::not_executable,
+                fmt::format("{} cannot be executed: {}", arguments[0], std::strerror(errno)));
 }
 
 }  // namespace heapwright::tool

@@ -1,3 +1,4 @@
+// Outputs may be large: they are compared as mapped files, and only a line's worth of them is ever copied.
 #include "scratch_file.hpp"
 
 #include <algorithm>
@@ -42,9 +43,12 @@ std::string printable(std::string_view text, std::size_t limit) {
   std::string result;
   for (const char c : text.substr(0, limit)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) result += c;
-    else if (c == '\t') result += ' ';
-    else result += fmt::format("\\x{:02x}", byte);
+    if (byte >= 0x20 && byte != 0x7f)
+      result += c;
+    else if (c == '\t')
+      result += ' ';
+    else
+      result += fmt::format("\\x{:02x}", byte);
   }
   return text.size() > limit ? result + "..." : result;
 }
@@ -66,7 +70,8 @@ scratch_file::scratch_file() {
   std::string name = folder + "/heapwright-XXXXXX";
   file_ = descriptor(mkostemp(name.data(), O_APPEND | O_CLOEXEC));
   if (!file_)
-    throw failure(exit_code::bad_input, fmt::format("cannot make a temporary file in {}: {}", folder, std::strerror(errno)));
+    throw failure(exit_code::bad_input,
+                  fmt::format("cannot make a temporary file in {}: {}", folder, std::strerror(errno)));
   unlink(name.c_str());
 }
 

@@ -33,7 +33,8 @@ std::vector<std::string> value_and_ratio_lines(const comparison& all, const comp
   for (std::size_t i = 0; i < std::size(metrics); ++i) {
     const auto found = summarise(all, row, metrics[i]);
     const bool leads = found->median <= best[i];
-    values += fmt::format("{}{:<{}}{}", leads ? p.best : "", metrics[i].show(found->median), cell_width, leads ? p.end : "");
+    values +=
+        fmt::format("{}{:<{}}{}", leads ? p.best : "", metrics[i].show(found->median), cell_width, leads ? p.end : "");
     ratios += fmt::format("{:<{}}", found->to_glibc ? ratio_text(*found->to_glibc) : "", cell_width);
   }
   std::vector<std::string> lines{values};
@@ -62,15 +63,14 @@ std::string table_view(const comparison& all, bool colour) {
       text += fmt::format("{}{:<{}}{}{}{}{}\n", p.bold, row.who.name, name_width, p.end, p.bad, row.failure, p.end);
       continue;
     }
-    for (const std::string& line : value_and_ratio_lines(all, row, p, name_width, best))
-      text += trimmed(line);
+    for (const std::string& line : value_and_ratio_lines(all, row, p, name_width, best)) text += trimmed(line);
     if (!row.remark.empty()) text += fmt::format("{:<{}}{}\n", "", name_width, row.remark);
-    if (!row.difference.empty())
-      text += fmt::format("{:<{}}{}{}{}\n", "", name_width, p.bad, row.difference, p.end);
+    if (!row.difference.empty()) text += fmt::format("{:<{}}{}{}{}\n", "", name_width, p.bad, row.difference, p.end);
   }
-  text += fmt::format("\nMedians of {} rounds; in brackets the 95% confidence interval of the ratio to glibc; \"same\" where it "
-                      "holds 1.\n",
-                      all.rounds);
+  text += fmt::format(
+      "\nMedians of {} rounds; in brackets the 95% confidence interval of the ratio to glibc; \"same\" where it "
+      "holds 1.\n",
+      all.rounds);
   for (const std::string& note : all.notes) text += fmt::format("Note: {}\n", note);
   return text;
 }

@@ -47,12 +47,9 @@ def is_running(*words):
 
 class Case(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContextHere(tempfile.TemporaryDirectory()))
-
-    def enterContextHere(self, context):
-        value = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        return value
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
 
     def refused(self, result, code, *words):
         self.assertEqual(result.returncode, code, result)
@@ -166,11 +163,13 @@ class Compare(Case):
 
     def test_json_has_the_documented_shape(self):
         rows, found = self.rows("--", TRUE)
-        self.assertEqual(list(found), ["format", "heapwright", "command", "started", "machine", "rounds", "notes", "rows"])
+        self.assertEqual(list(found),
+                         ["format", "heapwright", "command", "started", "machine", "rounds", "notes", "rows"])
         self.assertEqual((found["format"], found["command"], found["rounds"]), ("heapwright compare 1", [TRUE], 2))
         self.assertEqual(list(rows), ["glibc", "plain"])
         for row in rows.values():
-            self.assertEqual(list(row), ["name", "library", "remark", "failure", "output_difference", "metrics", "samples"])
+            self.assertEqual(list(row),
+                             ["name", "library", "remark", "failure", "output_difference", "metrics", "samples"])
             self.assertEqual(list(row["metrics"]), ["wall_seconds", "cpu_seconds", "peak_rss_bytes", "page_faults"])
             self.assertEqual(len(row["samples"]), 2)
             for sample in row["samples"]:
@@ -276,7 +275,8 @@ class Compare(Case):
 
     def test_timeout_leaves_no_orphans(self):
         sleeper = ["sleep", "98765.25"]
-        result = compare("--timeout", "0.5", "--", "sh", "-c", f"setsid {' '.join(sleeper)} & setsid setsid {' '.join(sleeper)} & wait")
+        sleep = f"setsid {' '.join(sleeper)}"
+        result = compare("--timeout", "0.5", "--", "sh", "-c", f"{sleep} & setsid {sleep} & wait")
         self.refused(result, 1, "timed out")
         self.assertFalse(is_running(*sleeper))
 
@@ -288,7 +288,8 @@ class Compare(Case):
     def test_interruption_leaves_nothing(self):
         for number, sleeper in [(signal.SIGINT, ["sleep", "98766.25"]), (signal.SIGTERM, ["sleep", "98766.5"])]:
             process = subprocess.Popen([HEAPWRIGHT, "compare", "--only", "glibc", "--with", PLAIN, "--", "sh", "-c",
-                                        f"{' '.join(sleeper)} & wait"], env={**os.environ, "TMPDIR": str(self.folder)},
+                                        f"{' '.join(sleeper)} & wait"],
+                                       env={**os.environ, "TMPDIR": str(self.folder)},
                                        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             while not is_running(*sleeper):
                 time.sleep(0.01)
@@ -300,9 +301,11 @@ class Compare(Case):
 
 class Info(Case):
     def process(self, *command, **variables):
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, env={**os.environ, **variables})
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE,
+                                 env={**os.environ, **variables})
         self.addCleanup(child.communicate)
-        child.stdin.write(b"\n"), child.stdin.flush()
+        child.stdin.write(b"\n")
+        child.stdin.flush()
         child.stdout.read(1)  # cat has echoed: it is well past its start.
         return str(child.pid)
 
@@ -341,7 +344,8 @@ class Info(Case):
     @unittest.skipIf(os.getuid() != 0, "needs another user's process")
     def test_not_permitted(self):
         pid = self.process("cat")
-        self.refused(heapwright("info", pid, user=65534, group=65534, extra_groups=[]), 2, "as the same user or as root")
+        result = heapwright("info", pid, user=65534, group=65534, extra_groups=[])
+        self.refused(result, 2, "as the same user or as root")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // ELF files as they are found on every Linux: this test itself, the C library, and what is none.
 #include "elf_file.hpp"
 
-#include <cstdio>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ TEST(elf_file, knows_a_program_from_a_library) {
 }
 
 TEST(elf_file, finds_what_a_library_exports) {
-  const listing objects = ask_loader(program{"/proc/self/exe", elf_file::open("/proc/self/exe")->loader()}, "");
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const listing objects = ask_loader(program{self, elf_file::open(self)->loader()}, "");
   EXPECT_TRUE(is_libc(objects.malloc())) << objects.malloc();
   const auto libc = elf_file::open(objects.malloc());
   ASSERT_TRUE(libc);

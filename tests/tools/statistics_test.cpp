@@ -75,7 +75,8 @@ TEST(statistics, every_contestant_follows_every_other_equally_often) {
     }
     EXPECT_EQ(placed.size(), n * n) << n;
     EXPECT_EQ(followed.size(), n * (n - 1)) << n;
-    for (const auto& [pair, times] : followed) EXPECT_EQ(times, rounds / n) << n << ": " << pair.first << ", " << pair.second;
+    for (const auto& [pair, times] : followed)
+      EXPECT_EQ(times, rounds / n) << n << ": " << pair.first << ", " << pair.second;
   }
 }
 
