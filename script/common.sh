@@ -1,0 +1,59 @@
+# Shared by the scripts here: where things are, one line per step with its log, and packages.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+logs=$root/build/logs
+mkdir -p "$logs"
+jobs=$(nproc)
+
+# step NAME COMMAND...: says what is done and how long it took; the output goes to build/logs/NAME.log.
+step() {
+  local name=$1 begin=$SECONDS
+  shift
+  printf '  %-34s' "$name"
+  if "$@" >"$logs/$name.log" 2>&1; then
+    printf 'ok    %4d s\n' $((SECONDS - begin))
+  else
+    printf 'FAILED %3d s\n' $((SECONDS - begin))
+    tail -n "${TAIL:-40}" "$logs/$name.log" >&2
+    echo "the whole log: $logs/$name.log" >&2
+    return 1
+  fi
+}
+
+build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libelf-dev"
+peer_packages="libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2"
+program_packages="python3 libpython3.11-testsuite redis-server redis-tools sqlite3 git nodejs perl default-jdk-headless postgresql"
+test_packages="libgtest-dev googletest musl-tools procps util-linux libcap2-bin $peer_packages $program_packages"
+all_test_packages="$test_packages clang-16 clang-format-16 libclang-rt-16-dev g++-aarch64-linux-gnu qemu-user valgrind"
+
+# need PACKAGE...: installs what is missing, on Debian; elsewhere says what is needed and goes on.
+need() {
+  local missing=() package
+  if ! command -v apt-get >/dev/null; then
+    echo "  not a Debian system: make sure that these, or what they are called here, are installed: $*"
+    return 0
+  fi
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  local sudo=()
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "these packages are missing, and neither root nor sudo is here: ${missing[*]}" >&2; return 1; }
+    sudo=(sudo)
+  fi
+  step packages install_packages "${sudo[@]}" "${missing[@]}"
+}
+
+install_packages() {
+  local sudo=()
+  [ "$1" != sudo ] || { sudo=(sudo); shift; }
+  "${sudo[@]}" apt-get update -q
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+}
+
+# build PRESET [CMAKE ARGUMENT...]: configures once and builds.
+build() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" -S "$root" -B "$root/build/$preset" "$@" && cmake --build "$root/build/$preset" -j "$jobs"
+}

@@ -1,0 +1,25 @@
+# What is installed can be used: by find_package, by pkg-config, and from another place than it was built for.
+# usage: installed_copy.sh BUILD_DIR CONSUMER_DIR CXX CC CMAKE
+set -eu
+build=$1 consumer=$2 cxx=$3 cc=$4 cmake=$5
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+"$cmake" --install "$build" --prefix "$place/first" >/dev/null
+mv "$place/first" "$place/prefix"
+
+"$cmake" -S "$consumer" -B "$place/build" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" >"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
+"$cmake" --build "$place/build" >>"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
+for program in with_kit with_malloc with_static_malloc; do
+  "$place/build/$program" || { echo "$program failed"; exit 1; }
+done
+
+libdir=$(dirname "$(find "$place/prefix" -name heapwright.pc)")
+flags=$(PKG_CONFIG_PATH=$libdir pkg-config --define-variable=prefix="$place/prefix" --cflags --libs heapwright)
+# shellcheck disable=SC2086
+"$cc" "$consumer/malloc.c" -o "$place/by_pkg_config" $flags -Wl,-rpath,"$(dirname "$libdir")"
+"$place/by_pkg_config" || { echo "the program linked by pkg-config failed"; exit 1; }
+
+if [ -x "$place/prefix/bin/heapwright" ]; then
+  "$place/prefix/bin/heapwright" run -- true || { echo "the installed tool does not find the installed library"; exit 1; }
+fi
