@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -85,6 +86,9 @@ program program::resolve(const std::vector<std::string>& command) {
     path = find_command(interpreter);
     elf = elf_file::open(path);
   }
+
+  // The loader finds $ORIGIN by the real path of what it runs, not by the link that led there.
+  path = std::filesystem::canonical(path);
 
   const auto refuse = [&](const char* why) { return failure(exit_code::bad_input, fmt::format("{} {}", path, why)); };
   if (!elf->is_native())

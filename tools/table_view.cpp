@@ -22,8 +22,8 @@ struct palette {
 std::string trimmed(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1) + '\n'; }
 
 std::string ratio_text(const ratio_estimate& r) {
-  const std::string word = r.same() ? "same" : fmt::format("{:.2f}", r.ratio);
-  return fmt::format("{} ({:.2f}-{:.2f})", word, r.low, r.high);
+  const auto bound = [](double v) { return fmt::format("{:.{}f}", v, v < 10 ? 2 : v < 100 ? 1 : 0); };
+  return fmt::format("{} ({}-{})", r.same() ? "same" : bound(r.ratio), bound(r.low), bound(r.high));
 }
 
 std::vector<std::string> value_and_ratio_lines(const comparison& all, const comparison_row& row, const palette& p,
