@@ -1,16 +1,13 @@
 // All replaceable forms of operator new and delete (C++20 [new.delete]): on failure the new-handler loop, then bad_alloc or
 // null.
 //
-// The library is loaded into programs that have no C++ runtime, so it must not need one. What of the runtime is used here is
-// looked up when memory has run out (cxx_runtime.hpp), and the symbols that the compiler puts in for the one `catch` are
-// weak: without a runtime there are no exceptions, and nobody looks at them.
+// The library is loaded into programs that have no C++ runtime, so it must not need one: what of the runtime is used here is
+// looked up when memory has run out (cxx_runtime.hpp).
 #include <cstddef>
 #include <new>
 
 #include "../process_heap.hpp"
 #include "cxx_runtime.hpp"
-
-__asm__(".weak __gxx_personality_v0\n\t.weak __cxa_begin_catch\n\t.weak __cxa_end_catch\n\t.weak _Unwind_Resume");
 
 namespace heapwright::process {
 namespace {
@@ -29,16 +26,8 @@ void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
 }
 
 [[gnu::noinline]] void* new_nothrow_slow(std::size_t size, std::size_t alignment) noexcept {
-  for (;;) {
-    if (void* const p = try_allocate(size, alignment)) return p;
-    const std::new_handler handler = current_new_handler();
-    if (handler == nullptr) return nullptr;
-    try {
-      handler();
-    } catch (...) {
-      return nullptr;
-    }
-  }
+  if (void* const p = try_allocate(size, alignment)) return p;
+  return current_new_handler() == nullptr ? nullptr : new_caught(size, alignment);
 }
 
 inline void delete_sized(void* p, std::size_t size) noexcept {

@@ -1,6 +1,7 @@
-// The two functions of the C++ runtime that operator new needs when memory has run out, found without linking to it.
+// What operator new needs of the C++ runtime when memory has run out, found without linking to it.
 #pragma once
 
+#include <cstddef>
 #include <new>
 
 namespace heapwright::process {
@@ -8,6 +9,9 @@ namespace heapwright::process {
 /// The runtime's function of this mangled name; null when the process has no C++ runtime. One definition for the shared
 /// library, which finds runtimes loaded after it as well, and one for static linking.
 [[nodiscard]] void* cxx_runtime_function(const char* mangled) noexcept;
+
+/// The throwing form of operator new with its exceptions caught: null instead. One definition each, likewise.
+[[nodiscard]] void* new_caught(std::size_t size, std::size_t alignment) noexcept;
 
 /// Null when no handler is set.
 [[nodiscard]] std::new_handler current_new_handler() noexcept;

@@ -91,9 +91,11 @@ class heap {
       if (p == nullptr) p = allocate_slow(mine, size);
       return p == nullptr ? nullptr : std::memset(p, 0, size);
     }
-    const span* const s = allocate_large(size, heap_page);
+    span* const s = allocate_large(size, heap_page);
     if (s == nullptr) return nullptr;
-    return s->zeroed ? s->start : std::memset(s->start, 0, size);
+    if (s->zeroed) return s->start;
+    if (size < worth_discarding || !centre_.page_heap.clear(s)) std::memset(s->start, 0, size);
+    return s->start;
   }
 
   /// What push did not keep: another thread's block, a large one, or one too many. Null is ignored. False: not a block of
@@ -236,6 +238,9 @@ class heap {
     centre_.page_heap.release(map().span_at(p));
     centre_.page_heap.tick();
   }
+
+  /// From this size on, zeroed memory is had from the system page by page as it is used, as programs with large tables expect.
+  static constexpr std::size_t worth_discarding = 4 * MiB;
 
   /// From this size on, moving pages is cheaper than copying them.
   static constexpr std::size_t worth_moving = 256 * KiB;

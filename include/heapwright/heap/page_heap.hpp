@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 
 #include <heapwright/core/check.hpp>
@@ -89,6 +90,17 @@ class page_heap {
     map_.cover(moved, bytes);
     map_.set_ends(s);
     map_.set_tag(s->start, large_tag);
+    return true;
+  }
+
+  /// Makes a large block read as zero by giving its contents back. False: the system refused; contents are as they were.
+  [[nodiscard]] static bool clear(span* s) noexcept {
+    const std::uintptr_t first = align_up(address_of(s->start), OS::page_size());
+    const std::uintptr_t last = align_down(address_of(s->end()), OS::page_size());
+    if (first >= last || !OS::discard(reinterpret_cast<void*>(first), last - first)) return false;
+    std::memset(s->start, 0, first - address_of(s->start));
+    std::memset(reinterpret_cast<void*>(last), 0, address_of(s->end()) - last);
+    s->zeroed = true;
     return true;
   }
 

@@ -19,4 +19,18 @@ void* cxx_runtime_function(const char* mangled) noexcept {
   return nullptr;
 }
 
+void* new_caught(std::size_t size, std::size_t alignment) noexcept {
+  // The runtime's own nothrow form is exactly that: it calls the throwing form, which is ours, and catches. A `catch` here would
+  // need the runtime when the library is loaded.
+  const std::nothrow_t nothrow;
+  if (alignment <= alignof(std::max_align_t)) {
+    using form = void*(std::size_t, const std::nothrow_t&);
+    auto* const f = reinterpret_cast<form*>(cxx_runtime_function("_ZnwmRKSt9nothrow_t"));
+    return f == nullptr ? nullptr : f(size, nothrow);
+  }
+  using form = void*(std::size_t, std::align_val_t, const std::nothrow_t&);
+  auto* const f = reinterpret_cast<form*>(cxx_runtime_function("_ZnwmSt11align_val_tRKSt9nothrow_t"));
+  return f == nullptr ? nullptr : f(size, std::align_val_t{alignment}, nothrow);
+}
+
 }  // namespace heapwright::process
