@@ -13,7 +13,7 @@ namespace {
 
 std::vector<std::size_t> matrix() {
   std::vector<std::size_t> sizes{1, 17, 100, 1023, 1024, 1025, 3000};
-  for (std::size_t size = 16; size <= 64U << 20; size *= 4) sizes.insert(sizes.end(), {size, size + size / 2 + 1});
+  for (std::size_t size = 16; size <= 8U << 20; size *= 4) sizes.insert(sizes.end(), {size, size + size / 2 + 1});
   for (const std::size_t edge : {32U << 10, 64U << 10, 256U << 10}) sizes.insert(sizes.end(), {edge - 1, edge, edge + 1});
   return sizes;
 }
@@ -22,7 +22,7 @@ TEST(Realloc, KeepsContentsFromAnySizeToAnyOther) {
   const std::vector<std::size_t> sizes = matrix();
   for (const std::size_t from : sizes) {
     for (const std::size_t to : sizes) {
-      if (from + to > 48U << 20 && from != to) continue;  // the largest ones cost time and say no more
+      if (from + to > 10U << 20) continue;  // the largest ones are below
       void* const p = std::malloc(from);
       ASSERT_NE(p, nullptr);
       pattern_fill(p, from, from, 0);
