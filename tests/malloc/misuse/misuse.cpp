@@ -1,0 +1,114 @@
+// One mistake that a program makes with malloc, by name; the process must not live on as if nothing had happened.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include <dlfcn.h>
+
+#include "../support/opaque.h"
+#include "../support/require.h"
+
+extern "C" [[gnu::weak]] void free_sized(void*, std::size_t);
+extern "C" [[gnu::weak]] void free_aligned_sized(void*, std::size_t, std::size_t);
+extern "C" [[gnu::weak]] void* __libc_malloc(std::size_t);
+
+namespace {
+
+int of_the_program = 1;
+
+void free_twice(std::size_t size) {
+  void* const p = opaque(std::malloc(opaque_size(size)));
+  std::free(opaque(p));
+  std::free(opaque(p));
+}
+
+void free_twice_with_others_between() {
+  void* const p = opaque(std::malloc(opaque_size(100)));
+  void* const q = opaque(std::malloc(opaque_size(100)));
+  std::free(opaque(p));
+  std::free(opaque(q));
+  std::free(opaque(p));
+}
+
+void free_twice_from_two_threads() {
+  void* const p = opaque(std::malloc(opaque_size(200)));
+  std::thread([p] { std::free(opaque(p)); }).join();
+  std::free(opaque(p));
+}
+
+void free_at_offset(std::size_t size, std::size_t offset) {
+  std::free(opaque(static_cast<char*>(opaque(std::malloc(opaque_size(size)))) + offset));
+}
+
+struct mistake {
+  const char* name;
+  void (*make)();
+};
+
+constexpr mistake mistakes[] = {
+    {"double_free", [] { free_twice(40); }},
+    {"double_free_of_16_bytes", [] { free_twice(16); }},
+    {"double_free_of_largest_class", [] { free_twice(32'768); }},
+    {"double_free_large", [] { free_twice(1'000'000); }},
+    {"double_free_later", free_twice_with_others_between},
+    {"double_free_threads", free_twice_from_two_threads},
+    {"interior", [] { free_at_offset(400, 16); }},
+    {"interior_odd", [] { free_at_offset(400, 1); }},
+    {"interior_large", [] { free_at_offset(1'000'000, 4096); }},
+    {"interior_large_same_page", [] { free_at_offset(1'000'000, 16); }},
+    {"stack",
+     [] {
+       alignas(16) char local[256];
+       std::memset(local, 0, sizeof local);
+       std::free(opaque(local + 64));
+     }},
+    {"static", [] { std::free(opaque(&of_the_program)); }},
+    {"garbage", [] { std::free(opaque(reinterpret_cast<void*>(0x6b6b6b6b6b6b6b60U))); }},
+    {"garbage_low", [] { std::free(opaque(reinterpret_cast<void*>(0x1230U))); }},
+    {"garbage_canonical", [] { std::free(opaque(reinterpret_cast<void*>(0x123456789ab0U))); }},
+    {"realloc_freed",
+     [] {
+       void* const p = opaque(std::malloc(opaque_size(100)));
+       std::free(opaque(p));
+       std::free(opaque(std::realloc(opaque(p), opaque_size(5000))));
+     }},
+    {"wrong_size_delete", [] { ::operator delete(opaque(::operator new(opaque_size(100))), opaque_size(200)); }},
+    {"wrong_size_delete_array", [] { ::operator delete[](opaque(::operator new[](opaque_size(100))), opaque_size(5000)); }},
+    {"wrong_size_free_sized", [] { free_sized(opaque(std::malloc(opaque_size(100))), opaque_size(1000)); }},
+    {"wrong_size_free_aligned_sized",
+     [] { free_aligned_sized(opaque(std::aligned_alloc(64, opaque_size(100))), 64, opaque_size(1000)); }},
+    // Not mistakes: these must pass.
+    {"right_sizes",
+     [] {
+       for (std::size_t size = 0; size < 100'000; size += size / 8 + 1) {
+         ::operator delete(opaque(::operator new(opaque_size(size))), opaque_size(size));
+         free_sized(opaque(std::malloc(opaque_size(size))), size);
+         free_aligned_sized(opaque(std::aligned_alloc(256, opaque_size(size))), 256, size);
+       }
+     }},
+    {"libc_malloc",
+     [] {
+       REQUIRE(__libc_malloc != nullptr);
+       for (std::size_t size = 1; size < 1 << 20; size *= 3) {
+         void* p = __libc_malloc(size);
+         std::memset(p, 1, size);
+         p = std::realloc(opaque(p), size * 2);
+         REQUIRE(p != nullptr && static_cast<char*>(p)[size - 1] == 1);
+         std::free(p);
+       }
+     }},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  REQUIRE(argc == 2);
+  std::free(opaque(std::malloc(opaque_size(1))));
+  for (const mistake& m : mistakes) {
+    if (std::strcmp(m.name, argv[1]) == 0) return m.make(), 0;
+  }
+  std::fprintf(stderr, "no mistake is called %s\n", argv[1]);
+  return 2;
+}
