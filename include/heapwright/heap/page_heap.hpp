@@ -111,7 +111,7 @@ class page_heap {
     if (now < window_end_.load(std::memory_order_relaxed)) return;
     if (!lock_.try_acquire()) return;
     if (now >= window_end_.load(std::memory_order_relaxed)) {
-      unmap_long_runs(purge(low_water_));
+      unmap_long_runs(purge(low_water_), R.pages.unmap_from);
       missed_ -= missed_ / 8;
       given_early_ = 0;
       low_water_ = figures_.free_resident.load(relaxed);
@@ -240,7 +240,10 @@ class page_heap {
     link(merge(s));
     const std::uint64_t keep = std::max<std::uint64_t>(R.pages.max_free_resident, in_use()) + missed_;
     const std::uint64_t free = figures_.free_resident.load(relaxed);
-    if (free > keep + worth_a_call) given_early_ += purge(free - keep);
+    if (free > keep + worth_a_call) {
+      given_early_ += purge(free - keep);
+      unmap_long_runs(free - keep, R.pages.max_free_resident);
+    }
   }
 
   /// Puts a free run into its bin.
@@ -393,15 +396,15 @@ class page_heap {
   std::size_t give_back_everything() noexcept {
     const std::size_t done = purge(SIZE_MAX - MiB);
     low_water_ = 0;
-    return done + unmap_long_runs(SIZE_MAX);
+    return done + unmap_long_runs(SIZE_MAX, R.pages.unmap_from);
   }
 
-  /// Returns address space, up to about `bytes` of it. Short runs keep theirs: each hole costs the system a mapping.
-  std::size_t unmap_long_runs(std::size_t bytes) noexcept {
+  /// Returns address space, up to about `bytes` of it. Shorter runs keep theirs: each hole costs the system a mapping.
+  std::size_t unmap_long_runs(std::size_t bytes, std::size_t shortest) noexcept {
     std::size_t done = 0;
     while (done < bytes) {
       span* const s = returned_.longest();
-      if (s == nullptr || s->bytes() < R.pages.unmap_from) break;
+      if (s == nullptr || s->bytes() < shortest) break;
       const std::size_t length = s->bytes();
       unlink(s);
       if (!unmap(s)) {
