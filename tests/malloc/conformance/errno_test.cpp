@@ -87,7 +87,7 @@ TEST(Errno, WhatIsNoAlignment) {
 }
 
 TEST(Errno, AlignmentsThatNoAddressSpaceHolds) {
-  const std::size_t half = SIZE_MAX / 2 + 1;
+  const std::size_t half = opaque_size(SIZE_MAX / 2 + 1);
   expect_no_memory("aligned_alloc", [=] { return std::aligned_alloc(half, 64); });
   expect_no_memory("aligned_alloc", [=] { return std::aligned_alloc(half / 2, half / 2); });
 }

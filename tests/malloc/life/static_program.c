@@ -15,7 +15,7 @@ size_t malloc_usable_size(void*);
 /// Ours, if the linker took it from our archive.
 extern char heapwright_process_record[];
 
-enum { block_count = 3000 };
+enum { block_count = 1000 };
 
 static void* use_malloc(void* seed) {
   void* p[block_count];
@@ -49,7 +49,7 @@ int main(void) {
   free(zeroed);
   errno = 0;
   REQUIRE(opaque(malloc(opaque_size(SIZE_MAX - 100))) == NULL && errno == ENOMEM);
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 5; ++i) {
     void* const inherited = opaque(malloc(opaque_size(50000)));
     const pid_t child = fork();
     if (child == 0) {

@@ -14,22 +14,22 @@
 
 namespace {
 
-constexpr int key_count = 30;
+constexpr int key_count = 12;
 pthread_key_t keys[key_count];
 std::atomic<int> rounds{0};
 std::atomic<void*> left_behind{nullptr};
 
 void use_malloc(std::uint64_t seed) {
-  void* blocks[100];
-  for (std::size_t i = 0; i < 100; ++i) pattern_fill(blocks[i] = opaque(std::malloc(i * 40)), i * 40, seed + i, 0);
-  for (std::size_t i = 0; i < 100; ++i) {
+  void* blocks[30];
+  for (std::size_t i = 0; i < 30; ++i) pattern_fill(blocks[i] = opaque(std::malloc(i * 40)), i * 40, seed + i, 0);
+  for (std::size_t i = 0; i < 30; ++i) {
     REQUIRE(pattern_holds(blocks[i], i * 40, seed + i));
     blocks[i] = std::realloc(blocks[i], i * 60 + 1);
     REQUIRE(pattern_holds(blocks[i], i * 40, seed + i));
     std::free(blocks[i]);
   }
-  void* const large = opaque(std::calloc(1, 300'000));
-  REQUIRE(large != nullptr && all_zero(large, 300'000));
+  void* const large = opaque(std::calloc(1, 40'000));
+  REQUIRE(large != nullptr && all_zero(large, 40'000));
   std::free(large);
 }
 
@@ -96,9 +96,9 @@ void run_threads(int n) {
 int main() {
   // Half of the keys come before ours (which is made with the first block of a thread), if malloc has not been used by then.
   for (pthread_key_t& key : keys) REQUIRE(pthread_key_create(&key, end_key) == 0);
-  run_threads(300);
+  run_threads(150);
   const std::size_t warm = resident_bytes();
-  run_threads(1200);
+  run_threads(600);
   REQUIRE(resident_bytes() < warm + (2U << 20) && "threads that end leave memory behind");
   REQUIRE(rounds > 1500);
   std::free(left_behind);

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-LIMIT = 64 << 20
+LIMIT = 96 << 20
 SKIPPED = 77
 
 

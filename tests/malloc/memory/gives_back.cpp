@@ -85,6 +85,6 @@ int main(int argc, char** argv) {
     REQUIRE(malloc_trim(0) == 1);
   }
   const std::size_t after = resident_bytes();
-  std::printf("%s: before %zu KiB, after %zu KiB\n", how.c_str(), before / 1024, after / 1024);
+  std::fprintf(stderr, "%s: before %zu KiB, after %zu KiB\n", how.c_str(), before / 1024, after / 1024);
   REQUIRE(after < before + allowed);
 }

@@ -23,7 +23,7 @@ int main(void) {
   for (size_t i = 0; i < size; i += step) REQUIRE(p[i] == 0);
   REQUIRE(resident_bytes() < before + allowed);
   free(p);
-  printf("before %zu KiB, after %zu KiB\n", before / 1024, resident_bytes() / 1024);
+  fprintf(stderr, "before %zu KiB, after %zu KiB\n", before / 1024, resident_bytes() / 1024);
   REQUIRE(resident_bytes() < before + allowed);
   REQUIRE(address_space_bytes() < size / 2);
   return 0;

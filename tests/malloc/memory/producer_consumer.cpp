@@ -53,6 +53,6 @@ int main(int argc, char** argv) {
     if (i % 100'000 == 0) peak = std::max(peak, resident_bytes());
   }
   consumer.join();
-  std::printf("grew by %zu KiB at most\n", (peak - before) / 1024);
+  std::fprintf(stderr, "grew by %zu KiB at most\n", (peak - before) / 1024);
   REQUIRE(peak < before + allowed);
 }

@@ -61,6 +61,6 @@ int main() {
     if (i == 999) warm = now;
     peak = now > peak ? now : peak;
   }
-  std::printf("resident after 1000 threads %zu KiB, at most %zu KiB\n", warm / 1024, peak / 1024);
+  std::fprintf(stderr, "resident after 1000 threads %zu KiB, at most %zu KiB\n", warm / 1024, peak / 1024);
   REQUIRE(peak < warm + allowed_growth);
 }

@@ -56,7 +56,7 @@ int main() {
   in_all_threads([](node*& n) { release(n); });
   node* const mine = allocate(total);
   const std::size_t again = resident_bytes();
-  std::printf("in use by threads %zu KiB, the same by the main thread %zu KiB\n", in_use / 1024, again / 1024);
+  std::fprintf(stderr, "in use by threads %zu KiB, the same by the main thread %zu KiB\n", in_use / 1024, again / 1024);
   REQUIRE(in_use > total);
   REQUIRE(again < in_use + allowed_growth);
   release(mine);

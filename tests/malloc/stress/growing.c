@@ -7,7 +7,7 @@
 #include "../support/pattern.h"
 #include "../support/require.h"
 
-enum { buffers = 5, start = 1000, end = 6 << 20 };
+enum { buffers = 3, start = 1000, end = 3 << 20 };
 
 int main(void) {
   char* buffer[buffers] = {NULL};
