@@ -4,6 +4,8 @@
 //   FAIL_FROM=n        the n-th call of the process (from 1) is the first that fails; without it none does
 //   FAIL_COUNT=m       so many fail; default 1, 0 is all that follow
 //   FAIL_REPORT=file   the number of calls is written there at exit
+//
+// The very first calls come before libc has an environment; they are counted, and succeed.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
