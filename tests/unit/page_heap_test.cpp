@@ -20,7 +20,7 @@ class PageHeap : public ::testing::Test {
  protected:
   // Page heaps are never destroyed; the list keeps leak checkers from calling that a leak.
   static page_heap<default_recipe, OS>& fresh_heap() {
-    static std::vector<page_heap<default_recipe, OS>*> all;
+    static auto& all = *new std::vector<page_heap<default_recipe, OS>*>;
     return *all.emplace_back(new page_heap<default_recipe, OS>);
   }
 

@@ -102,9 +102,9 @@ class heap {
   /// this heap; checked builds die instead.
   bool deallocate_slow(cache& mine, void* p) noexcept {
     const page_tag tag = map().tag_of_anything(p);
-    if (tag == large_tag) {
+    if (tag == large_tag && map().span_at(p)->start == p) {
       deallocate_large(p);
-    } else if (tag != 0) [[likely]] {
+    } else if (tag != large_tag && tag != 0) [[likely]] {
       mine.push_slow(static_cast<block*>(p), tag, centre_);
     } else if (p != nullptr) {
       wrong::note_foreign(p);
@@ -117,11 +117,14 @@ class heap {
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
     const page_tag tag = map().tag_of_anything(p);
     if (tag == 0) return 0;
-    if (tag == large_tag) return map().span_at(p)->bytes();
+    if (tag == large_tag) {
+      const span* const s = map().span_at(p);
+      return s->start == p ? s->bytes() : 0;
+    }
     return classes::of(tag & class_mask).size;
   }
 
-  [[nodiscard]] bool owns(const void* p) const noexcept { return map().tag_of_anything(p) != 0; }
+  [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
 
   /// A block of `size` bytes with the contents of p, as far as they fit; p is freed if the block is another. Null when the
   /// system has no memory; p is as it was then. Precondition: p is a block of this heap.
@@ -163,9 +166,9 @@ class heap {
   /// False: not a block of this heap; checked builds die instead.
   bool deallocate_uncached(void* p) noexcept {
     const page_tag tag = map().tag_of_anything(p);
-    if (tag == large_tag) {
+    if (tag == large_tag && map().span_at(p)->start == p) {
       deallocate_large(p);
-    } else if (tag != 0) [[likely]] {
+    } else if (tag != large_tag && tag != 0) [[likely]] {
       const unsigned c = tag & class_mask;
       wrong::note_freed(static_cast<block*>(p), map());
       centre_.classes[c].give_back(c, static_cast<block*>(p), 1, centre_.page_heap);

@@ -33,7 +33,7 @@ class misuse {
 
   /// A pointer that the page map does not know.
   static void note_foreign(void* p) noexcept {
-    if constexpr (checks_callers) die("free of a foreign pointer", p, "(not allocated by this malloc, or a large block freed already)");
+    if constexpr (checks_callers) die("free of a foreign pointer", p, "(not the beginning of a block of this malloc, or of a large one freed already)");
   }
 
   /// The caller says how large the block is; `usable` is what it has.

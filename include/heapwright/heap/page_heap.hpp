@@ -433,22 +433,18 @@ class page_heap {
     return bytes;
   }
 
-  /// Where system pages are longer than heap pages, a run's first page may begin in its neighbour; if that has been returned,
-  /// the whole page can be.
+  /// Where system pages are longer than heap pages, a run's first and last page may reach into its neighbours; if those are
+  /// free too, the whole page can go.
   std::uintptr_t first_whole_page(const span* s) const noexcept {
     const std::uintptr_t begin = align_down(address_of(s->start), OS::page_size());
-    if (begin == address_of(s->start)) return begin;
-    const span* const before = free_before(s);
-    const bool free = before != nullptr && before->state == span_state::free_returned;
-    return free && address_of(before->start) <= begin ? begin : begin + OS::page_size();
+    while (s != nullptr && address_of(s->start) > begin) s = free_before(s);
+    return s != nullptr ? begin : begin + OS::page_size();
   }
 
   std::uintptr_t last_whole_page(const span* s) const noexcept {
     const std::uintptr_t end = align_up(address_of(s->end()), OS::page_size());
-    if (end == address_of(s->end())) return end;
-    const span* const after = free_after(s);
-    const bool free = after != nullptr && after->state == span_state::free_returned;
-    return free && address_of(after->end()) >= end ? end : end - OS::page_size();
+    while (s != nullptr && address_of(s->end()) < end) s = free_after(s);
+    return s != nullptr ? end : end - OS::page_size();
   }
 
   bool unmap(span* s) noexcept {
