@@ -4,8 +4,6 @@
 //   FAIL_FROM=n        the n-th call of the process (from 1) is the first that fails; without it none does
 //   FAIL_COUNT=m       so many fail; default 1, 0 is all that follow
 //   FAIL_REPORT=file   the number of calls is written there at exit
-//
-// The very first calls come before libc has an environment; they are counted, and succeed.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,15 +11,27 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static atomic_ulong calls;
 
+// The first calls come before libc has an environment; the kernel has it from the start.
 static unsigned long setting(const char* name, unsigned long otherwise) {
-  const char* const value = getenv(name);
-  return value == NULL ? otherwise : strtoul(value, NULL, 10);
+  static char environment[1 << 17];
+  static size_t length;
+  if (length == 0) {
+    const int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    for (ssize_t n; (n = read(fd, environment + length, sizeof environment - 1 - length)) > 0;) length += (size_t)n;
+    close(fd);
+  }
+  const size_t name_length = strlen(name);
+  for (const char* e = environment; e < environment + length; e += strlen(e) + 1) {
+    if (strncmp(e, name, name_length) == 0 && e[name_length] == '=') return strtoul(e + name_length + 1, NULL, 10);
+  }
+  return otherwise;
 }
 
 static int must_fail(int error) {
