@@ -111,5 +111,20 @@ TYPED_TEST(Failure, OfEveryCallFromSomePointOn) {
   }
 }
 
+TYPED_TEST(Failure, BlocksOfOneClassServeAnotherWhenTheSystemHasNoMore) {
+  std::vector<void*> small;
+  for (int i = 0; i < 20'000; ++i) small.push_back(this->allocate(48));
+  TypeParam::fail_until = TypeParam::never;
+  TypeParam::fail_from = TypeParam::calls.load();
+  for (void* p : small) this->free(p);
+  void* const other = this->allocate(500);
+  void* const large = this->allocate(200'000);
+  EXPECT_NE(other, nullptr);
+  EXPECT_NE(large, nullptr);
+  this->free(other);
+  this->free(large);
+  TypeParam::fail_from = TypeParam::never;
+}
+
 }  // namespace
 }  // namespace heapwright

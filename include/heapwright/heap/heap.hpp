@@ -73,14 +73,14 @@ class heap {
   [[nodiscard]] void* allocate_slow(cache& mine, std::size_t size) noexcept {
     if (const unsigned c = classes::index(size); c != 0) [[likely]]
       return allocate_class(mine, c);
-    const span* const s = allocate_large(size, heap_page);
+    const span* const s = allocate_large(mine, size, heap_page);
     return s == nullptr ? nullptr : s->start;
   }
 
   /// `size` bytes aligned to `alignment`, any power of two. Null as above.
   [[nodiscard]] void* allocate_aligned(cache& mine, std::size_t size, std::size_t alignment) noexcept {
     if (const unsigned c = classes::index_aligned(size, alignment); c != 0) return allocate_class(mine, c);
-    const span* const s = allocate_large(size, alignment);
+    const span* const s = allocate_large(mine, size, alignment);
     return s == nullptr ? nullptr : s->start;
   }
 
@@ -91,7 +91,7 @@ class heap {
       if (p == nullptr) p = allocate_slow(mine, size);
       return p == nullptr ? nullptr : std::memset(p, 0, size);
     }
-    span* const s = allocate_large(size, heap_page);
+    span* const s = allocate_large(mine, size, heap_page);
     if (s == nullptr) return nullptr;
     if (s->zeroed) return s->start;
     if (size < worth_discarding || !centre_.page_heap.clear(s)) std::memset(s->start, 0, size);
@@ -226,8 +226,19 @@ class heap {
 
  private:
   void* allocate_class(cache& mine, unsigned c) noexcept {
-    void* const p = mine.pop_class(c);
-    return p != nullptr ? p : mine.pop_slow(c, centre_);
+    if (void* const p = mine.pop_class(c)) return p;
+    if (void* const p = mine.pop_slow(c, centre_)) [[likely]]
+      return p;
+    // The system has no more; blocks of other classes may add up to pages.
+    trim(mine);
+    return mine.pop_slow(c, centre_);
+  }
+
+  span* allocate_large(cache& mine, std::size_t size, std::size_t alignment) noexcept {
+    span* const s = allocate_large(size, alignment);
+    if (s != nullptr || size > PTRDIFF_MAX) return s;
+    trim(mine);
+    return allocate_large(size, alignment);
   }
 
   span* allocate_large(std::size_t size, std::size_t alignment) noexcept {

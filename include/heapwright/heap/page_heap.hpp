@@ -18,6 +18,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,6 +36,7 @@ namespace heapwright {
 template <recipe R, platform OS>
 class page_heap {
   using map_type = page_map<OS>;
+  static constexpr auto relaxed = std::memory_order_relaxed;
 
  public:
   using lock_type = lock<OS>;
@@ -108,14 +110,14 @@ class page_heap {
   /// the slow steps of malloc and free. Never waits for the lock.
   void tick() noexcept {
     const std::uint64_t now = OS::milliseconds();
-    if (now < window_end_.load(std::memory_order_relaxed)) return;
+    if (now < window_end_.load(relaxed)) return;
     if (!lock_.try_acquire()) return;
-    if (now >= window_end_.load(std::memory_order_relaxed)) {
+    if (now >= window_end_.load(relaxed)) {
       unmap_long_runs(purge(low_water_), R.pages.unmap_from);
       missed_ -= missed_ / 8;
       given_early_ = 0;
       low_water_ = figures_.free_resident.load(relaxed);
-      window_end_.store(now + window_ms(), std::memory_order_relaxed);
+      window_end_.store(now + window_ms(), relaxed);
     }
     lock_.release();
   }
@@ -128,9 +130,13 @@ class page_heap {
 
   /// Milliseconds that free memory is kept; instead of the recipe's.
   void set_window(std::uint64_t ms) noexcept {
-    holding guard(lock_);
-    window_ms_plus_one_ = ms + 1;
-    window_end_.store(0, std::memory_order_relaxed);
+    window_ms_plus_one_.store(ms + 1, relaxed);
+    window_end_.store(0, relaxed);
+  }
+
+  [[nodiscard]] std::uint64_t window_ms() const noexcept {
+    const std::uint64_t set = window_ms_plus_one_.load(relaxed);
+    return set == 0 ? R.pages.purge_window_ms : set - 1;
   }
 
   /// Zeroed memory for a record of the heap's own, never freed; null when the system has none.
@@ -146,7 +152,6 @@ class page_heap {
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
 
  private:
-  static constexpr auto relaxed = std::memory_order_relaxed;
   static constexpr std::size_t worth_a_call = 256 * KiB;  ///< less is not given back ahead of its time
   static constexpr std::size_t largest_move = 64 * GiB;  ///< bounds what is set aside for the page map
 
@@ -486,10 +491,6 @@ class page_heap {
     ++spare_count_;
   }
 
-  [[nodiscard]] std::uint64_t window_ms() const noexcept {
-    return window_ms_plus_one_ == 0 ? R.pages.purge_window_ms : window_ms_plus_one_ - 1;
-  }
-
   lock_type lock_;
   map_type map_;
   run_bins resident_;
@@ -501,7 +502,7 @@ class page_heap {
   std::uint64_t most_in_use_ = 0;
   std::uint64_t given_early_ = 0;   ///< bytes given back ahead of a window's end, and not needed since
   std::uint64_t missed_ = 0;        ///< bytes given back early that were needed again; fades. So much more may stay
-  std::uint64_t window_ms_plus_one_ = 0;  ///< 0: the recipe's; so that a heap is all zero and costs no file pages
+  std::atomic<std::uint64_t> window_ms_plus_one_{0};  ///< 0: the recipe's; so that a heap is all zero and costs no file pages
   std::atomic<std::uint64_t> window_end_{0};
   heap_figures figures_{};
 };

@@ -264,7 +264,7 @@ class thread_cache {
     to.page_heap.tick();
     const std::uint64_t now = OS::milliseconds();
     if (now < idle_check_) return;
-    idle_check_ = now + R.pages.purge_window_ms;
+    idle_check_ = now + to.page_heap.window_ms();
     for (unsigned c = 1; c < class_count; ++c) {
       if (!in_use_[c] && has_stock(c)) flush_class(c, to);
       idle_[c] = in_use_[c];
