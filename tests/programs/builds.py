@@ -6,7 +6,7 @@ import os
 def gxx(side):
     """Templates without end; the object file must be the same to the byte."""
     side.need("g++")
-    source = side.input("templates.cpp", WIDTH=40 if side.full else 3)
+    source = side.input("templates.cpp", WIDTH=12 if side.full else 3)
     for options in (["-O2"], ["-O0", "-g"]) if side.full else (["-O2"],):
         side.call("g++", "-std=c++20", *options, "-c", source, "-o", f"{options[0][1:]}.o")
     objects = sorted(name for name in os.listdir(side.directory) if name.endswith(".o"))
