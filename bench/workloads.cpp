@@ -110,7 +110,9 @@ std::unique_ptr<tree> grow(int depth) {
   return t;
 }
 
-std::uint64_t count(const tree* t) { return t == nullptr ? 0 : t->value + count(t->left.get()) + count(t->right.get()); }
+std::uint64_t count(const tree* t) {
+  return t == nullptr ? 0 : t->value + count(t->left.get()) + count(t->right.get());
+}
 
 std::uint64_t trees(std::uint64_t scale) {
   std::uint64_t sum = 0;

@@ -52,7 +52,8 @@ constexpr auto list_options() {
     add("\t");
     char reversed[20];
     std::size_t digits = 0;
-    for (std::uint64_t v = o.default_value; digits == 0 || v != 0; v /= 10) reversed[digits++] = static_cast<char>('0' + v % 10);
+    for (std::uint64_t v = o.default_value; digits == 0 || v != 0; v /= 10)
+      reversed[digits++] = static_cast<char>('0' + v % 10);
     while (digits > 0) out[n++] = reversed[--digits];
     add("\t");
     add(o.meaning);
@@ -77,5 +78,6 @@ void options::read_environment(char** environment) noexcept {
 
 extern "C" {
 HEAPWRIGHT_EXPORT extern const std::array<char, heapwright::process::listed_bytes> heapwright_option_table;
-constexpr std::array<char, heapwright::process::listed_bytes> heapwright_option_table = heapwright::process::list_options();
+constexpr std::array<char, heapwright::process::listed_bytes> heapwright_option_table =
+    heapwright::process::list_options();
 }

@@ -74,7 +74,8 @@ void* allocate_slow(std::size_t size) noexcept {
 
 void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept {
   cache_type* const mine = cache_of_this_thread();
-  return mine != nullptr ? the_heap.allocate_aligned(*mine, size, alignment) : the_heap.allocate_uncached(size, alignment);
+  return mine != nullptr ? the_heap.allocate_aligned(*mine, size, alignment)
+                         : the_heap.allocate_uncached(size, alignment);
 }
 
 void* allocate_zeroed(std::size_t size) noexcept {

@@ -38,7 +38,9 @@ void write_statistics(int fd) noexcept {
   const statistics s = collect_statistics();
   text<1600> out;
   const auto row = [&](const char* name, std::uint64_t bytes) { out.add("  ").add(name).add_bytes(bytes).add("\n"); };
-  out.add("heapwright " HEAPWRIGHT_VERSION " (" HEAPWRIGHT_BUILD "), process ").add(static_cast<std::uint64_t>(::getpid())).add("\n");
+  out.add("heapwright " HEAPWRIGHT_VERSION " (" HEAPWRIGHT_BUILD "), process ")
+      .add(static_cast<std::uint64_t>(::getpid()))
+      .add("\n");
   row("mapped                 ", s.mapped);
   row("  blocks in use        ", s.small_in_use + s.large_in_use);
   row("    small              ", s.small_in_use);

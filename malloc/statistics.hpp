@@ -7,7 +7,7 @@ namespace heapwright::process {
 
 /// All in bytes. mapped = in_use + cached + free_in_spans + free_resident + free_returned.
 struct statistics {
-  std::uint64_t mapped;         ///< address space held for blocks
+  std::uint64_t mapped;  ///< address space held for blocks
   std::uint64_t mapped_peak;
   std::uint64_t small_in_use;   ///< in blocks of a size class, with the program (or in the stock of another thread)
   std::uint64_t large_in_use;   ///< in blocks of their own pages
@@ -15,7 +15,7 @@ struct statistics {
   std::uint64_t free_in_spans;  ///< free or never used, within spans cut into blocks
   std::uint64_t free_resident;
   std::uint64_t free_returned;
-  std::uint64_t metadata;       ///< beside `mapped`
+  std::uint64_t metadata;  ///< beside `mapped`
   std::uint64_t returned_total;
   std::uint64_t threads;
   std::uint64_t threads_total;

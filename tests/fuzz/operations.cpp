@@ -80,7 +80,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t leng
         known.add(p != nullptr ? p : tested.allocate_slow(*cache, size), size, 16, pattern);
         break;
       }
-      case 2: known.add(tested.allocate_aligned(*cache, size, std::size_t{1} << (b % 21)), size, std::size_t{1} << (b % 21), pattern); break;
+      case 2:
+        known.add(tested.allocate_aligned(*cache, size, std::size_t{1} << (b % 21)), size, std::size_t{1} << (b % 21),
+                  pattern);
+        break;
       case 3: known.add(tested.allocate_zeroed(*cache, size), size, 16, pattern, true); break;
       case 4:
       case 5:

@@ -5,8 +5,12 @@
 
 int main() {
   std::puts("# Options of libheapwright\n");
-  std::puts("Set in the environment of the program. Programs that run with raised privileges (setuid, setgid, file capabilities)");
-  std::puts("ignore them. A value that is not a number in the option's range is reported on stderr, and the default is used.\n");
+  std::puts(
+      "Set in the environment of the program. Programs that run with raised privileges (setuid, setgid, file "
+      "capabilities)");
+  std::puts(
+      "ignore them. A value that is not a number in the option's range is reported on stderr, and the default is "
+      "used.\n");
   std::puts("| variable | default | up to | meaning |");
   std::puts("|---|---|---|---|");
   for (const auto& o : heapwright::process::option_table) {

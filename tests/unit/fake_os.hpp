@@ -58,8 +58,8 @@ class fake_os : public linux_os {
 
   static inline std::atomic<std::uint64_t> now{1000};
   static inline std::atomic<std::uint64_t> calls{0};
-  static inline std::atomic<std::uint64_t> fail_from{never};  ///< the first call to fail, counted like `calls`
-  static inline std::atomic<std::uint64_t> fail_until{never}; ///< the first call after it to succeed again
+  static inline std::atomic<std::uint64_t> fail_from{never};   ///< the first call to fail, counted like `calls`
+  static inline std::atomic<std::uint64_t> fail_until{never};  ///< the first call after it to succeed again
 
  private:
   static void check(void* p, std::size_t bytes) noexcept {

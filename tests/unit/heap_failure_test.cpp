@@ -36,7 +36,10 @@ class Failure : public ::testing::Test, protected testing::single_threaded<heap<
     };
     for (int i = 0; i < 400; ++i) {
       OS::now += 40;
-      const std::size_t size = i % 25 == 0 ? random() % (3 * MiB) : i % 5 == 0 ? random() % (600 * KiB) : i % 3 == 0 ? random() % 100'000 : random() % 2000;
+      const std::size_t size = i % 25 == 0  ? random() % (3 * MiB)
+                               : i % 5 == 0 ? random() % (600 * KiB)
+                               : i % 3 == 0 ? random() % 100'000
+                                            : random() % 2000;
       if (i % 7 == 6 && !held.empty()) {
         block& b = held[random() % held.size()];
         auto* const moved = static_cast<unsigned char*>(this->heap().reallocate(*this->cache, b.p, size));
@@ -50,7 +53,8 @@ class Failure : public ::testing::Test, protected testing::single_threaded<heap<
         b.size = size;
         std::memset(b.p, b.pattern, b.size);
       } else if (i % 2 == 0 || held.empty()) {
-        auto* const p = static_cast<unsigned char*>(i % 4 == 0 ? this->allocate(size) : this->allocate_aligned(size, 64u << (i % 9)));
+        auto* const p = static_cast<unsigned char*>(i % 4 == 0 ? this->allocate(size)
+                                                               : this->allocate_aligned(size, 64u << (i % 9)));
         if (p == nullptr) {
           ++refused;
           continue;

@@ -91,7 +91,8 @@ TEST_F(Heap, AlignmentsFromOneByteToOneGibibyte) {
 }
 
 TEST_F(Heap, ReallocateKeepsContents) {
-  const std::size_t sizes[] = {1, 16, 17, 100, 1000, 1025, 5000, 32 * KiB, 33 * KiB, 100'000, 300'000, 2 * MiB, 9 * MiB};
+  const std::size_t sizes[] = {1,        16,       17,      100,     1000,    1025,   5000,
+                               32 * KiB, 33 * KiB, 100'000, 300'000, 2 * MiB, 9 * MiB};
   for (std::size_t from : sizes) {
     for (std::size_t to : sizes) {
       auto* p = static_cast<unsigned char*>(allocate(from));
@@ -99,7 +100,8 @@ TEST_F(Heap, ReallocateKeepsContents) {
       p = static_cast<unsigned char*>(heap().reallocate(*cache, p, to));
       ASSERT_NE(p, nullptr);
       ASSERT_GE(heap().usable_size(p), to);
-      for (std::size_t i = 0; i < std::min(from, to); ++i) ASSERT_EQ(p[i], static_cast<unsigned char>(i * 7)) << from << "->" << to;
+      for (std::size_t i = 0; i < std::min(from, to); ++i)
+        ASSERT_EQ(p[i], static_cast<unsigned char>(i * 7)) << from << "->" << to;
       std::memset(p, 1, to);
       free(p);
     }
@@ -155,7 +157,8 @@ TEST_F(Heap, WithoutACacheEverythingStillWorks) {
     std::memset(p, 0x11, size);
     blocks.push_back(p);
   }
-  for (std::size_t i = 0; i < blocks.size(); ++i) i % 2 == 0 ? free(blocks[i]) : void(heap().deallocate_uncached(blocks[i]));
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    i % 2 == 0 ? free(blocks[i]) : void(heap().deallocate_uncached(blocks[i]));
 }
 
 TEST_F(Heap, OpenCachesAreCountedAndTheirMemoryIsUsedAgain) {

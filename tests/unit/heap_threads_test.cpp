@@ -90,8 +90,11 @@ void exchange(unsigned threads, int steps) {
         std::vector<parcel*> mine;
         for (int i = 0; i < steps; ++i) {
           switch (w.pick(8)) {
-            case 0: case 1: case 2: mine.push_back(w.make()); break;
-            case 3: case 4:
+            case 0:
+            case 1:
+            case 2: mine.push_back(w.make()); break;
+            case 3:
+            case 4:
               if (!mine.empty()) {
                 std::swap(mine[w.pick(mine.size())], mine.back());
                 w.destroy(mine.back());

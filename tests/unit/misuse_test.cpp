@@ -33,7 +33,8 @@ TEST_F(MisuseDeathTest, PointerIntoABlock) {
 TEST_F(MisuseDeathTest, ForeignPointers) {
   int local = 0;
   EXPECT_DEATH(free(&local), "heapwright: free of a foreign pointer: 0x");
-  EXPECT_DEATH(free(reinterpret_cast<void*>(0xDEADBEEFDEADBEE0)), "heapwright: free of a foreign pointer: 0xdeadbeefdeadbee0");
+  EXPECT_DEATH(free(reinterpret_cast<void*>(0xDEADBEEFDEADBEE0)),
+               "heapwright: free of a foreign pointer: 0xdeadbeefdeadbee0");
 }
 
 }  // namespace

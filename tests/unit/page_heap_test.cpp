@@ -62,7 +62,8 @@ TYPED_TEST(PageHeap, FreshMemoryReadsAsZeroAndIsSaidTo) {
 TYPED_TEST(PageHeap, NeighboursMergeInAnyOrder) {
   std::vector<span*> all;
   for (int i = 0; i < 8; ++i) all.push_back(this->get(16));
-  std::byte* const lowest = (*std::min_element(all.begin(), all.end(), [](span* a, span* b) { return a->start < b->start; }))->start;
+  std::byte* const lowest =
+      (*std::min_element(all.begin(), all.end(), [](span* a, span* b) { return a->start < b->start; }))->start;
   const std::uint64_t mapped = this->heap.figures().mapped;
   for (int i : {3, 1, 5, 7, 0, 2, 6, 4}) this->heap.release(all[static_cast<std::size_t>(i)]);
   // Only if all eight are one run again is there room for 128 pages in the same place.

@@ -34,7 +34,8 @@ class central_class {
 
   /// Up to `wanted` blocks of class c for the thread with these owner bits, drawn from its attached span, which is replaced when
   /// it has no more to give. Empty when the system has no memory.
-  [[nodiscard]] block_list draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached, pages& heap) noexcept {
+  [[nodiscard]] block_list draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
+                                pages& heap) noexcept {
     holding guard(lock_);
     block_list drawn;
     if (attached != nullptr) draw_from(attached, c, wanted, drawn);  // leaves null when it has no more to give

@@ -17,12 +17,17 @@ inline constexpr unsigned heap_page_shift = 12;
 
 template <recipe R>
 class class_table {
-  static_assert(R.classes.valid(), "recipe.classes: steps_per_doubling and largest must be powers of two, largest at least 16 x steps, at most 254 classes");
-  static_assert(R.spans.min_blocks >= 1 && R.spans.max_waste_divisor >= 1, "recipe.spans: a span holds at least one block");
+  static_assert(R.classes.valid(),
+                "recipe.classes: steps_per_doubling and largest must be powers of two, largest at least 16 x steps, at "
+                "most 254 classes");
+  static_assert(R.spans.min_blocks >= 1 && R.spans.max_waste_divisor >= 1,
+                "recipe.spans: a span holds at least one block");
   static_assert(R.thread_cache.max_batch >= 1, "recipe.thread_cache.max_batch: at least one block moves at a time");
-  static_assert(R.thread_cache.max_blocks_per_class >= R.thread_cache.max_batch, "recipe.thread_cache: a class must hold at least one batch");
+  static_assert(R.thread_cache.max_blocks_per_class >= R.thread_cache.max_batch,
+                "recipe.thread_cache: a class must hold at least one batch");
   static_assert(R.thread_cache.max_blocks_per_class <= 32767, "recipe.thread_cache: block counts are 16 bits wide");
-  static_assert(R.pages.growth % (64 * KiB) == 0 && R.pages.max_growth >= R.pages.growth, "recipe.pages: growth is a multiple of 64 KiB, max_growth not below it");
+  static_assert(R.pages.growth % (64 * KiB) == 0 && R.pages.max_growth >= R.pages.growth,
+                "recipe.pages: growth is a multiple of 64 KiB, max_growth not below it");
 
  public:
   static constexpr unsigned count = R.classes.count() + 1;  ///< classes 0 (none) .. count-1

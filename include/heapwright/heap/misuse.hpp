@@ -25,7 +25,8 @@ class misuse {
     if constexpr (checks_callers) {
       const span* const s = map.span_at(b);
       const std::size_t offset = address_of(b) - address_of(s->start);
-      if (offset % classes::of(s->size_class).size != 0) die("free of a pointer into a block", b, "(not its beginning)");
+      if (offset % classes::of(s->size_class).size != 0)
+        die("free of a pointer into a block", b, "(not its beginning)");
       if (mark_of(b) == expected_mark(b)) die("double free", b, "(the block is free already)");
       mark_of(b) = expected_mark(b);
     }
@@ -33,7 +34,9 @@ class misuse {
 
   /// A pointer that the page map does not know.
   static void note_foreign(void* p) noexcept {
-    if constexpr (checks_callers) die("free of a foreign pointer", p, "(not the beginning of a block of this malloc, or of a large one freed already)");
+    if constexpr (checks_callers)
+      die("free of a foreign pointer", p,
+          "(not the beginning of a block of this malloc, or of a large one freed already)");
   }
 
   /// The caller says how large the block is; `usable` is what it has.

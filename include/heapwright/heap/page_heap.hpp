@@ -1,9 +1,8 @@
 // The page heap hands out runs of pages and takes them back; everything that the heap gets from the system or returns to
 // it passes here. One lock guards all of it.
 //
-// Free runs are of two kinds, each in bins of its own: resident (contents still in memory, cheap to use again) and returned
-// (given back to the system or never touched; the next touch costs a page fault). Neighbours of one kind are always
-// merged. A request takes a resident run if one fits, so that memory in use does not grow while there is some to spare.
+// Free runs (free_runs.hpp) are resident, which makes them cheap to use again, or returned, so that the next touch costs a page
+// fault. A request takes a resident run if one fits, so that memory in use does not grow while there is some to spare.
 //
 // Peak. What a program has in use at its peak must be in memory then; that much costs nothing at other times. So free runs that
 // are too short for a request stay in memory as long as all together does not exceed the most ever in use, and a little.
@@ -22,20 +21,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 
-#include <heapwright/core/check.hpp>
-#include <heapwright/heap/figures.hpp>
-#include <heapwright/heap/metadata.hpp>
-#include <heapwright/heap/page_map.hpp>
-#include <heapwright/heap/run_bins.hpp>
+#include <heapwright/heap/free_runs.hpp>
 #include <heapwright/sync/lock.hpp>
 
 namespace heapwright {
 
 template <recipe R, platform OS>
 class page_heap {
-  using map_type = page_map<OS>;
   static constexpr auto relaxed = std::memory_order_relaxed;
 
  public:
@@ -45,17 +38,20 @@ class page_heap {
   /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero.
   [[nodiscard]] span* allocate(std::size_t pages, std::size_t alignment, span_state use) noexcept {
     holding guard(lock_);
-    const std::uint64_t returned = figures_.free_returned.load(relaxed);
+    const std::uint64_t returned = figures().free_returned.load(relaxed);
     span* s = take(pages, alignment);
     if (s != nullptr) note_missed(returned);
     if (s == nullptr && grow(pages, alignment)) s = take(pages, alignment);
-    if (s == nullptr && give_back_everything() > 0 && grow(pages, alignment)) s = take(pages, alignment);
+    if (s == nullptr) {
+      give_back_everything();
+      if (grow(pages, alignment)) s = take(pages, alignment);
+    }
     if (s == nullptr) return nullptr;
     s->state = use;
     s->live = s->carved = 0;
     s->free = nullptr;
     count(use).fetch_add(s->bytes(), relaxed);
-    if (use == span_state::large) map_.set_tag(s->start, large_tag);
+    if (use == span_state::large) map().set_tag(s->start, large_tag);
     stay_below_peak();
     return s;
   }
@@ -79,19 +75,19 @@ class page_heap {
     if (bytes <= s->bytes() || bytes > largest_move) return false;
     holding guard(lock_);
     // The page map must not run out of memory after the move.
-    if (!map_.reserve(map_.leaves_for(nullptr, bytes), figures_.metadata)) return false;
+    if (!map().reserve(map().leaves_for(nullptr, bytes), figures().metadata)) return false;
     void* const moved = OS::remap(s->start, s->bytes(), bytes);
     if (moved == nullptr) return false;
-    map_.set_tag(s->start, 0);
-    map_.clear_ends(s);
+    map().set_tag(s->start, 0);
+    map().clear_ends(s);
     count_mapped(bytes - s->bytes());
-    figures_.large.fetch_add(bytes - s->bytes(), relaxed);
+    figures().large.fetch_add(bytes - s->bytes(), relaxed);
     s->start = static_cast<std::byte*>(moved);
     s->pages = bytes / heap_page;
     s->zeroed = false;
-    map_.cover(moved, bytes);
-    map_.set_ends(s);
-    map_.set_tag(s->start, large_tag);
+    map().cover(moved, bytes);
+    map().set_ends(s);
+    map().set_tag(s->start, large_tag);
     return true;
   }
 
@@ -116,7 +112,7 @@ class page_heap {
       unmap_long_runs(purge(low_water_), R.pages.unmap_from);
       missed_ -= missed_ / 8;
       given_early_ = 0;
-      low_water_ = figures_.free_resident.load(relaxed);
+      low_water_ = figures().free_resident.load(relaxed);
       window_end_.store(now + window_ms(), relaxed);
     }
     lock_.release();
@@ -142,182 +138,65 @@ class page_heap {
   /// Zeroed memory for a record of the heap's own, never freed; null when the system has none.
   [[nodiscard]] void* allocate_metadata(std::size_t bytes) noexcept {
     holding guard(lock_);
-    return metadata_.allocate(bytes, figures_);
+    return free_.allocate_metadata(bytes);
   }
 
-  [[nodiscard]] map_type& map() noexcept { return map_; }
-  [[nodiscard]] constexpr const map_type& map() const noexcept { return map_; }
-  [[nodiscard]] heap_figures& figures() noexcept { return figures_; }
-  [[nodiscard]] const heap_figures& figures() const noexcept { return figures_; }
+  [[nodiscard]] page_map<OS>& map() noexcept { return free_.map(); }
+  [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return free_.map(); }
+  [[nodiscard]] heap_figures& figures() noexcept { return free_.figures(); }
+  [[nodiscard]] const heap_figures& figures() const noexcept { return free_.figures(); }
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
 
  private:
   static constexpr std::size_t worth_a_call = 256 * KiB;  ///< less is not given back ahead of its time
-  static constexpr std::size_t largest_move = 64 * GiB;  ///< bounds what is set aside for the page map
+  static constexpr std::size_t largest_move = 64 * GiB;   ///< bounds what is set aside for the page map
 
   heap_figures::figure& count(span_state state) noexcept {
-    switch (state) {
-      case span_state::cut: return figures_.spans;
-      case span_state::large: return figures_.large;
-      case span_state::free_resident: return figures_.free_resident;
-      default: return figures_.free_returned;
-    }
+    return state == span_state::cut ? figures().spans : figures().large;
   }
-
-  run_bins& bins(span_state kind) noexcept { return kind == span_state::free_resident ? resident_ : returned_; }
 
   // --- taking
 
   span* take(std::size_t pages, std::size_t alignment) noexcept {
-    span* s = take_from(span_state::free_resident, pages, alignment);
-    if (s == nullptr) s = take_adjacent(pages, alignment);
-    if (s == nullptr) s = take_from(span_state::free_returned, pages, alignment);
-    low_water_ = std::min(low_water_, figures_.free_resident.load(relaxed));
+    span* s = free_.take(span_state::free_resident, pages, alignment);
+    if (s == nullptr && pages * heap_page >= worth_a_call && alignment <= heap_page) s = free_.take_adjacent(pages);
+    if (s == nullptr) s = free_.take(span_state::free_returned, pages, alignment);
+    note_low_water();
     return s;
   }
 
-  /// A long request from neighbouring runs of both kinds, none of which is long enough alone.
-  span* take_adjacent(std::size_t pages, std::size_t alignment) noexcept {
-    constexpr unsigned tries = 16;
-    if (pages * heap_page < worth_a_call || alignment > heap_page || !reserve_records(1)) return nullptr;
-    span* const first = resident_.find_long(tries, [&](span* s) { return first_of_adjacent(s, pages); });
-    if (first == nullptr) return nullptr;
-    unlink(first);
-    while (first->pages < pages) {
-      span* const s = map_.span_at(first->end());
-      unlink(s);
-      if (const std::size_t missing = pages - first->pages; s->pages > missing) link(split(s, missing));
-      first->pages += s->pages;
-      recycle(s);
-    }
-    if (first->pages > pages) link(split(first, pages));
-    first->zeroed = false;
-    map_.set_ends(first);
-    return first;
-  }
-
-  /// The first of neighbouring free runs around s that are together long enough, null when they are not.
-  span* first_of_adjacent(span* s, std::size_t pages) const noexcept {
-    std::size_t together = s->pages;
-    span* first = s;
-    for (span* p = free_before(first); p != nullptr && together < pages; p = free_before(first)) {
-      first = p;
-      together += p->pages;
-    }
-    for (span* p = free_after(s); p != nullptr && together < pages; p = free_after(p)) together += p->pages;
-    return together >= pages ? first : nullptr;
-  }
-
-  span* take_from(span_state kind, std::size_t pages, std::size_t alignment) noexcept {
-    const std::size_t slack = alignment / heap_page - 1;
-    span* s = bins(kind).find(pages + slack);
-    if (s == nullptr || !reserve_records(2)) return nullptr;
-    unlink(s);
-    const std::size_t before = (align_up(address_of(s->start), alignment) - address_of(s->start)) / heap_page;
-    if (before > 0) {
-      span* const rest = split(s, before);
-      link(s);
-      s = rest;
-    }
-    if (s->pages > pages) link(split(s, pages));
-    map_.set_ends(s);
-    return s;
-  }
-
-  /// Cuts s after `pages` pages; returns the second part, in no bin. A record has been reserved.
-  span* split(span* s, std::size_t pages) noexcept {
-    span* const rest = new_record();
-    rest->start = s->start + pages * heap_page;
-    rest->pages = s->pages - pages;
-    rest->state = s->state;
-    rest->zeroed = s->zeroed;
-    s->pages = pages;
-    return rest;
-  }
+  void note_low_water() noexcept { low_water_ = std::min(low_water_, figures().free_resident.load(relaxed)); }
 
   // --- giving
 
   void release_held(span* s) noexcept {
-    if (s->state == span_state::large) map_.set_tag(s->start, 0);
+    if (s->state == span_state::large) map().set_tag(s->start, 0);
     count(s->state).fetch_sub(s->bytes(), relaxed);
     s->state = span_state::free_resident;
     s->zeroed = false;
-    link(merge(s));
+    free_.insert(s);
     const std::uint64_t keep = std::max<std::uint64_t>(R.pages.max_free_resident, in_use()) + missed_;
-    const std::uint64_t free = figures_.free_resident.load(relaxed);
+    const std::uint64_t free = figures().free_resident.load(relaxed);
     if (free > keep + worth_a_call) {
       given_early_ += purge(free - keep);
       unmap_long_runs(free - keep, R.pages.max_free_resident);
     }
   }
 
-  /// Puts a free run into its bin.
-  void link(span* s) noexcept {
-    map_.set_ends(s);
-    bins(s->state).insert(s);
-    count(s->state).fetch_add(s->bytes(), relaxed);
-  }
-
-  void unlink(span* s) noexcept {
-    bins(s->state).remove(s);
-    invariant(count(s->state).load(relaxed) >= s->bytes(), "a free run is longer than all free memory");
-    count(s->state).fetch_sub(s->bytes(), relaxed);
-  }
-
-  /// The free run that ends where s begins, if any. An entry of the page map may be out of date where a range was unmapped; a
-  /// record that really borders on this run says so itself.
-  span* free_before(const span* s) const noexcept {
-    span* const p = map_.span_at(s->start - heap_page);
-    return p != nullptr && is_free(p) && p->end() == s->start ? p : nullptr;
-  }
-
-  span* free_after(const span* s) const noexcept {
-    span* const p = map_.span_at(s->end());
-    return p != nullptr && is_free(p) && p->start == s->end() ? p : nullptr;
-  }
-
-  static bool is_free(const span* s) noexcept {
-    return s->state == span_state::free_resident || s->state == span_state::free_returned;
-  }
-
-  /// Joins a free run that is in no bin with free neighbours of its kind.
-  span* merge(span* s) noexcept {
-    span* const before = free_before(s);
-    if (before != nullptr && before->state == s->state) s = join(before, s, before);
-    span* const after = free_after(s);
-    if (after != nullptr && after->state == s->state) s = join(s, after, after);
-    return s;
-  }
-
-  span* join(span* first, span* second, span* linked) noexcept {
-    unlink(linked);
-    first->pages += second->pages;
-    first->zeroed = first->zeroed && second->zeroed;
-    recycle(second);
-    return first;
-  }
-
   bool shrink(span* s, std::size_t pages) noexcept {
     if (pages == s->pages) return true;
-    if (!reserve_records(1)) return false;
-    span* const rest = split(s, pages);
-    map_.set_ends(s);
+    if (!free_.reserve(1)) return false;
+    span* const rest = free_.split(s, pages);
+    map().set_ends(s);
     release_held(rest);
     return true;
   }
 
   bool extend(span* s, std::size_t pages) noexcept {
     const std::size_t more = pages - s->pages;
-    span* const after = free_after(s);
-    if (after == nullptr || after->pages < more || !reserve_records(1)) return false;
-    unlink(after);
-    if (after->pages > more) link(split(after, more));
-    s->pages = pages;
-    s->zeroed = false;
-    map_.set_ends(s);
-    figures_.large.fetch_add(more * heap_page, relaxed);
-    low_water_ = std::min(low_water_, figures_.free_resident.load(relaxed));
-    recycle(after);
+    if (!free_.extend(s, more)) return false;
+    figures().large.fetch_add(more * heap_page, relaxed);
+    note_low_water();
     stay_below_peak();
     return true;
   }
@@ -326,47 +205,48 @@ class page_heap {
 
   bool grow(std::size_t pages, std::size_t alignment) noexcept {
     const std::size_t need = os_pages<OS>::rounded(pages * heap_page + alignment - heap_page);
-    const std::size_t share = std::clamp(figures_.mapped.load(relaxed) / 8, std::uint64_t{R.pages.growth}, std::uint64_t{R.pages.max_growth});
+    const std::size_t share = std::clamp(figures().mapped.load(relaxed) / 8, std::uint64_t{R.pages.growth},
+                                         std::uint64_t{R.pages.max_growth});
     const std::size_t comfortable = need < R.pages.growth ? os_pages<OS>::rounded(share) : need;
     return map_more(comfortable) || (comfortable > need && map_more(need));
   }
 
   bool map_more(std::size_t bytes) noexcept {
-    if (!reserve_records(1)) return false;
+    if (!free_.reserve(1)) return false;
     void* const fresh = OS::map(bytes);
     if (fresh == nullptr) return false;
-    if (!map_.reserve(map_.leaves_for(fresh, bytes), figures_.metadata)) {
+    if (!map().reserve(map().leaves_for(fresh, bytes), figures().metadata)) {
       OS::unmap(fresh, bytes);
       return false;
     }
-    map_.cover(fresh, bytes);
-    span* const s = new_record();
+    map().cover(fresh, bytes);
+    span* const s = free_.new_record();
     s->start = static_cast<std::byte*>(fresh);
     s->pages = bytes / heap_page;
     s->state = span_state::free_returned;
     s->zeroed = true;
     count_mapped(bytes);
-    figures_.mappings.fetch_add(1, relaxed);
-    link(merge(s));
+    figures().mappings.fetch_add(1, relaxed);
+    free_.insert(s);
     return true;
   }
 
   void count_mapped(std::size_t bytes) noexcept {
-    const std::uint64_t mapped = figures_.mapped.fetch_add(bytes, relaxed) + bytes;
-    if (mapped > figures_.mapped_peak.load(relaxed)) figures_.mapped_peak.store(mapped, relaxed);
+    const std::uint64_t mapped = figures().mapped.fetch_add(bytes, relaxed) + bytes;
+    if (mapped > figures().mapped_peak.load(relaxed)) figures().mapped_peak.store(mapped, relaxed);
   }
 
   std::size_t purge(std::size_t bytes) noexcept {
     std::size_t done = 0;
     while (done < bytes) {
-      span* s = resident_.longest();
+      span* s = free_.longest(span_state::free_resident);
       if (s == nullptr) break;
-      unlink(s);
+      free_.remove(s);
       // Of a run much longer than what is to go, the front stays: it is what the next requests are cut from.
       const std::size_t pages = align_up(bytes - done, std::max(OS::page_size(), 16 * heap_page)) / heap_page;
-      if (s->pages > pages && reserve_records(1)) {
-        span* const tail = split(s, s->pages - pages);
-        link(s);
+      if (s->pages > pages && free_.reserve(1)) {
+        span* const tail = free_.split(s, s->pages - pages);
+        free_.put(s);
         s = tail;
       }
       const std::size_t gone = give_back(s);
@@ -377,7 +257,7 @@ class page_heap {
   }
 
   [[nodiscard]] std::uint64_t in_use() const noexcept {
-    return figures_.spans.load(relaxed) + figures_.large.load(relaxed);
+    return figures().spans.load(relaxed) + figures().large.load(relaxed);
   }
 
   /// After memory has come into use: gives back what free memory beside it would put above the peak.
@@ -385,13 +265,13 @@ class page_heap {
     const std::uint64_t used = in_use();
     most_in_use_ = std::max(most_in_use_, used);
     const std::uint64_t limit = most_in_use_ + most_in_use_ / R.pages.headroom_divisor + missed_;
-    const std::uint64_t resident = used + figures_.free_resident.load(relaxed);
+    const std::uint64_t resident = used + figures().free_resident.load(relaxed);
     if (resident > limit + worth_a_call) given_early_ += purge(resident - limit);
   }
 
   /// After a request has been served: memory that was given back early and is needed again should have stayed.
   void note_missed(std::uint64_t returned_before) noexcept {
-    const std::uint64_t returned = figures_.free_returned.load(relaxed);
+    const std::uint64_t returned = figures().free_returned.load(relaxed);
     if (returned >= returned_before) return;
     const std::uint64_t missed = std::min(returned_before - returned, given_early_);
     given_early_ -= missed;
@@ -401,55 +281,39 @@ class page_heap {
   std::size_t give_back_everything() noexcept {
     const std::size_t done = purge(SIZE_MAX - MiB);
     low_water_ = 0;
-    return done + unmap_long_runs(SIZE_MAX, R.pages.unmap_from);
+    unmap_long_runs(SIZE_MAX, R.pages.unmap_from);
+    return done;
   }
 
   /// Returns address space, up to about `bytes` of it. Shorter runs keep theirs: each hole costs the system a mapping.
-  std::size_t unmap_long_runs(std::size_t bytes, std::size_t shortest) noexcept {
-    std::size_t done = 0;
-    while (done < bytes) {
-      span* const s = returned_.longest();
+  void unmap_long_runs(std::size_t bytes, std::size_t shortest) noexcept {
+    for (std::size_t done = 0; done < bytes;) {
+      span* const s = free_.longest(span_state::free_returned);
       if (s == nullptr || s->bytes() < shortest) break;
       const std::size_t length = s->bytes();
-      unlink(s);
+      free_.remove(s);
       if (!unmap(s)) {
-        link(s);
+        free_.put(s);
         break;
       }
       done += length;
     }
-    return done;
   }
 
-  /// Returns a resident run that is in no bin, its address space kept; the bytes returned. 0: the system refused, or the run has no whole system
-  /// page; it is resident and in its bin again then.
+  /// Returns a resident run that is in no bin, its address space kept; the bytes returned. 0: the system refused, or
+  /// the run has no whole system page; it is resident and in its bin again then.
   std::size_t give_back(span* s) noexcept {
     const std::size_t bytes = s->bytes();
-    const std::uintptr_t first = first_whole_page(s);
-    const std::uintptr_t last = last_whole_page(s);
+    const auto [first, last] = free_.system_pages(s);
     if (first >= last || !OS::discard(reinterpret_cast<void*>(first), last - first)) {
-      link(s);
+      free_.put(s);
       return 0;
     }
-    figures_.returned_total.fetch_add(bytes, relaxed);
+    figures().returned_total.fetch_add(bytes, relaxed);
     s->state = span_state::free_returned;
     s->zeroed = first <= address_of(s->start) && last >= address_of(s->end());
-    link(merge(s));
+    free_.insert(s);
     return bytes;
-  }
-
-  /// Where system pages are longer than heap pages, a run's first and last page may reach into its neighbours; if those are
-  /// free too, the whole page can go.
-  std::uintptr_t first_whole_page(const span* s) const noexcept {
-    const std::uintptr_t begin = align_down(address_of(s->start), OS::page_size());
-    while (s != nullptr && address_of(s->start) > begin) s = free_before(s);
-    return s != nullptr ? begin : begin + OS::page_size();
-  }
-
-  std::uintptr_t last_whole_page(const span* s) const noexcept {
-    const std::uintptr_t end = align_up(address_of(s->end()), OS::page_size());
-    while (s != nullptr && address_of(s->end()) < end) s = free_after(s);
-    return s != nullptr ? end : end - OS::page_size();
   }
 
   bool unmap(span* s) noexcept {
@@ -457,54 +321,21 @@ class page_heap {
     const std::size_t page = OS::page_size();
     if (!is_aligned(s->start, page) || bytes % page != 0) return false;
     if (!OS::unmap(s->start, bytes)) return false;
-    figures_.mapped.fetch_sub(bytes, relaxed);
-    map_.clear_ends(s);
-    recycle(s);
+    figures().mapped.fetch_sub(bytes, relaxed);
+    map().clear_ends(s);
+    free_.recycle(s);
     return true;
-  }
-
-  // --- records
-
-  /// Whether `n` records can be had without fail; splitting must not fail half way.
-  bool reserve_records(unsigned n) noexcept {
-    while (spare_count_ < n) {
-      void* const p = metadata_.allocate(sizeof(span), figures_);
-      if (p == nullptr) return false;
-      recycle(new (p) span);
-    }
-    return true;
-  }
-
-  span* new_record() noexcept {
-    span* const s = spare_;
-    spare_ = s->next;
-    --spare_count_;
-    *s = span{};
-    return s;
-  }
-
-  void recycle(span* s) noexcept {
-    *s = span{};
-    s->state = span_state::large;  // no neighbour merges with a record that is not in use
-    s->next = spare_;
-    spare_ = s;
-    ++spare_count_;
   }
 
   lock_type lock_;
-  map_type map_;
-  run_bins resident_;
-  run_bins returned_;
-  span* spare_ = nullptr;
-  std::size_t spare_count_ = 0;
-  metadata_memory<OS> metadata_;
-  std::uint64_t low_water_ = 0;     ///< least free_resident since the window began
+  free_runs<OS> free_;
+  std::uint64_t low_water_ = 0;  ///< least free_resident since the window began
   std::uint64_t most_in_use_ = 0;
-  std::uint64_t given_early_ = 0;   ///< bytes given back ahead of a window's end, and not needed since
-  std::uint64_t missed_ = 0;        ///< bytes given back early that were needed again; fades. So much more may stay
-  std::atomic<std::uint64_t> window_ms_plus_one_{0};  ///< 0: the recipe's; so that a heap is all zero and costs no file pages
+  std::uint64_t given_early_ = 0;  ///< bytes given back ahead of a window's end, and not needed since
+  std::uint64_t missed_ = 0;       ///< bytes given back early that were needed again; fades. So much more may stay
+  std::atomic<std::uint64_t> window_ms_plus_one_{
+      0};  ///< 0: the recipe's; so that a heap is all zero and costs no file pages
   std::atomic<std::uint64_t> window_end_{0};
-  heap_figures figures_{};
 };
 
 }  // namespace heapwright

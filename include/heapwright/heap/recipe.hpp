@@ -23,12 +23,12 @@ struct span_plan {
 
 /// A thread's private stock. Limits start small and grow while the thread keeps running into them.
 struct thread_cache_plan {
-  std::size_t first_bytes = 2 * KiB;           ///< of freed blocks kept, per class, at first
-  std::size_t max_bytes = 1 * MiB;             ///< by how much all classes together may grow beyond that
-  std::size_t max_blocks_per_class = 2048;     ///< of freed blocks kept
-  std::size_t max_bytes_per_class = 256 * KiB; ///< of freed blocks kept, at least one batch
-  std::size_t batch_bytes = 8 * KiB;           ///< moved between a thread and the centre at once ...
-  std::size_t max_batch = 64;                  ///< ... but no more blocks than this
+  std::size_t first_bytes = 2 * KiB;            ///< of freed blocks kept, per class, at first
+  std::size_t max_bytes = 1 * MiB;              ///< by how much all classes together may grow beyond that
+  std::size_t max_blocks_per_class = 2048;      ///< of freed blocks kept
+  std::size_t max_bytes_per_class = 256 * KiB;  ///< of freed blocks kept, at least one batch
+  std::size_t batch_bytes = 8 * KiB;            ///< moved between a thread and the centre at once ...
+  std::size_t max_batch = 64;                   ///< ... but no more blocks than this
 };
 
 /// Pages between the heap and the operating system.
@@ -36,9 +36,10 @@ struct page_plan {
   std::size_t growth = 1 * MiB;         ///< least address space asked for at once
   std::size_t max_growth = 64 * MiB;    ///< a heap of n bytes asks for n / 8, up to this
   std::uint64_t purge_window_ms = 400;  ///< pages that stayed free this long are given back
-  std::size_t max_free_resident = 64 * MiB;  ///< free memory beyond this and beyond what is in use is given back at once
+  std::size_t max_free_resident =
+      64 * MiB;                      ///< free memory beyond this and beyond what is in use is given back at once
   std::size_t headroom_divisor = 8;  ///< in memory may be 1/8 more than was ever in use at once
-  std::size_t unmap_from = 1 * MiB;     ///< runs this long are unmapped, shorter ones keep their address space
+  std::size_t unmap_from = 1 * MiB;  ///< runs this long are unmapped, shorter ones keep their address space
 };
 
 struct recipe {

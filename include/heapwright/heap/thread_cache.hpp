@@ -45,7 +45,8 @@ class thread_cache {
   /// The empty cache of threads that have none of their own. Never written to.
   explicit constexpr thread_cache(const centre& of) noexcept : map_(&of.page_heap.map()) {}
 
-  thread_cache(const centre& of, std::uint32_t id) noexcept : owner_(id << owner_shift), map_(&of.page_heap.map()), id_(id) {
+  thread_cache(const centre& of, std::uint32_t id) noexcept
+      : owner_(id << owner_shift), map_(&of.page_heap.map()), id_(id) {
     for (unsigned c = 1; c < class_count; ++c) room_[c] = limit_[c] = first_limit(c);
   }
 

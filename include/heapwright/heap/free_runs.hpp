@@ -1,0 +1,236 @@
+// The free runs of a page heap, of two kinds: resident (contents in memory) and returned (given back or never touched). Finds,
+// cuts and merges them, and keeps the records of all spans.
+//
+// Invariants: no two neighbouring runs are of one kind, but for the moment between remove or split and put or insert;
+// the page map knows every span by its first and its last page;
+// figures.free_resident and figures.free_returned are the sums of the lengths of the runs of each kind.
+//
+// Cutting a run needs a record for the second part. Whoever cuts reserves it first, so that nothing fails half way.
+// Not thread-safe: the page heap's lock guards it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include <heapwright/core/check.hpp>
+#include <heapwright/heap/figures.hpp>
+#include <heapwright/heap/metadata.hpp>
+#include <heapwright/heap/page_map.hpp>
+#include <heapwright/heap/run_bins.hpp>
+
+namespace heapwright {
+
+template <platform OS>
+class free_runs {
+ public:
+  // --- taking
+
+  /// The first `pages` pages, aligned, of a run of this kind; null when none is long enough or there is no memory for records.
+  [[nodiscard]] span* take(span_state kind, std::size_t pages, std::size_t alignment) noexcept {
+    const std::size_t slack = alignment / heap_page - 1;
+    span* s = bins(kind).find(pages + slack);
+    if (s == nullptr || !reserve(2)) return nullptr;
+    remove(s);
+    const std::size_t before = (align_up(address_of(s->start), alignment) - address_of(s->start)) / heap_page;
+    if (before > 0) {
+      span* const rest = split(s, before);
+      put(s);
+      s = rest;
+    }
+    if (s->pages > pages) put(split(s, pages));
+    map_.set_ends(s);
+    return s;
+  }
+
+  /// `pages` pages of neighbouring runs of both kinds, none of which is long enough alone; null when none are found among the longest.
+  [[nodiscard]] span* take_adjacent(std::size_t pages) noexcept {
+    constexpr unsigned tries = 16;
+    if (!reserve(1)) return nullptr;
+    span* const first = resident_.find_long(tries, [&](span* s) { return first_of_adjacent(s, pages); });
+    if (first == nullptr) return nullptr;
+    remove(first);
+    while (first->pages < pages) {
+      span* const s = map_.span_at(first->end());
+      remove(s);
+      if (const std::size_t missing = pages - first->pages; s->pages > missing) put(split(s, missing));
+      first->pages += s->pages;
+      recycle(s);
+    }
+    if (first->pages > pages) put(split(first, pages));
+    first->zeroed = false;
+    map_.set_ends(first);
+    return first;
+  }
+
+  /// Makes a span that is in use longer by `more` pages of the free run behind it. False: there is none that long.
+  [[nodiscard]] bool extend(span* s, std::size_t more) noexcept {
+    span* const after = free_after(s);
+    if (after == nullptr || after->pages < more || !reserve(1)) return false;
+    remove(after);
+    if (after->pages > more) put(split(after, more));
+    recycle(after);
+    s->pages += more;
+    s->zeroed = false;
+    map_.set_ends(s);
+    return true;
+  }
+
+  /// A run of this kind from the bin of the longest; null when there are none.
+  [[nodiscard]] span* longest(span_state kind) const noexcept {
+    return (kind == span_state::free_resident ? resident_ : returned_).longest();
+  }
+
+  // --- giving
+
+  /// A run that has become free, of the kind that its state says: merged with its neighbours.
+  void insert(span* s) noexcept { put(merge(s)); }
+
+  /// Puts a run into its bin as it is.
+  void put(span* s) noexcept {
+    map_.set_ends(s);
+    bins(s->state).insert(s);
+    count(s->state).fetch_add(s->bytes(), std::memory_order_relaxed);
+  }
+
+  /// Takes a run out of its bin.
+  void remove(span* s) noexcept {
+    bins(s->state).remove(s);
+    invariant(count(s->state).load(std::memory_order_relaxed) >= s->bytes(),
+              "a free run is longer than all free memory");
+    count(s->state).fetch_sub(s->bytes(), std::memory_order_relaxed);
+  }
+
+  /// Cuts s after `pages` pages; returns the second part, in no bin. A record has been reserved.
+  [[nodiscard]] span* split(span* s, std::size_t pages) noexcept {
+    span* const rest = new_record();
+    rest->start = s->start + pages * heap_page;
+    rest->pages = s->pages - pages;
+    rest->state = s->state;
+    rest->zeroed = s->zeroed;
+    s->pages = pages;
+    return rest;
+  }
+
+  // --- whole pages of the system
+
+  /// The system pages that a run covers. Where they are longer than heap pages, its first and last may reach into its neighbours:
+  /// if those are free too, the whole page counts. begin >= end: there is none.
+  struct address_range {
+    std::uintptr_t begin, end;
+  };
+
+  [[nodiscard]] address_range system_pages(const span* s) const noexcept {
+    return {first_whole_page(s), last_whole_page(s)};
+  }
+
+  // --- records
+
+  /// Whether `n` records can be had without fail; splitting must not fail half way.
+  [[nodiscard]] bool reserve(unsigned n) noexcept {
+    while (spare_count_ < n) {
+      void* const p = metadata_.allocate(sizeof(span), figures_);
+      if (p == nullptr) return false;
+      recycle(new (p) span);
+    }
+    return true;
+  }
+
+  [[nodiscard]] span* new_record() noexcept {
+    span* const s = spare_;
+    spare_ = s->next;
+    --spare_count_;
+    *s = span{};
+    return s;
+  }
+
+  void recycle(span* s) noexcept {
+    *s = span{};
+    s->state = span_state::large;  // no neighbour merges with a record that is not in use
+    s->next = spare_;
+    spare_ = s;
+    ++spare_count_;
+  }
+
+  /// Zeroed memory for a record of another kind, never freed; null when the system has none.
+  [[nodiscard]] void* allocate_metadata(std::size_t bytes) noexcept { return metadata_.allocate(bytes, figures_); }
+
+  [[nodiscard]] page_map<OS>& map() noexcept { return map_; }
+  [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return map_; }
+  [[nodiscard]] heap_figures& figures() noexcept { return figures_; }
+  [[nodiscard]] const heap_figures& figures() const noexcept { return figures_; }
+
+ private:
+  heap_figures::figure& count(span_state kind) noexcept {
+    return kind == span_state::free_resident ? figures_.free_resident : figures_.free_returned;
+  }
+
+  run_bins& bins(span_state kind) noexcept { return kind == span_state::free_resident ? resident_ : returned_; }
+
+  /// The first of neighbouring free runs around s that are together long enough, null when they are not.
+  span* first_of_adjacent(span* s, std::size_t pages) const noexcept {
+    std::size_t together = s->pages;
+    span* first = s;
+    for (span* p = free_before(first); p != nullptr && together < pages; p = free_before(first)) {
+      first = p;
+      together += p->pages;
+    }
+    for (span* p = free_after(s); p != nullptr && together < pages; p = free_after(p)) together += p->pages;
+    return together >= pages ? first : nullptr;
+  }
+
+  /// The free run that ends where s begins, if any. An entry of the page map may be out of date where a range was unmapped; a
+  /// record that really borders on this run says so itself.
+  span* free_before(const span* s) const noexcept {
+    span* const p = map_.span_at(s->start - heap_page);
+    return p != nullptr && is_free(p) && p->end() == s->start ? p : nullptr;
+  }
+
+  span* free_after(const span* s) const noexcept {
+    span* const p = map_.span_at(s->end());
+    return p != nullptr && is_free(p) && p->start == s->end() ? p : nullptr;
+  }
+
+  static bool is_free(const span* s) noexcept {
+    return s->state == span_state::free_resident || s->state == span_state::free_returned;
+  }
+
+  /// Joins a free run that is in no bin with free neighbours of its kind.
+  span* merge(span* s) noexcept {
+    span* const before = free_before(s);
+    if (before != nullptr && before->state == s->state) s = join(before, s, before);
+    span* const after = free_after(s);
+    if (after != nullptr && after->state == s->state) s = join(s, after, after);
+    return s;
+  }
+
+  span* join(span* first, span* second, span* linked) noexcept {
+    remove(linked);
+    first->pages += second->pages;
+    first->zeroed = first->zeroed && second->zeroed;
+    recycle(second);
+    return first;
+  }
+
+  std::uintptr_t first_whole_page(const span* s) const noexcept {
+    const std::uintptr_t begin = align_down(address_of(s->start), OS::page_size());
+    while (s != nullptr && address_of(s->start) > begin) s = free_before(s);
+    return s != nullptr ? begin : begin + OS::page_size();
+  }
+
+  std::uintptr_t last_whole_page(const span* s) const noexcept {
+    const std::uintptr_t end = align_up(address_of(s->end()), OS::page_size());
+    while (s != nullptr && address_of(s->end()) < end) s = free_after(s);
+    return s != nullptr ? end : end - OS::page_size();
+  }
+
+  page_map<OS> map_;
+  run_bins resident_;
+  run_bins returned_;
+  span* spare_ = nullptr;
+  std::size_t spare_count_ = 0;
+  metadata_memory<OS> metadata_;
+  heap_figures figures_{};
+};
+
+}  // namespace heapwright
