@@ -1,5 +1,4 @@
 """What developers run all day: a compiler and a version control system."""
-import hashlib
 import os
 
 
@@ -7,25 +6,23 @@ def gxx(side):
     """Templates without end; the object file must be the same to the byte."""
     side.need("g++")
     source = side.input("templates.cpp", WIDTH=12 if side.full else 3)
-    for options in (["-O2"], ["-O0", "-g"]) if side.full else (["-O2"],):
+    for options in (["-O2"], ["-O0"]) if side.full else (["-O2"],):
         side.call("g++", "-std=c++20", *options, "-c", source, "-o", f"{options[0][1:]}.o")
     objects = sorted(name for name in os.listdir(side.directory) if name.endswith(".o"))
-    digests = [hashlib.sha256(open(side.path(name), "rb").read()).hexdigest() for name in objects if name != "O0.o"]
-    return "\n".join(digests) + "\n" + side.call("nm", "--defined-only", objects[0])
+    return side.call("sha256sum", *objects) + side.call("nm", "--defined-only", objects[0], digest=True)
 
 
 def history(commits, files):
     """A history as `git fast-import` reads it: the same text, so the same object names, each time."""
-    stream = []
     for commit in range(commits):
-        stream.append(f"commit refs/heads/main\ncommitter A U Thor <author@example.com> {1700000000 + commit * 60} +0000\n")
         message = f"Change number {commit}\n"
-        stream.append(f"data {len(message)}\n{message}")
+        yield f"commit refs/heads/main\ncommitter A U Thor <author@example.com> {1700000000 + commit * 60} +0000\n"
+        yield f"data {len(message)}\n{message}"
         for k in range(files):
             number = (commit * 7919 + k * 104729) % 997
             text = "".join(f"line {i} of file {number}: {(i * number + commit) * 2654435761 % 1000003}\n" for i in range(60 + number % 200))
-            stream.append(f"M 100644 inline directory{number % 23}/file{number}.txt\ndata {len(text)}\n{text}\n")
-    return "".join(stream) + "done\n"
+            yield f"M 100644 inline directory{number % 23}/file{number}.txt\ndata {len(text)}\n{text}\n"
+    yield "done\n"
 
 
 def git(side):
@@ -40,8 +37,8 @@ def git(side):
     outputs = [
         side.call("git", "-C", "clone", "rev-parse", "HEAD"),
         side.call("git", "-C", "clone", "fsck", "--full", "--no-progress"),
-        side.call("git", "-C", "clone", "log", "--stat", "--format=%H %s"),
-        side.call("git", "-C", "clone", "rev-list", "--objects", "--all", "--no-object-names"),
+        side.call("git", "-C", "clone", "log", "--stat", "--format=%H %s", digest=True),
+        side.call("git", "-C", "clone", "rev-list", "--objects", "--all", "--no-object-names", digest=True),
+        side.call("git", "-C", "clone", "log", "-p", "-M", "--format=%H", digest=True),
     ]
-    log = side.call("git", "-C", "clone", "log", "-p", "-M", "--format=%H")
-    return "".join(outputs) + hashlib.sha256(log.encode()).hexdigest() + "\n"
+    return "".join(outputs)

@@ -27,7 +27,7 @@ def redis(side):
     """Loads it from many clients, saves in a forked child while clients go on writing, and reads what was saved with a new server."""
     side.need("redis-server", "redis-benchmark", "redis-cli")
 
-    def cli(*command, text=None):
+    def cli(*command, text=()):
         return side.call("redis-cli", "-s", "socket", *command, text=text, measured=False)
 
     def serve(*options):
@@ -48,7 +48,7 @@ def redis(side):
     benchmark = ["redis-benchmark", "-s", "socket", "-n", str(requests), "-c", "20", "-P", "4", "-r", str(keys), "-d", "200", "-q"]
     side.call(*benchmark, "-t", "set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100,mset", measured=False)
     cli("FLUSHALL")
-    out = cli("--pipe", text="".join(f"SET key:{i} {'v' * (i % 700)}{i}\r\n" for i in range(keys))).splitlines()[-1]
+    out = cli("--pipe", text=(f"SET key:{i} {'v' * (i % 700)}{i}\r\n" for i in range(keys))).splitlines()[-1]
     out += "\n" + cli("EVAL", "local n = 0 for i = 0, 2000 do n = n + #redis.call('GET', 'key:' .. i) end return n", "0")
     cli("BGSAVE")
     side.call(*benchmark, "-t", "get,incr", measured=False)
