@@ -13,21 +13,23 @@ constinit heap_type the_heap;
 namespace {
 
 constexpr cache_type no_cache = the_heap.empty_cache();
-constexpr cache_type ended_cache = the_heap.empty_cache();
 
-/// The static caches are never written to: they have nothing to pop and match no owner.
-cache_type* as_current(const cache_type& cache) noexcept { return const_cast<cache_type*>(&cache); }
+// It is never written to: it has nothing to pop and matches no owner.
+constexpr cache_type* no_cache_of_its_own = const_cast<cache_type*>(&no_cache);
+
+thread_local constinit bool this_thread_has_ended [[gnu::tls_model("initial-exec")]] = false;
 
 // pthread keys count from 0, so the key is kept as key + 1.
 constinit std::atomic<std::uint64_t> thread_end_key{0};
 
 void close_this_thread(void* cache) noexcept {
-  this_cache = as_current(ended_cache);
+  this_thread_has_ended = true;
+  this_cache = no_cache_of_its_own;
   the_heap.close_cache(static_cast<cache_type*>(cache));
 }
 
 cache_type* cache_of_forking_thread() noexcept {
-  return this_cache->id() == 0 ? nullptr : this_cache;  // the static caches have no number
+  return this_cache->id() == 0 ? nullptr : this_cache;  // the empty cache has no number
 }
 
 /// With the first cache of the process. Returns the key, or 0 when there is none to be had.
@@ -54,12 +56,12 @@ void close_at_thread_end(cache_type* cache) noexcept {
 
 }  // namespace
 
-thread_local constinit cache_type* this_cache = const_cast<cache_type*>(&no_cache);
+thread_local constinit cache_type* this_cache = no_cache_of_its_own;
 
 cache_type* cache_of_this_thread() noexcept {
-  if (this_cache == &ended_cache) return nullptr;
-  if (this_cache != &no_cache) [[likely]]
+  if (this_cache != no_cache_of_its_own) [[likely]]
     return this_cache;
+  if (this_thread_has_ended) return nullptr;
   cache_type* const fresh = the_heap.open_cache();
   if (fresh == nullptr) return nullptr;
   this_cache = fresh;

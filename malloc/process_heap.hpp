@@ -1,10 +1,10 @@
 // The heap of the process and the calling thread's place in it.
 //
-// States of a thread:  unseen    this_cache == &no_cache      its first miss opens a cache
-//                      active    this_cache == its own cache
-//                      ended     this_cache == &ended_cache   its destructors have run; what still allocates or frees in it
-//                                                             (other libraries' destructors, libc) goes without a cache
-// Both static caches are empty for ever, so the fast path needs no question about the state.
+// States of a thread:  unseen   this_cache is the empty cache; the thread's first miss opens one of its own
+//                      active   this_cache is its own
+//                      ended    this_cache is the empty cache again: its destructors have run. What still allocates or frees in it
+//                               (other libraries' destructors, libc) goes without a cache
+// The empty cache is empty for ever, so the fast path needs no question about the state.
 #pragma once
 
 #include <heapwright/heap/heap.hpp>
@@ -17,7 +17,7 @@ using cache_type = heap_type::cache;
 
 extern constinit heap_type the_heap;
 
-// One word of static TLS: a library that needs much more of it cannot be loaded by dlopen.
+// Static TLS, of which there is little for libraries loaded by dlopen: this word, and the flag of a thread that has ended.
 extern thread_local constinit cache_type* this_cache [[gnu::tls_model("initial-exec")]];
 
 /// The calling thread's cache, opened if it has none yet; null when it has ended or there is no memory for one.

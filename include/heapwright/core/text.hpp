@@ -13,7 +13,7 @@ namespace heapwright {
 template <std::size_t Capacity>
 class text {
  public:
-  text& add(const char* s) noexcept {
+  [[gnu::noinline]] text& add(const char* s) noexcept {
     while (*s != '\0') put(*s++);
     return *this;
   }
@@ -25,7 +25,7 @@ class text {
   text& add(const void* p) noexcept { return add_hex(reinterpret_cast<std::uintptr_t>(p)); }
 
   /// Bytes as a person reads them: "812 B", "64.5 KiB", "1.2 GiB".
-  text& add_bytes(std::uint64_t n) noexcept {
+  [[gnu::noinline]] text& add_bytes(std::uint64_t n) noexcept {
     constexpr const char* units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
     unsigned unit = 0;
     std::uint64_t tenths = n * 10;
@@ -43,7 +43,7 @@ class text {
   [[nodiscard]] std::size_t size() const noexcept { return length_; }
 
   /// Writes the whole text to a file descriptor; gives up on an error, as there is nobody left to tell. Keeps errno.
-  void write_to(int fd) const noexcept {
+  [[gnu::noinline]] void write_to(int fd) const noexcept {
     const int kept = errno;
     for (std::size_t done = 0; done < length_;) {
       const ssize_t n = ::write(fd, buffer_ + done, length_ - done);
@@ -59,7 +59,7 @@ class text {
     if (length_ < Capacity) buffer_[length_++] = c;
   }
 
-  text& digits(std::uint64_t n, unsigned base) noexcept {
+  [[gnu::noinline]] text& digits(std::uint64_t n, unsigned base) noexcept {
     char reversed[20];
     unsigned count = 0;
     do {

@@ -34,7 +34,7 @@ class central_class {
 
   /// Up to `wanted` blocks of class c for the thread with these owner bits, drawn from its attached span, which is replaced when
   /// it has no more to give. Empty when the system has no memory.
-  [[nodiscard]] block_list draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
+  [[nodiscard, gnu::noinline]] block_list draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
                                 pages& heap) noexcept {
     holding guard(lock_);
     block_list drawn;
@@ -51,7 +51,7 @@ class central_class {
   }
 
   /// Takes back `n` blocks of class c, the first of a list; returns what follows them.
-  block* give_back(unsigned c, block* first, std::uint32_t n, pages& heap) noexcept {
+  [[gnu::noinline]] block* give_back(unsigned c, block* first, std::uint32_t n, pages& heap) noexcept {
     holding guard(lock_);
     for (; n > 0; --n) {
       block* const b = first;
@@ -62,7 +62,7 @@ class central_class {
   }
 
   /// Takes over the span attached to a thread that no longer wants it.
-  void detach(span* s, pages& heap) noexcept {
+  [[gnu::noinline]] void detach(span* s, pages& heap) noexcept {
     holding guard(lock_);
     s->owner = 0;
     if (s->live == 0) {

@@ -27,7 +27,7 @@ class free_runs {
   // --- taking
 
   /// The first `pages` pages, aligned, of a run of this kind; null when none is long enough or there is no memory for records.
-  [[nodiscard]] span* take(span_state kind, std::size_t pages, std::size_t alignment) noexcept {
+  [[nodiscard, gnu::noinline]] span* take(span_state kind, std::size_t pages, std::size_t alignment) noexcept {
     const std::size_t slack = alignment / heap_page - 1;
     span* s = bins(kind).find(pages + slack);
     if (s == nullptr || !reserve(2)) return nullptr;
@@ -44,7 +44,7 @@ class free_runs {
   }
 
   /// `pages` pages of neighbouring runs of both kinds, none of which is long enough alone; null when none are found among the longest.
-  [[nodiscard]] span* take_adjacent(std::size_t pages) noexcept {
+  [[nodiscard, gnu::noinline]] span* take_adjacent(std::size_t pages) noexcept {
     constexpr unsigned tries = 16;
     if (!reserve(1)) return nullptr;
     span* const first = resident_.find_long(tries, [&](span* s) { return first_of_adjacent(s, pages); });
@@ -84,17 +84,17 @@ class free_runs {
   // --- giving
 
   /// A run that has become free, of the kind that its state says: merged with its neighbours.
-  void insert(span* s) noexcept { put(merge(s)); }
+  [[gnu::noinline]] void insert(span* s) noexcept { put(merge(s)); }
 
   /// Puts a run into its bin as it is.
-  void put(span* s) noexcept {
+  [[gnu::noinline]] void put(span* s) noexcept {
     map_.set_ends(s);
     bins(s->state).insert(s);
     count(s->state).fetch_add(s->bytes(), std::memory_order_relaxed);
   }
 
   /// Takes a run out of its bin.
-  void remove(span* s) noexcept {
+  [[gnu::noinline]] void remove(span* s) noexcept {
     bins(s->state).remove(s);
     invariant(count(s->state).load(std::memory_order_relaxed) >= s->bytes(),
               "a free run is longer than all free memory");
@@ -102,7 +102,7 @@ class free_runs {
   }
 
   /// Cuts s after `pages` pages; returns the second part, in no bin. A record has been reserved.
-  [[nodiscard]] span* split(span* s, std::size_t pages) noexcept {
+  [[nodiscard, gnu::noinline]] span* split(span* s, std::size_t pages) noexcept {
     span* const rest = new_record();
     rest->start = s->start + pages * heap_page;
     rest->pages = s->pages - pages;
@@ -127,7 +127,7 @@ class free_runs {
   // --- records
 
   /// Whether `n` records can be had without fail; splitting must not fail half way.
-  [[nodiscard]] bool reserve(unsigned n) noexcept {
+  [[nodiscard, gnu::noinline]] bool reserve(unsigned n) noexcept {
     while (spare_count_ < n) {
       void* const p = metadata_.allocate(sizeof(span), figures_);
       if (p == nullptr) return false;

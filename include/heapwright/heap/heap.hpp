@@ -182,7 +182,7 @@ class heap {
   // --- the whole
 
   /// Gives all memory back to the system that is free, and not in another thread's cache. Returns the bytes given back.
-  std::size_t trim(cache& mine) noexcept {
+  [[gnu::noinline]] std::size_t trim(cache& mine) noexcept {
     mine.flush(centre_);
     for (unsigned c = 1; c < cache::class_count; ++c) centre_.classes[c].trim(centre_.page_heap);
     return centre_.page_heap.trim();
@@ -225,7 +225,7 @@ class heap {
   }
 
  private:
-  void* allocate_class(cache& mine, unsigned c) noexcept {
+  [[gnu::noinline]] void* allocate_class(cache& mine, unsigned c) noexcept {
     if (void* const p = mine.pop_class(c)) return p;
     if (void* const p = mine.pop_slow(c, centre_)) [[likely]]
       return p;
@@ -241,14 +241,14 @@ class heap {
     return allocate_large(size, alignment);
   }
 
-  span* allocate_large(std::size_t size, std::size_t alignment) noexcept {
+  [[gnu::noinline]] span* allocate_large(std::size_t size, std::size_t alignment) noexcept {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX / 2) return nullptr;
     centre_.page_heap.tick();
     const std::size_t pages = divide_up(size == 0 ? 1 : size, heap_page);
     return centre_.page_heap.allocate(pages, alignment < heap_page ? heap_page : alignment, span_state::large);
   }
 
-  void deallocate_large(void* p) noexcept {
+  [[gnu::noinline]] void deallocate_large(void* p) noexcept {
     centre_.page_heap.release(map().span_at(p));
     centre_.page_heap.tick();
   }

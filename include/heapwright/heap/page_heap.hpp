@@ -36,7 +36,7 @@ class page_heap {
 
   /// A run of at least `pages` heap pages for `use` (cut or large), its start aligned to `alignment` bytes (a power of two,
   /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero.
-  [[nodiscard]] span* allocate(std::size_t pages, std::size_t alignment, span_state use) noexcept {
+  [[nodiscard, gnu::noinline]] span* allocate(std::size_t pages, std::size_t alignment, span_state use) noexcept {
     holding guard(lock_);
     const std::uint64_t returned = figures().free_returned.load(relaxed);
     span* s = take(pages, alignment);
@@ -57,7 +57,7 @@ class page_heap {
   }
 
   /// Takes back what allocate returned. The tags of a cut span have been cleared by the caller.
-  void release(span* s) noexcept {
+  [[gnu::noinline]] void release(span* s) noexcept {
     holding guard(lock_);
     release_held(s);
   }
@@ -104,7 +104,7 @@ class page_heap {
 
   /// Gives back what was not needed for a whole window of time, if one has passed. Cheap otherwise; called now and then from
   /// the slow steps of malloc and free. Never waits for the lock.
-  void tick() noexcept {
+  [[gnu::noinline]] void tick() noexcept {
     const std::uint64_t now = OS::milliseconds();
     if (now < window_end_.load(relaxed)) return;
     if (!lock_.try_acquire()) return;
@@ -119,7 +119,7 @@ class page_heap {
   }
 
   /// Gives all free memory back to the system. Returns the bytes given back.
-  std::size_t trim() noexcept {
+  [[gnu::noinline]] std::size_t trim() noexcept {
     holding guard(lock_);
     return give_back_everything();
   }
@@ -203,7 +203,7 @@ class page_heap {
 
   // --- to and from the system
 
-  bool grow(std::size_t pages, std::size_t alignment) noexcept {
+  [[gnu::noinline]] bool grow(std::size_t pages, std::size_t alignment) noexcept {
     const std::size_t need = os_pages<OS>::rounded(pages * heap_page + alignment - heap_page);
     const std::size_t share = std::clamp(figures().mapped.load(relaxed) / 8, std::uint64_t{R.pages.growth},
                                          std::uint64_t{R.pages.max_growth});
@@ -236,7 +236,7 @@ class page_heap {
     if (mapped > figures().mapped_peak.load(relaxed)) figures().mapped_peak.store(mapped, relaxed);
   }
 
-  std::size_t purge(std::size_t bytes) noexcept {
+  [[gnu::noinline]] std::size_t purge(std::size_t bytes) noexcept {
     std::size_t done = 0;
     while (done < bytes) {
       span* s = free_.longest(span_state::free_resident);

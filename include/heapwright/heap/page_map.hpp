@@ -85,7 +85,9 @@ class page_map {
       void* const p = OS::map(align_up(sizeof(leaf), OS::page_size()));
       if (p == nullptr) return false;
       metadata.fetch_add(sizeof(leaf), std::memory_order_relaxed);
-      spares_ = new (p) spare_leaf{spares_};
+      auto* const fresh = static_cast<spare_leaf*>(p);
+      if (spares_ != nullptr) fresh->next = spares_;  // a page that is not written to costs no memory
+      spares_ = fresh;
       ++spare_count_;
     }
     return true;
@@ -100,7 +102,7 @@ class page_map {
       spare_leaf* const fresh = spares_;
       spares_ = fresh->next;
       --spare_count_;
-      fresh->next = nullptr;  // a leaf is all zero
+      if (spares_ != nullptr) fresh->next = nullptr;  // a leaf is all zero
       root_[i].store(address_of(fresh) - i * leaf_pages * sizeof(tag_cell), std::memory_order_release);
     }
   }

@@ -89,7 +89,7 @@ class thread_cache {
   // --- the slow steps
 
   /// A block of class c when the stock has none; null when the system has no memory.
-  [[nodiscard]] void* pop_slow(unsigned c, centre& from) noexcept {
+  [[nodiscard, gnu::noinline]] void* pop_slow(unsigned c, centre& from) noexcept {
     in_use_[c] = true;
     heartbeat(from, kept(c) + 1);
     const std::uint32_t returned = kept(c);
@@ -104,7 +104,7 @@ class thread_cache {
   }
 
   /// Frees a block of ours of class c that push did not keep.
-  void push_slow(block* b, page_tag tag, centre& to) noexcept {
+  [[gnu::noinline]] void push_slow(block* b, page_tag tag, centre& to) noexcept {
     const unsigned c = tag & class_mask;
     misuse<R, OS>::note_freed(b, *map_);
     if (room_[c] < 0) room_[c] = 0;  // push has counted a block that it did not keep
@@ -123,7 +123,7 @@ class thread_cache {
   }
 
   /// Gives everything back to the centre. The cache can go on being used.
-  void flush(centre& to) noexcept {
+  [[gnu::noinline]] void flush(centre& to) noexcept {
     for (unsigned c = 1; c < class_count; ++c) {
       if (in_use_[c] || has_stock(c)) flush_class(c, to);
     }
@@ -241,7 +241,7 @@ class thread_cache {
     set_limit(c, lowered);
   }
 
-  void flush_class(unsigned c, centre& to) noexcept {
+  [[gnu::noinline]] void flush_class(unsigned c, centre& to) noexcept {
     if (away_count_[c] > 0) send_away(c, to);
     if (const std::uint32_t n = kept(c); n > 0) give_back_returns(c, n, to);
     if (block* const first = stock_[c]; first != nullptr) {
