@@ -10,19 +10,14 @@
 // whether it drew it itself.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include <heapwright/heap/page_heap.hpp>
 
 namespace heapwright {
-
-/// A list of free blocks, with its end so that it can be spliced.
-struct block_list {
-  block* first = nullptr;
-  block* last = nullptr;
-  std::uint32_t count = 0;
-};
 
 template <recipe R, platform OS>
 class central_class {
@@ -32,20 +27,21 @@ class central_class {
  public:
   using lock_type = lock<OS>;
 
-  /// Up to `wanted` blocks of class c for the thread with these owner bits, drawn from its attached span, which is replaced when
-  /// it has no more to give. Empty when the system has no memory.
-  [[nodiscard, gnu::noinline]] block_list draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
-                                pages& heap) noexcept {
+  /// A list of free blocks of class c for the thread with these owner bits, from its attached span, which is replaced when it has
+  /// no more to give: all that have come back to the span, without walking over them, or else up to `wanted` fresh ones.
+  /// Null when the system has no memory.
+  [[nodiscard, gnu::noinline]] block* draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
+                                           pages& heap) noexcept {
     holding guard(lock_);
-    block_list drawn;
-    if (attached != nullptr) draw_from(attached, c, wanted, drawn);  // leaves null when it has no more to give
-    while (drawn.count < wanted) {
-      // What was got already will do where a fresh span would be needed for more.
-      span* const next = drawn.count == 0 ? next_span(c, owner, heap) : next_listed(owner, heap);
-      if (next == nullptr) break;
-      next->place = span_place::attached;
-      attached = next;
-      draw_from(attached, c, wanted, drawn);
+    if (attached == nullptr) attached = next_span(c, owner, heap);
+    span* const s = attached;
+    if (s == nullptr) return nullptr;
+    block* const drawn = s->free != nullptr ? take_returned(s) : carve(s, c, wanted);
+    if (s->carved == classes::of(c).capacity) {
+      s->place = span_place::exhausted;
+      attached = nullptr;
+    } else {
+      s->place = span_place::attached;
     }
     return drawn;
   }
@@ -94,10 +90,6 @@ class central_class {
   }
 
  private:
-  static bool exhausted(const span* s, unsigned c) noexcept {
-    return s->free == nullptr && s->carved == classes::of(c).capacity;
-  }
-
   void list(span* s) noexcept {
     listed_.push_front(s);
     s->place = span_place::listed;
@@ -134,32 +126,26 @@ class central_class {
     return s;
   }
 
-  void draw_from(span*& attached, unsigned c, std::uint32_t wanted, block_list& drawn) noexcept {
-    span* const s = attached;
-    const std::uint32_t before = drawn.count;
-    while (s->free != nullptr && drawn.count < wanted) {
-      block* const b = s->free;
-      s->free = b->next;
-      append(drawn, b);
-    }
-    const std::size_t size = classes::of(c).size;
-    while (s->carved < classes::of(c).capacity && drawn.count < wanted) {
-      append(drawn, reinterpret_cast<block*>(s->start + s->carved * size));
-      ++s->carved;
-    }
-    s->live += drawn.count - before;
-    live_ += drawn.count - before;
-    if (drawn.last != nullptr) drawn.last->next = nullptr;
-    if (exhausted(s, c)) {
-      s->place = span_place::exhausted;
-      attached = nullptr;
-    }
+  block* take_returned(span* s) noexcept {
+    block* const all = s->free;
+    s->free = nullptr;
+    live_ += s->carved - s->live;
+    s->live = s->carved;
+    return all;
   }
 
-  static void append(block_list& drawn, block* b) noexcept {
-    (drawn.last != nullptr ? drawn.last->next : drawn.first) = b;
-    drawn.last = b;
-    ++drawn.count;
+  /// Links the next blocks of a span that has never been used so far; those beyond stay untouched.
+  block* carve(span* s, unsigned c, std::uint32_t wanted) noexcept {
+    const std::size_t size = classes::of(c).size;
+    const std::uint32_t n = std::min(wanted, classes::of(c).capacity - s->carved);
+    std::byte* const first = s->start + s->carved * size;
+    std::byte* const last = first + (n - 1) * size;
+    for (std::byte* p = first; p != last; p += size) new (p) block{reinterpret_cast<block*>(p + size)};
+    new (last) block{nullptr};
+    s->carved += n;
+    s->live += n;
+    live_ += n;
+    return reinterpret_cast<block*>(first);
   }
 
   void give_back_one(unsigned c, block* b, pages& heap) noexcept {

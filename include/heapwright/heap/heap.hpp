@@ -157,9 +157,11 @@ class heap {
       return s == nullptr ? nullptr : s->start;
     }
     span* drawn_from = nullptr;
-    block* const b = centre_.classes[c].draw(c, 1, 0, drawn_from, centre_.page_heap).first;
+    block* const b = centre_.classes[c].draw(c, 1, 0, drawn_from, centre_.page_heap);
     if (drawn_from != nullptr) centre_.classes[c].detach(drawn_from, centre_.page_heap);
-    if (b != nullptr) wrong::note_allocated(b);
+    if (b == nullptr) return nullptr;
+    centre_.classes[c].give_back(c, b->next, cache::length(b->next), centre_.page_heap);
+    wrong::note_allocated(b);
     return b;
   }
 

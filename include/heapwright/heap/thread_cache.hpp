@@ -92,14 +92,16 @@ class thread_cache {
   [[nodiscard, gnu::noinline]] void* pop_slow(unsigned c, centre& from) noexcept {
     in_use_[c] = true;
     heartbeat(from, kept(c) + 1);
-    const std::uint32_t returned = kept(c);
-    if (returned > 0) {
+    // A few returns alone would bring the next slow step too soon; they wait until there are more, or nothing else.
+    block* const drawn = kept(c) < least_stock(c) ? draw(c, from) : nullptr;
+    if (drawn != nullptr) {
+      stock_[c] = drawn;
+    } else {
       stock_[c] = returns_[c];
       std::atomic_signal_fence(std::memory_order_release);
       returns_[c] = nullptr;
       room_[c] = limit_[c];
     }
-    if (returned < least_stock(c)) top_up(c, from);
     return pop_class(c);
   }
 
@@ -148,6 +150,12 @@ class thread_cache {
     return bytes;
   }
 
+  [[nodiscard]] static std::uint32_t length(const block* b) noexcept {
+    std::uint32_t n = 0;
+    for (; b != nullptr; b = b->next) ++n;
+    return n;
+  }
+
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
 
   thread_cache* next = nullptr;  ///< the owner of the caches links them here
@@ -164,12 +172,6 @@ class thread_cache {
     return table;
   }
   static_assert(classes::largest >= small_max, "recipe.classes.largest: at least 1024");
-
-  static std::uint32_t length(const block* b) noexcept {
-    std::uint32_t n = 0;
-    for (; b != nullptr; b = b->next) ++n;
-    return n;
-  }
 
   [[nodiscard]] std::uint32_t kept(unsigned c) const noexcept {
     return static_cast<std::uint32_t>(limit_[c] - room_[c]);
@@ -191,14 +193,11 @@ class thread_cache {
     return std::min<std::uint32_t>(draw_[c] / 2 + 1, 16);
   }
 
-  void top_up(unsigned c, centre& from) noexcept {
-    const std::uint32_t batch = classes::of(c).batch;
-    const std::uint32_t wanted = std::max<std::uint32_t>(draw_[c], static_cast<std::uint32_t>(first_limit(c)));
-    block_list drawn = from.classes[c].draw(c, wanted, owner_, attached_[c], from.page_heap);
-    if (drawn.count == 0) return;
-    drawn.last->next = stock_[c];
-    stock_[c] = drawn.first;
-    draw_[c] = static_cast<std::uint16_t>(std::min(wanted * 2, batch));
+  block* draw(unsigned c, centre& from) noexcept {
+    const auto& info = classes::of(c);
+    const std::uint32_t wanted = std::max(draw_[c], info.first_kept);
+    draw_[c] = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
+    return from.classes[c].draw(c, wanted, owner_, attached_[c], from.page_heap);
   }
 
   void send_away(unsigned c, centre& to) noexcept {
@@ -209,14 +208,13 @@ class thread_cache {
     to.classes[c].give_back(c, first, n, to.page_heap);
   }
 
-  /// Takes the newest n blocks off the returns: they are the ones in the processor's cache.
+  /// Takes the newest n blocks off the returns: they are the ones in the processor's cache. The list is taken away as a whole
+  /// first, so that a child forked meanwhile by another thread loses blocks rather than have them twice.
   void give_back_returns(unsigned c, std::uint32_t n, centre& to) noexcept {
     block* const first = returns_[c];
-    block* rest = first;
-    for (std::uint32_t i = 0; i < n; ++i) rest = rest->next;
-    returns_[c] = rest;
+    returns_[c] = nullptr;
+    returns_[c] = to.classes[c].give_back(c, first, n, to.page_heap);
     room_[c] += static_cast<std::int32_t>(n);
-    to.classes[c].give_back(c, first, n, to.page_heap);
   }
 
   /// Lets the class keep more, at the cost of classes that keep more than they use when the thread's total is reached.
@@ -285,7 +283,7 @@ class thread_cache {
   block* away_[class_count]{};
   std::uint32_t away_count_[class_count]{};
   span* attached_[class_count]{};
-  std::uint16_t draw_[class_count]{};  ///< blocks to draw next time; doubles up to a batch
+  std::uint16_t draw_[class_count]{};  ///< fresh blocks to draw next time; doubles up to a batch
   bool in_use_[class_count]{};         ///< a slow step came by since the last check for idle classes
   bool idle_[class_count]{};           ///< none has since, but before
   std::int64_t limit_total_ = 0;       ///< bytes

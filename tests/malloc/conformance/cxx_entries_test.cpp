@@ -42,13 +42,17 @@ TEST(OperatorNew, OrdinaryForms) {
     const auto plain = [](void* p) { ::operator delete(p); };
     const auto sized = [=](void* p) { ::operator delete(p, size); };
     const auto nothrow = [](void* p) { ::operator delete(p, std::nothrow); };
-    try_each(size, least, [=] { return ::operator new(size); }, plain, sized, nothrow);
-    try_each(size, least, [=] { return ::operator new(size, std::nothrow); }, plain, sized, nothrow);
+    try_each(
+        size, least, [=] { return ::operator new(size); }, plain, sized, nothrow);
+    try_each(
+        size, least, [=] { return ::operator new(size, std::nothrow); }, plain, sized, nothrow);
     const auto array = [](void* p) { ::operator delete[](p); };
     const auto array_sized = [=](void* p) { ::operator delete[](p, size); };
     const auto array_nothrow = [](void* p) { ::operator delete[](p, std::nothrow); };
-    try_each(size, least, [=] { return ::operator new[](size); }, array, array_sized, array_nothrow);
-    try_each(size, least, [=] { return ::operator new[](size, std::nothrow); }, array, array_sized, array_nothrow);
+    try_each(
+        size, least, [=] { return ::operator new[](size); }, array, array_sized, array_nothrow);
+    try_each(
+        size, least, [=] { return ::operator new[](size, std::nothrow); }, array, array_sized, array_nothrow);
   }
 }
 
@@ -58,13 +62,17 @@ TEST(OperatorNew, AlignedForms) {
       const auto plain = [=](void* p) { ::operator delete(p, a); };
       const auto sized = [=](void* p) { ::operator delete(p, size, a); };
       const auto nothrow = [=](void* p) { ::operator delete(p, a, std::nothrow); };
-      try_each(size, a, [=] { return ::operator new(size, a); }, plain, sized, nothrow);
-      try_each(size, a, [=] { return ::operator new(size, a, std::nothrow); }, plain, sized, nothrow);
+      try_each(
+          size, a, [=] { return ::operator new(size, a); }, plain, sized, nothrow);
+      try_each(
+          size, a, [=] { return ::operator new(size, a, std::nothrow); }, plain, sized, nothrow);
       const auto array = [=](void* p) { ::operator delete[](p, a); };
       const auto array_sized = [=](void* p) { ::operator delete[](p, size, a); };
       const auto array_nothrow = [=](void* p) { ::operator delete[](p, a, std::nothrow); };
-      try_each(size, a, [=] { return ::operator new[](size, a); }, array, array_sized, array_nothrow);
-      try_each(size, a, [=] { return ::operator new[](size, a, std::nothrow); }, array, array_sized, array_nothrow);
+      try_each(
+          size, a, [=] { return ::operator new[](size, a); }, array, array_sized, array_nothrow);
+      try_each(
+          size, a, [=] { return ::operator new[](size, a, std::nothrow); }, array, array_sized, array_nothrow);
     }
   }
 }

@@ -12,8 +12,8 @@
 
 namespace {
 
-constexpr std::size_t too_large[] = {static_cast<std::size_t>(PTRDIFF_MAX) + 1, SIZE_MAX - 4096, SIZE_MAX - 15, SIZE_MAX,
-                                     static_cast<std::size_t>(PTRDIFF_MAX) - 4096};
+constexpr std::size_t too_large[] = {static_cast<std::size_t>(PTRDIFF_MAX) + 1, SIZE_MAX - 4096, SIZE_MAX - 15,
+                                     SIZE_MAX, static_cast<std::size_t>(PTRDIFF_MAX) - 4096};
 
 template <class F>
 void expect_no_memory(const char* what, F allocate) {
@@ -43,8 +43,11 @@ TEST(Errno, TooLarge) {
 
 TEST(Errno, ProductsThatOverflow) {
   const std::size_t half = SIZE_MAX / 2 + 1;
-  for (const auto& [count, size] : {std::pair{half, std::size_t{2}}, {std::size_t{2}, half}, {SIZE_MAX, SIZE_MAX},
-                                    {std::size_t{1} << 32, std::size_t{1} << 32}, {half + 1, std::size_t{2}}}) {
+  for (const auto& [count, size] : {std::pair{half, std::size_t{2}},
+                                    {std::size_t{2}, half},
+                                    {SIZE_MAX, SIZE_MAX},
+                                    {std::size_t{1} << 32, std::size_t{1} << 32},
+                                    {half + 1, std::size_t{2}}}) {
     expect_no_memory("calloc", [&] { return std::calloc(count, size); });
     expect_no_memory("reallocarray", [&] { return ::reallocarray(nullptr, count, size); });
   }
@@ -55,7 +58,8 @@ TEST(Errno, FailedReallocKeepsTheBlock) {
     auto* const p = static_cast<char*>(std::malloc(size));
     p[0] = 'a';
     p[size - 1] = 'z';
-    for (const std::size_t wanted : too_large) expect_no_memory("realloc", [=] { return std::realloc(opaque(p), wanted); });
+    for (const std::size_t wanted : too_large)
+      expect_no_memory("realloc", [=] { return std::realloc(opaque(p), wanted); });
     expect_no_memory("reallocarray", [=] { return ::reallocarray(opaque(p), opaque_size(SIZE_MAX / 2), 3); });
     EXPECT_EQ(p[0], 'a');
     EXPECT_EQ(p[size - 1], 'z');
@@ -108,8 +112,12 @@ TEST(Errno, KeptBySuccessAndByFree) {
     expect_kept([&] { ::malloc_trim(0); });
   }
   std::vector<void*> many(200'000);
-  expect_kept([&] { for (void*& p : many) p = std::malloc(500); });
-  expect_kept([&] { for (void* p : many) std::free(p); });
+  expect_kept([&] {
+    for (void*& p : many) p = std::malloc(500);
+  });
+  expect_kept([&] {
+    for (void* p : many) std::free(p);
+  });
 }
 
 }  // namespace

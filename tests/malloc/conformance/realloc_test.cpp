@@ -20,7 +20,8 @@ constexpr std::size_t largest_pair = 10 << 20;
 std::vector<std::size_t> matrix() {
   std::vector<std::size_t> sizes{1, 17, 100, 1023, 1024, 1025, 3000};
   for (std::size_t size = 16; size <= 8U << 20; size *= 4) sizes.insert(sizes.end(), {size, size + size / 2 + 1});
-  for (const std::size_t edge : {32U << 10, 64U << 10, 256U << 10}) sizes.insert(sizes.end(), {edge - 1, edge, edge + 1});
+  for (const std::size_t edge : {32U << 10, 64U << 10, 256U << 10})
+    sizes.insert(sizes.end(), {edge - 1, edge, edge + 1});
   return sizes;
 }
 

@@ -91,7 +91,8 @@ void fork_repeatedly(std::uint64_t seed, int forks) {
     REQUIRE(child >= 0);
     if (child == 0) live_as_child(seed + static_cast<std::uint64_t>(i) * 100, mine, 1);
     const int status = status_of(child);
-    REQUIRE(!(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) && "the child came to its end (a lock was lost in fork)");
+    REQUIRE(!(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) &&
+            "the child came to its end (a lock was lost in fork)");
     REQUIRE(status == 0);
   }
   for (passed_block* b : mine) check_and_free(b);

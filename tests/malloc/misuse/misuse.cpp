@@ -75,7 +75,8 @@ constexpr mistake mistakes[] = {
        std::free(opaque(std::realloc(opaque(p), opaque_size(5000))));
      }},
     {"wrong_size_delete", [] { ::operator delete(opaque(::operator new(opaque_size(100))), opaque_size(200)); }},
-    {"wrong_size_delete_array", [] { ::operator delete[](opaque(::operator new[](opaque_size(100))), opaque_size(5000)); }},
+    {"wrong_size_delete_array",
+     [] { ::operator delete[](opaque(::operator new[](opaque_size(100))), opaque_size(5000)); }},
     {"wrong_size_free_sized", [] { free_sized(opaque(std::malloc(opaque_size(100))), opaque_size(1000)); }},
     {"wrong_size_free_aligned_sized",
      [] { free_aligned_sized(opaque(std::aligned_alloc(64, opaque_size(100))), 64, opaque_size(1000)); }},

@@ -34,7 +34,8 @@ static void must_be_whole(const char* call, const void* p, size_t bytes) {
   if ((uintptr_t)p % page_size() == 0 && bytes % page_size() == 0 && bytes != 0) return;
   // The malloc is in the middle of something: nothing here may call it.
   char message[200];
-  const int length = snprintf(message, sizeof message, "%s(%p, %zu): not whole pages of %zu bytes\n", call, p, bytes, page_size());
+  const int length =
+      snprintf(message, sizeof message, "%s(%p, %zu): not whole pages of %zu bytes\n", call, p, bytes, page_size());
   if (length > 0 && write(2, message, (size_t)length) < 0) _exit(2);
   _exit(1);
 }

@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
     right = right && jobs[t].right;
   }
   right = shared.drain() && right;
-  if (!right) std::fprintf(stderr, "stress %u %zu %llu: FAILED\n", threads, operations, static_cast<unsigned long long>(seed));
+  if (!right)
+    std::fprintf(stderr, "stress %u %zu %llu: FAILED\n", threads, operations, static_cast<unsigned long long>(seed));
   return right ? 0 : 1;
 }

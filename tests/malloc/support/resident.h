@@ -15,7 +15,8 @@ static inline size_t proc_self_bytes(const char* file, const char* name) {
   const int fd = open(file, O_RDONLY | O_CLOEXEC);
   REQUIRE(fd >= 0);
   size_t length = 0;
-  for (ssize_t n; length < sizeof text - 1 && (n = read(fd, text + length, sizeof text - 1 - length)) > 0;) length += (size_t)n;
+  for (ssize_t n; length < sizeof text - 1 && (n = read(fd, text + length, sizeof text - 1 - length)) > 0;)
+    length += (size_t)n;
   close(fd);
   text[length] = '\0';
   const char* const field = strstr(text, name);

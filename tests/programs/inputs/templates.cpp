@@ -28,7 +28,8 @@ std::size_t use() {
   std::variant<int, std::string, tagged<N>, std::tuple<tagged<N>, tagged<N + 1>>> any = tagged<N>{};
   std::vector<tagged<N>> sorted(N + 1);
   std::ranges::stable_sort(sorted, std::greater<>{}, &tagged<N>::value);
-  return std::visit([](const auto& v) { return sizeof v; }, any) + static_cast<std::size_t>(std::ranges::distance(even));
+  return std::visit([](const auto& v) { return sizeof v; }, any) +
+         static_cast<std::size_t>(std::ranges::distance(even));
 }
 
 template <int... N>
@@ -38,5 +39,5 @@ std::size_t use_all(std::integer_sequence<int, N...>) {
 
 bool matches(const std::string& s) {
   static const std::regex pattern("([a-z]+)=([0-9]+|\"[^\"]*\")(,\\1)*");
-  return std::regex_match(s, pattern) && use_all(std::make_integer_sequence<int, @WIDTH@>{}) > 0;
+  return std::regex_match(s, pattern) && use_all(std::make_integer_sequence<int, @WIDTH @>{}) > 0;
 }
