@@ -5,9 +5,9 @@ import os
 def gxx(side):
     """Templates without end; the object file must be the same to the byte."""
     side.need("g++")
-    source = side.input("templates.cpp", WIDTH=12 if side.full else 3)
+    source = side.input("templates.cpp.in", WIDTH=12 if side.full else 3)
     for options in (["-O2"], ["-O0"]) if side.full else (["-O2"],):
-        side.call("g++", "-std=c++20", *options, "-c", source, "-o", f"{options[0][1:]}.o")
+        side.call("g++", "-std=c++20", *options, "-x", "c++", "-c", source, "-o", f"{options[0][1:]}.o")
     objects = sorted(name for name in os.listdir(side.directory) if name.endswith(".o"))
     return side.call("sha256sum", *objects) + side.call("nm", "--defined-only", objects[0], digest=True)
 

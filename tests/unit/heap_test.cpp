@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
 #include <vector>
 
 #include <heapwright/heap/heap.hpp>
@@ -88,6 +89,20 @@ TEST_F(Heap, AlignmentsFromOneByteToOneGibibyte) {
       free(p);
     }
   }
+}
+
+TEST_F(Heap, LargeBlocksDoNotAllBeginAtTheSameCacheLine) {
+  std::set<std::uintptr_t> places;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 64; ++i) {
+    blocks.push_back(allocate(64 * KiB));
+    places.insert(address_of(blocks.back()) % heap_page);
+  }
+  EXPECT_GE(places.size(), 8u);
+  for (void* p : blocks) free(p);
+  void* const asked = allocate_aligned(64 * KiB, heap_page);
+  EXPECT_TRUE(is_aligned(asked, heap_page));
+  free(asked);
 }
 
 TEST_F(Heap, ReallocateKeepsContents) {

@@ -11,6 +11,7 @@
 // in (malloc/thread_binding.hpp).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -73,15 +74,15 @@ class heap {
   [[nodiscard]] void* allocate_slow(cache& mine, std::size_t size) noexcept {
     if (const unsigned c = classes::index(size); c != 0) [[likely]]
       return allocate_class(mine, c);
-    const span* const s = allocate_large(mine, size, heap_page);
-    return s == nullptr ? nullptr : s->start;
+    const span* const s = allocate_large(mine, size, default_alignment);
+    return s == nullptr ? nullptr : s->block_begin();
   }
 
   /// `size` bytes aligned to `alignment`, any power of two. Null as above.
   [[nodiscard]] void* allocate_aligned(cache& mine, std::size_t size, std::size_t alignment) noexcept {
     if (const unsigned c = classes::index_aligned(size, alignment); c != 0) return allocate_class(mine, c);
     const span* const s = allocate_large(mine, size, alignment);
-    return s == nullptr ? nullptr : s->start;
+    return s == nullptr ? nullptr : s->block_begin();
   }
 
   /// `size` zeroed bytes aligned to 16; pages fresh from the system are not cleared again. Null as above.
@@ -91,18 +92,18 @@ class heap {
       if (p == nullptr) p = allocate_slow(mine, size);
       return p == nullptr ? nullptr : std::memset(p, 0, size);
     }
-    span* const s = allocate_large(mine, size, heap_page);
+    span* const s = allocate_large(mine, size, default_alignment);
     if (s == nullptr) return nullptr;
-    if (s->zeroed) return s->start;
-    if (size < worth_discarding || !centre_.page_heap.clear(s)) std::memset(s->start, 0, size);
-    return s->start;
+    if (s->zeroed) return s->block_begin();
+    if (size < worth_discarding || !centre_.page_heap.clear(s)) std::memset(s->block_begin(), 0, size);
+    return s->block_begin();
   }
 
   /// What push did not keep: another thread's block, a large one, or one too many. Null is ignored. False: not a block of
   /// this heap; checked builds die instead.
   bool deallocate_slow(cache& mine, void* p) noexcept {
     const page_tag tag = map().tag_of_anything(p);
-    if (tag == large_tag && map().span_at(p)->start == p) {
+    if (tag == large_tag && map().span_at(p)->block_begin() == p) {
       deallocate_large(p);
     } else if (tag != large_tag && tag != 0) [[likely]] {
       mine.push_slow(static_cast<block*>(p), tag, centre_);
@@ -119,7 +120,7 @@ class heap {
     if (tag == 0) return 0;
     if (tag == large_tag) {
       const span* const s = map().span_at(p);
-      return s->start == p ? s->bytes() : 0;
+      return s->block_begin() == p ? s->block_bytes() : 0;
     }
     return classes::of(tag & class_mask).size;
   }
@@ -135,9 +136,9 @@ class heap {
     const bool large = map().tag(p) == large_tag && size > classes::largest;
     if (large && size <= PTRDIFF_MAX) {
       span* const s = map().span_at(p);
-      const std::size_t pages = divide_up(size, heap_page);
+      const std::size_t pages = divide_up(size + s->offset, heap_page);
       if (centre_.page_heap.try_resize(s, pages)) return p;
-      if (usable >= worth_moving && centre_.page_heap.try_remap(s, pages)) return s->start;
+      if (usable >= worth_moving && centre_.page_heap.try_remap(s, pages)) return s->block_begin();
     }
     void* fresh = mine.pop(size);
     if (fresh == nullptr) fresh = allocate_slow(mine, size);
@@ -154,7 +155,7 @@ class heap {
     const unsigned c = classes::index_aligned(size, alignment);
     if (c == 0) {
       const span* const s = allocate_large(size, alignment);
-      return s == nullptr ? nullptr : s->start;
+      return s == nullptr ? nullptr : s->block_begin();
     }
     span* drawn_from = nullptr;
     block* const b = centre_.classes[c].draw(c, 1, 0, drawn_from, centre_.page_heap);
@@ -168,7 +169,7 @@ class heap {
   /// False: not a block of this heap; checked builds die instead.
   bool deallocate_uncached(void* p) noexcept {
     const page_tag tag = map().tag_of_anything(p);
-    if (tag == large_tag && map().span_at(p)->start == p) {
+    if (tag == large_tag && map().span_at(p)->block_begin() == p) {
       deallocate_large(p);
     } else if (tag != large_tag && tag != 0) [[likely]] {
       const unsigned c = tag & class_mask;
@@ -246,8 +247,21 @@ class heap {
   [[gnu::noinline]] span* allocate_large(std::size_t size, std::size_t alignment) noexcept {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX / 2) return nullptr;
     centre_.page_heap.tick();
-    const std::size_t pages = divide_up(size == 0 ? 1 : size, heap_page);
-    return centre_.page_heap.allocate(pages, alignment < heap_page ? heap_page : alignment, span_state::large);
+    const bool spread = alignment <= cache_line;
+    const std::size_t pages = divide_up(std::max<std::size_t>(size, 1) + (spread ? largest_offset : 0), heap_page);
+    span* const s = centre_.page_heap.allocate(pages, std::max(alignment, heap_page), span_state::large);
+    if (s != nullptr && spread) s->offset = offset_for(s->start);
+    return s;
+  }
+
+  // Blocks that all begin at a page have their first lines, and their hundredth, in the same few sets of the processor's cache.
+  // So large blocks begin at one of 16 lines, chosen by their page, unless the caller asks for an alignment.
+  static constexpr std::size_t cache_line = 64;
+  static constexpr std::size_t largest_offset = 15 * cache_line;
+
+  static std::uint16_t offset_for(const void* start) noexcept {
+    constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15;
+    return static_cast<std::uint16_t>((address_of(start) >> heap_page_shift) * golden_ratio >> 60) * cache_line;
   }
 
   [[gnu::noinline]] void deallocate_large(void* p) noexcept {

@@ -50,6 +50,7 @@ class page_heap {
     s->state = use;
     s->live = s->carved = 0;
     s->free = nullptr;
+    s->offset = 0;
     count(use).fetch_add(s->bytes(), relaxed);
     if (use == span_state::large) map().set_tag(s->start, large_tag);
     stay_below_peak();

@@ -44,10 +44,15 @@ struct span {
   span_state state = span_state::free_returned;
   span_place place = span_place::exhausted;
 
-  bool zeroed = false;  ///< free_returned and large: reads as zero
+  bool zeroed = false;       ///< free_returned and large: reads as zero
+  std::uint16_t offset = 0;  ///< large: where the block begins in its first page
 
   [[nodiscard]] std::size_t bytes() const noexcept { return pages * heap_page; }
   [[nodiscard]] std::byte* end() const noexcept { return start + bytes(); }
+
+  /// Of a large block.
+  [[nodiscard]] std::byte* block_begin() const noexcept { return start + offset; }
+  [[nodiscard]] std::size_t block_bytes() const noexcept { return bytes() - offset; }
 };
 
 /// A doubly linked list through span::next and span::previous; all zero is empty. The caller holds the lock that guards it.
