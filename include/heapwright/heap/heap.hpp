@@ -8,7 +8,7 @@
 //
 // A heap is all zero until it is used and needs no constructor, so that the process's malloc works before main. It does not know
 // which cache belongs to the calling thread: whoever owns the heap keeps that in a thread-local variable and passes it
-// in (malloc/thread_binding.hpp).
+// in (malloc/process_heap.hpp).
 #pragma once
 
 #include <algorithm>
