@@ -1,8 +1,11 @@
 #include "process_heap.hpp"
 
 #include <atomic>
+#include <cstdlib>
 
 #include <pthread.h>
+
+#include <heapwright/malloc/process_record.hpp>
 
 #include "libc_malloc.hpp"
 
@@ -11,6 +14,11 @@ namespace heapwright::process {
 constinit heap_type the_heap;
 
 namespace {
+
+// Of an archive, a program gets only what something refers to. With the heap have to come start-up and all of malloc: a program
+// that refers to operator new alone would get that from us, and malloc from libc.
+[[gnu::used]] const process_record* const brings_startup = &heapwright_process_record;
+[[gnu::used]] void* (*const brings_malloc)(std::size_t) = &std::malloc;
 
 constexpr cache_type no_cache = the_heap.empty_cache();
 

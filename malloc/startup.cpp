@@ -8,7 +8,6 @@
 #include "options.hpp"
 #include "override/export.hpp"
 #include "process_heap.hpp"
-#include "startup.hpp"
 #include "statistics.hpp"
 
 extern "C" {
@@ -37,9 +36,11 @@ void record_options() noexcept {
   std::memcpy(heapwright_process_record.options, listed.c_str(), listed.size() + 1);
 }
 
-}  // namespace
-
-void start(char** environment) noexcept {
+/// The shared library is linked with -z initfirst: this runs before all other constructors, so that its fork handlers, registered
+/// first, lock last and unlock first; handlers of other libraries may allocate. glibc has not set `environ` by then, but hands
+/// the environment to constructors; musl does not, but has.
+[[gnu::constructor(101)]] void start(int, char**, char** environment) noexcept {
+  if (environ != nullptr) environment = environ;
   settings.read_environment(environment);
   the_heap.set_purge_window(settings[option_id::purge_delay_ms]);
   heapwright_process_record.figures = &the_heap.figures();
@@ -51,8 +52,6 @@ void start(char** environment) noexcept {
     line.add(static_cast<std::uint64_t>(::getpid())).add("\n").write_to(2);
   }
 }
-
-namespace {
 
 [[gnu::destructor]] void finish() noexcept {
   if (settings[option_id::stats] == 1) write_statistics(2);

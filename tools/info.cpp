@@ -125,6 +125,13 @@ void print_loaded(const found_record& found, pid_t pid, std::uint64_t rss) {
       show_bytes(static_cast<double>(found.figures.returned_total)));
 }
 
+/// Where the malloc of a process is that has no record of ours; `file` is empty if that is not known.
+std::string about_malloc(pid_t pid, const std::string& file) {
+  if (file.empty()) return "its malloc is unknown";
+  if (file != executable_of(pid)) return fmt::format("its malloc is {} ({})", malloc_name(file), file);
+  return fmt::format("its malloc is within {} (a stripped program does not say if that is libheapwright.a)", file);
+}
+
 int about_process(const info_options& options) {
   check_readable(options.pid);
   const auto found = find_record(options.pid);
@@ -148,8 +155,7 @@ int about_process(const info_options& options) {
   } else if (found) {
     print_loaded(*found, options.pid, rss);
   } else {
-    fmt::print("process {}: not loaded; its malloc is {}, RSS {}\n", options.pid,
-               malloc.empty() ? "unknown" : fmt::format("{} ({})", malloc_name(malloc), malloc),
+    fmt::print("process {}: not loaded; {}, RSS {}\n", options.pid, about_malloc(options.pid, malloc),
                show_bytes(static_cast<double>(rss)));
   }
   return found ? EXIT_SUCCESS : exit_code::judged_no;

@@ -37,9 +37,14 @@ listing ask_loader(const program& target, const std::string& ld_preload) {
   }
   int status = -1;
   waitpid(child, &status, 0);
-  if (status != 0)
+  if (status != 0) {
+    const bool musl = target.loader.find("/ld-musl-") != std::string::npos;
     throw failure(exit_code::bad_input,
-                  fmt::format("{} cannot be loaded by {}: {}", target.path, target.loader, errors.tail(3)));
+                  fmt::format("{} cannot be loaded by {}: {}{}", target.path, target.loader, errors.tail(3),
+                              musl ? "\nThe program uses musl, and the library another libc: link libheapwright.a into the "
+                                     "program instead"
+                                   : ""));
+  }
 
   listing result{{target.path}, {}};
   // "\tlibc.so.6 => /lib/libc.so.6 (0x...)", "\t/lib64/ld-linux.so.2 (0x...)", "\tlinux-vdso.so.1 (0x...)"

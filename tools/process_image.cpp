@@ -32,11 +32,6 @@ std::string read_text(pid_t pid, std::uint64_t address) {
   return text;
 }
 
-std::string executable_of(pid_t pid) {
-  std::error_code error;
-  return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error).string();
-}
-
 /// The address of the loader's list, from the program headers that the kernel tells every process about.
 std::uint64_t loader_list(pid_t pid) {
   const auto vector = read_file(fmt::format("/proc/{}/auxv", pid));
@@ -129,6 +124,11 @@ bool read_memory(pid_t pid, std::uint64_t address, void* into, std::size_t size)
 }
 
 std::string path_inside(pid_t pid, const std::string& path) { return fmt::format("/proc/{}/root{}", pid, path); }
+
+std::string executable_of(pid_t pid) {
+  std::error_code error;
+  return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error).string();
+}
 
 std::optional<std::string> malloc_of(pid_t pid) {
   for (const std::string& path : listed_objects(pid))

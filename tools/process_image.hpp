@@ -30,6 +30,9 @@ bool read_memory(pid_t pid, std::uint64_t address, void* into, std::size_t size)
 /// Where a path of the process's own file system namespace (its container) is found from here.
 std::string path_inside(pid_t pid, const std::string& path);
 
+/// The path of the program it runs; empty if that cannot be found out.
+std::string executable_of(pid_t pid);
+
 /// The file whose malloc the process is bound to: a library, or the executable when it brings its own or is static.
 /// Nothing while the loader has not come that far, or when it cannot be found out.
 std::optional<std::string> malloc_of(pid_t pid);

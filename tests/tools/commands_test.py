@@ -103,6 +103,32 @@ class BadInput(Case):
             program = shutil.which("su")
         self.both([str(program)], 125, "setuid")
 
+    def test_setgid(self):
+        program = self.copy_of_true("setgid")
+        other = 65534 if os.getuid() == 0 else next((g for g in os.getgroups() if g != os.getgid()), None)
+        if other is None:
+            self.skipTest("needs a second group")
+        os.chown(program, -1, other)
+        program.chmod(0o2755)
+        self.both([str(program)], 125, "setgid")
+
+    @unittest.skipIf(os.getuid() != 0, "only root can give a file capabilities")
+    def test_file_capabilities(self):
+        program = self.copy_of_true("capable")
+        if subprocess.run(["setcap", "cap_net_raw+ep", program], capture_output=True).returncode != 0:
+            self.skipTest("no file capabilities on this file system")
+        self.folder.chmod(0o755)
+        another = {"user": 65534, "group": 65534, "extra_groups": []}
+        if heapwright("--version", **another).returncode != 0:
+            self.skipTest("heapwright lies where another user cannot reach it")
+        self.refused(heapwright("run", "--with", PLAIN, "--", str(program), **another), 125, "file capabilities")
+
+    @unittest.skipIf(shutil.which("musl-gcc") is None, "needs musl's compiler")
+    def test_musl(self):
+        program = self.folder / "musl"
+        subprocess.run(["musl-gcc", "-x", "c", "-", "-o", program], input=b"int main(void) { return 0; }", check=True)
+        self.refused(heapwright("run", "--", str(program)), 125, "musl", "libheapwright.a")
+
     def test_other_machine(self):
         other = self.copy_of_true("other", lambda elf: elf[:18] + bytes([8, 0]) + elf[20:])  # MIPS
         self.both([str(other)], 125, "another kind of machine")
@@ -340,6 +366,17 @@ class Info(Case):
         result = heapwright("info", self.process("cat", LD_PRELOAD=PLAIN))
         self.assertEqual(result.returncode, 1, result)
         self.assertIn("libplain_allocator.so", result.stdout)
+
+    def test_linked_into_a_static_program(self):
+        result = heapwright("info", self.process(fixture("static_echo")))
+        self.assertEqual(result.returncode, 0, result)
+        self.assertIn("static_echo", result.stdout)
+        stripped = self.folder / "stripped"
+        subprocess.run(["strip", "-o", stripped, fixture("static_echo")], check=True)
+        result = heapwright("info", self.process(stripped))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertIn("its malloc is within", result.stdout)
+        self.assertIn("stripped", result.stdout)
 
     def test_unreadable(self):
         self.refused(heapwright("info", "2147483647"), 2, "no such process")

@@ -61,7 +61,12 @@ TEST(ClassTable, AlignedClassesAreMultiplesOfTheAlignment) {
   for (std::size_t alignment = 1; alignment <= heap_page; alignment *= 2) {
     for (std::size_t size = 0; size <= table::largest; size += 7) {
       const unsigned c = table::index_aligned(size, alignment);
-      ASSERT_NE(c, 0u);
+      if (c == 0) {
+        // Left to runs of pages: the classes that would do begin their blocks at different lines.
+        ASSERT_GT(alignment, cache_line);
+        ASSERT_GT(size + size / 2, 2 * heap_page - alignment);
+        continue;
+      }
       ASSERT_GE(table::of(c).size, size);
       ASSERT_EQ(table::of(c).size % alignment, 0u);
     }

@@ -12,6 +12,9 @@ namespace heapwright {
 /// The alignment malloc promises: enough for every scalar type (16 bytes on the 64-bit ABIs).
 inline constexpr std::size_t default_alignment = alignof(std::max_align_t);
 
+/// Bytes that the processor's caches move as one.
+inline constexpr std::size_t cache_line = 64;
+
 struct layout {
   std::size_t size = 0;
   std::size_t alignment = default_alignment;

@@ -49,10 +49,18 @@ class central_class {
   /// Takes back `n` blocks of class c, the first of a list; returns what follows them.
   [[gnu::noinline]] block* give_back(unsigned c, block* first, std::uint32_t n, pages& heap) noexcept {
     holding guard(lock_);
-    for (; n > 0; --n) {
-      block* const b = first;
-      first = b->next;
-      give_back_one(c, b, heap);
+    live_ -= n;
+    while (n > 0) {
+      // Neighbours in the list that are of one span go back as they are, linked already.
+      span* const s = heap.map().span_at(first);
+      invariant(s != nullptr && s->size_class == c, "a block came back to a span it is not of");
+      block* last = first;
+      std::uint32_t run = 1;
+      for (; run < n && s->contains(last->next); ++run) last = last->next;
+      block* const following = last->next;
+      give_back_run(s, first, last, run, heap);
+      first = following;
+      n -= run;
     }
     return first;
   }
@@ -148,19 +156,19 @@ class central_class {
     return reinterpret_cast<block*>(first);
   }
 
-  void give_back_one(unsigned c, block* b, pages& heap) noexcept {
-    span* const s = heap.map().span_at(b);
-    invariant(s != nullptr && s->size_class == c && s->live > 0, "a block came back to a span it is not of");
-    b->next = s->free;
-    s->free = b;
-    --s->live;
-    --live_;
+  void give_back_run(span* s, block* first, block* last, std::uint32_t n, pages& heap) noexcept {
+    invariant(s->live >= n, "more blocks came back to a span than it has handed out");
+    last->next = s->free;
+    s->free = first;
+    s->live -= n;
     if (s->place == span_place::exhausted) list(s);
-    const bool alone = s->next == nullptr && s->previous == nullptr;
-    if (s->live == 0 && s->place == span_place::listed && !alone) {
-      listed_.remove(s);
-      retire(s, heap);
-    }
+    if (s->live == 0 && s->place == span_place::listed) retire_unless_alone(s, heap);
+  }
+
+  void retire_unless_alone(span* s, pages& heap) noexcept {
+    if (s->next == nullptr && s->previous == nullptr) return;
+    listed_.remove(s);
+    retire(s, heap);
   }
 
   void retire(span* s, pages& heap) noexcept {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <heapwright/core/layout.hpp>
 #include <heapwright/heap/recipe.hpp>
 
 namespace heapwright {
@@ -60,6 +61,10 @@ class class_table {
   }
 
  private:
+  /// Blocks that all begin at a page have their first lines, and their hundredth, in the same few sets of the processor's cache.
+  /// So blocks of several pages are longer by a line, and neighbours in a span begin at different ones.
+  static constexpr std::size_t block_size(std::size_t size) { return size < 2 * heap_page ? size : size + cache_line; }
+
   static constexpr std::uint32_t span_pages_for(std::size_t size) {
     std::size_t bytes = align_up(std::max(R.spans.min_bytes, size * R.spans.min_blocks), heap_page);
     while (bytes % size > bytes / R.spans.max_waste_divisor) bytes += heap_page;
@@ -70,7 +75,7 @@ class class_table {
     constexpr auto& plan = R.thread_cache;
     std::array<entry, count> all{};
     for (unsigned c = 1; c < count; ++c) {
-      const std::size_t size = R.classes.size(c);
+      const std::size_t size = block_size(R.classes.size(c));
       const std::uint32_t pages = span_pages_for(size);
       const std::size_t batch = std::clamp<std::size_t>(plan.batch_bytes / size, 1, plan.max_batch);
       const std::size_t kept = std::clamp(plan.max_bytes_per_class / size, batch, plan.max_blocks_per_class);

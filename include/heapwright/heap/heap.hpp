@@ -254,9 +254,8 @@ class heap {
     return s;
   }
 
-  // Blocks that all begin at a page have their first lines, and their hundredth, in the same few sets of the processor's cache.
-  // So large blocks begin at one of 16 lines, chosen by their page, unless the caller asks for an alignment.
-  static constexpr std::size_t cache_line = 64;
+  // Like blocks of several pages in a span (class_table.hpp), large ones begin at different lines of the processor's cache: at
+  // one of 16, chosen by their page, unless the caller asks for an alignment.
   static constexpr std::size_t largest_offset = 15 * cache_line;
 
   static std::uint16_t offset_for(const void* start) noexcept {

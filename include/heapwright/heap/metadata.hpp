@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include <heapwright/core/layout.hpp>
 #include <heapwright/heap/figures.hpp>
 #include <heapwright/source/os_pages.hpp>
 
@@ -23,7 +24,6 @@ class metadata_memory {
   }
 
  private:
-  static constexpr std::size_t cache_line = 64;
   static constexpr std::size_t step = 64 * KiB;
 
   bool grow(std::size_t bytes, heap_figures& figures) noexcept {

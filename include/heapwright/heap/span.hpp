@@ -49,6 +49,7 @@ struct span {
 
   [[nodiscard]] std::size_t bytes() const noexcept { return pages * heap_page; }
   [[nodiscard]] std::byte* end() const noexcept { return start + bytes(); }
+  [[nodiscard]] bool contains(const void* p) const noexcept { return address_of(p) - address_of(start) < bytes(); }
 
   /// Of a large block.
   [[nodiscard]] std::byte* block_begin() const noexcept { return start + offset; }

@@ -3,6 +3,7 @@
 it had not been given, and a program that is run with more rights than its caller has ignores all of them.
 
     options.py PROGRAM LIBRARY              the library preloaded
+    options.py PROGRAM                      a program with the library in it
     options.py --setuid LINKED_PROGRAM      a program linked to the library, made setuid; needs root
 
 PROGRAM exits with 0, and says nothing of its own.
@@ -31,7 +32,7 @@ def expect(result, *patterns):
         assert lines == [], f"expected silence: {result.stderr!r}"
 
 
-def check_options(program, library):
+def check_options(program, library=""):
     def with_options(**options):
         return run([program], LD_PRELOAD=library, **options)
 
