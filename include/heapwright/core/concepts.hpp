@@ -10,7 +10,8 @@
 namespace heapwright {
 
 /// allocate returns memory of at least l.size bytes aligned to l.alignment, or null when it has none ("not from me").
-/// deallocate takes what allocate returned, with the same layout. Neither throws.
+/// deallocate takes what allocate returned, with the same layout. Neither throws. A size of zero is a size like any other: the
+/// pointer is not null, is not to be used, and is given back.
 template <class A>
 concept allocator = requires(A a, layout l, void* p) {
   { a.allocate(l) } noexcept -> std::same_as<void*>;
@@ -39,6 +40,19 @@ concept has_usable_size = requires(const A a, const void* p) {
 template <class A>
 concept can_resize = requires(A a, void* p, layout from, layout to) {
   { a.try_resize(p, from, to) } noexcept -> std::same_as<bool>;
+};
+
+/// reset(): frees all that was allocated, at once.
+template <class A>
+concept can_reset = requires(A a) {
+  { a.reset() } noexcept;
+};
+
+/// stats(): what it holds, as a value with `in_use` and `held` in bytes at least.
+template <class A>
+concept has_stats = requires(const A a) {
+  { a.stats().in_use } -> std::convertible_to<std::size_t>;
+  { a.stats().held } -> std::convertible_to<std::size_t>;
 };
 
 /// trim(): gives unused memory back to where it came from; returns the bytes given back.

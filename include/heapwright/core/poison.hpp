@@ -1,0 +1,54 @@
+// Tells AddressSanitizer and Valgrind which memory a program must not touch though it may: free blocks, headers, the rest
+// of a chunk. Without AddressSanitizer, and without HEAPWRIGHT_VALGRIND, every function here is empty.
+//
+// A range is either usable or poisoned. Its allocator poisons what it takes from a source, unpoisons each block as it hands it out,
+// poisons it when it comes back, and unpoisons the whole before it gives it back to the source, which knows nothing of this.
+#pragma once
+
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HEAPWRIGHT_HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HEAPWRIGHT_HAS_ASAN 1
+#endif
+#endif
+
+#ifdef HEAPWRIGHT_HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+#ifdef HEAPWRIGHT_VALGRIND
+#include <valgrind/memcheck.h>
+#endif
+
+namespace heapwright {
+
+#if defined(HEAPWRIGHT_HAS_ASAN) || defined(HEAPWRIGHT_VALGRIND)
+inline constexpr bool poisons = true;
+#else
+inline constexpr bool poisons = false;
+#endif
+
+/// Touching these bytes is a mistake from now on. AddressSanitizer sees units of 8 bytes: what begins or ends within one is
+/// rounded so that no usable byte is poisoned.
+inline void poison([[maybe_unused]] const void* p, [[maybe_unused]] std::size_t bytes) noexcept {
+#ifdef HEAPWRIGHT_HAS_ASAN
+  __asan_poison_memory_region(p, bytes);
+#endif
+#ifdef HEAPWRIGHT_VALGRIND
+  VALGRIND_MAKE_MEM_NOACCESS(p, bytes);
+#endif
+}
+
+/// These bytes may be written from now on, and read once they have been written.
+inline void unpoison([[maybe_unused]] const void* p, [[maybe_unused]] std::size_t bytes) noexcept {
+#ifdef HEAPWRIGHT_HAS_ASAN
+  __asan_unpoison_memory_region(p, bytes);
+#endif
+#ifdef HEAPWRIGHT_VALGRIND
+  VALGRIND_MAKE_MEM_UNDEFINED(p, bytes);
+#endif
+}
+
+}  // namespace heapwright

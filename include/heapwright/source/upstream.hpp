@@ -1,0 +1,108 @@
+// Memory that somebody else manages: any allocator, by reference; operator new; malloc. Each is an allocator itself, so that
+// whatever draws from a source can draw from these.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/concepts.hpp>
+
+namespace heapwright {
+
+/// Refers to an allocator that others use too, and has its capabilities. Copies refer to the same one, which must outlive them.
+/// As thread-safe as that one.
+template <allocator A>
+class upstream {
+ public:
+  // Not explicit: where an allocator by value is wanted, naming one that exists means sharing it.
+  upstream(A& shared) noexcept : shared_(&shared) {}
+
+  [[nodiscard]] void* allocate(layout l) noexcept { return shared_->allocate(l); }
+  void deallocate(void* p, layout l) noexcept { shared_->deallocate(p, l); }
+
+  void deallocate(void* p) noexcept
+    requires can_deallocate_unsized<A>
+  {
+    shared_->deallocate(p);
+  }
+
+  [[nodiscard]] bool owns(const void* p) const noexcept
+    requires can_own<A>
+  {
+    return shared_->owns(p);
+  }
+
+  [[nodiscard]] std::size_t usable_size(const void* p) const noexcept
+    requires has_usable_size<A>
+  {
+    return shared_->usable_size(p);
+  }
+
+  [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
+    requires can_resize<A>
+  {
+    return shared_->try_resize(p, from, to);
+  }
+
+  std::size_t trim() noexcept
+    requires can_trim<A>
+  {
+    return shared_->trim();
+  }
+
+  [[nodiscard]] A& get() const noexcept { return *shared_; }
+
+  friend bool operator==(upstream a, upstream b) noexcept { return a.shared_ == b.shared_; }
+
+ private:
+  A* shared_;
+};
+
+/// The program's operator new, which may be replaced. Thread-safe. Null when it has no memory: its new-handler has been called then.
+class upstream_new {
+ public:
+  [[nodiscard]] void* allocate(layout l) noexcept {
+    if (l.alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator new(l.size, std::nothrow);
+    return ::operator new(l.size, std::align_val_t{l.alignment}, std::nothrow);
+  }
+
+  void deallocate(void* p, layout l) noexcept {
+    if (l.alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
+      ::operator delete(p, l.size);
+    } else {
+      ::operator delete(p, l.size, std::align_val_t{l.alignment});
+    }
+  }
+
+  friend bool operator==(upstream_new, upstream_new) noexcept { return true; }
+};
+
+/// The process's malloc. Thread-safe.
+class upstream_malloc {
+ public:
+  [[nodiscard]] void* allocate(layout l) noexcept {
+    const std::size_t size = l.size == 0 ? 1 : l.size;
+    if (l.alignment <= default_alignment) return std::malloc(size);
+    const std::size_t rounded = align_up(size, l.alignment);
+    return rounded < size ? nullptr : std::aligned_alloc(l.alignment, rounded);
+  }
+
+  void deallocate(void* p, layout) noexcept { std::free(p); }
+  void deallocate(void* p) noexcept { std::free(p); }
+
+  friend bool operator==(upstream_malloc, upstream_malloc) noexcept { return true; }
+};
+
+/// Has nothing: what draws from it is left with what it was given at the start.
+class no_source {
+ public:
+  [[nodiscard]] void* allocate(layout) noexcept { return nullptr; }
+  void deallocate(void*, layout) noexcept {}
+  friend bool operator==(no_source, no_source) noexcept { return true; }
+};
+
+static_assert(allocator<upstream_new> && allocator<upstream_malloc> && allocator<no_source>);
+
+}  // namespace heapwright
