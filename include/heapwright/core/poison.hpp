@@ -32,8 +32,9 @@ inline constexpr bool poisons = false;
 
 /// Touching these bytes is a mistake from now on. AddressSanitizer sees units of 8 bytes: what begins or ends within one is
 /// rounded so that no usable byte is poisoned.
-inline void poison([[maybe_unused]] const void* p, [[maybe_unused]] std::size_t bytes) noexcept {
+inline void poison([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef HEAPWRIGHT_HAS_ASAN
+  __asm__("" : "+r"(p));  // GCC takes the call for a read of memory that nobody has written yet
   __asan_poison_memory_region(p, bytes);
 #endif
 #ifdef HEAPWRIGHT_VALGRIND
@@ -42,12 +43,22 @@ inline void poison([[maybe_unused]] const void* p, [[maybe_unused]] std::size_t 
 }
 
 /// These bytes may be written from now on, and read once they have been written.
-inline void unpoison([[maybe_unused]] const void* p, [[maybe_unused]] std::size_t bytes) noexcept {
+inline void unpoison([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef HEAPWRIGHT_HAS_ASAN
   __asan_unpoison_memory_region(p, bytes);
 #endif
 #ifdef HEAPWRIGHT_VALGRIND
   VALGRIND_MAKE_MEM_UNDEFINED(p, bytes);
+#endif
+}
+
+/// These bytes, poisoned, hold something that their allocator wrote and is about to read: a link of a list.
+inline void reveal([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
+#ifdef HEAPWRIGHT_HAS_ASAN
+  __asan_unpoison_memory_region(p, bytes);
+#endif
+#ifdef HEAPWRIGHT_VALGRIND
+  VALGRIND_MAKE_MEM_DEFINED(p, bytes);
 #endif
 }
 

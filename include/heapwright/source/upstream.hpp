@@ -70,9 +70,9 @@ class upstream_new {
 
   void deallocate(void* p, layout l) noexcept {
     if (l.alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
-      ::operator delete(p, l.size);
+      ::operator delete(p);
     } else {
-      ::operator delete(p, l.size, std::align_val_t{l.alignment});
+      ::operator delete(p, std::align_val_t{l.alignment});
     }
   }
 
