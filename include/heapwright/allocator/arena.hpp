@@ -36,7 +36,7 @@ template <allocator Source = upstream_malloc>
 class arena {
   struct chunk {
     chunk* older;
-    std::size_t bytes;   ///< with this header
+    std::size_t bytes;    ///< with this header
     std::uintptr_t used;  ///< where the cursor was when the next chunk came
 
     [[nodiscard]] std::uintptr_t begin() const noexcept { return address_of(this + 1); }
@@ -44,8 +44,9 @@ class arena {
   };
 
  public:
-  static constexpr std::size_t grain = 8;                ///< sizes are rounded up to it; smaller alignments cost nothing
-  static constexpr std::size_t largest_chunk = 1 * MiB;  ///< chunks stop doubling here; larger ones serve one large block
+  static constexpr std::size_t grain = 8;  ///< sizes are rounded up to it; smaller alignments cost nothing
+  static constexpr std::size_t largest_chunk =
+      1 * MiB;  ///< chunks stop doubling here; larger ones serve one large block
 
   /// Draws its memory from `source`, at first `first_chunk` bytes.
   explicit arena(Source source = {}, std::size_t first_chunk = 4 * KiB) noexcept
@@ -71,7 +72,7 @@ class arena {
     if (l.alignment > grain || l.size > largest_request) [[unlikely]]
       return allocate_aligned(l);
     const std::uintptr_t first = cursor_;
-    const std::uintptr_t past = first + align_up(l.size, grain);
+    const std::uintptr_t past = first + rounded(l.size);
     if (past > end_) [[unlikely]]
       return allocate_from_new_chunk(l);
     return take(first, past, l.size);
@@ -80,19 +81,19 @@ class arena {
   /// Takes the block back if it is the latest one; otherwise nothing happens. O(1).
   void deallocate(void* p, layout l) noexcept {
     if constexpr (checks_callers) {
-      if (!owns(p) && l.size > 0) die("free of a foreign pointer", p, "(not a block of this arena)");
+      if (!owns(p)) die("free of a foreign pointer", p, "(not a block of this arena)");
     }
-    poison(p, align_up(l.size, grain));
-    if (address_of(p) + align_up(l.size, grain) == cursor_) cursor_ = address_of(p);
+    poison(p, rounded(l.size));
+    if (address_of(p) + rounded(l.size) == cursor_) cursor_ = address_of(p);
   }
 
   /// The latest block can grow to the end of its chunk, and its rest is taken back. Any other only gets smaller. O(1).
   [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept {
     const std::uintptr_t first = address_of(p);
-    if (first + align_up(from.size, grain) != cursor_) return to.size <= from.size;
-    if (to.size > largest_request || first + align_up(to.size, grain) > end_) return false;
-    poison(p, align_up(from.size, grain));
-    take(first, first + align_up(to.size, grain), to.size);
+    if (first + rounded(from.size) != cursor_) return to.size <= from.size;
+    if (to.size > largest_request || first + rounded(to.size) > end_) return false;
+    poison(p, rounded(from.size));
+    take(first, first + rounded(to.size), to.size);
     return true;
   }
 
@@ -174,6 +175,11 @@ class arena {
  private:
   static constexpr std::size_t largest_request = PTRDIFF_MAX;
 
+  /// A block of no bytes takes room too, or it would lie where the arena does not own it.
+  static constexpr std::size_t rounded(std::size_t size) noexcept {
+    return align_up(size + (size == 0 ? 1 : 0), grain);
+  }
+
   [[nodiscard]] std::uintptr_t buffer_begin() const noexcept { return align_up(address_of(buffer_.data()), grain); }
   [[nodiscard]] std::uintptr_t buffer_end() const noexcept { return address_of(buffer_.data() + buffer_.size()); }
 
@@ -193,13 +199,13 @@ class arena {
   [[nodiscard, gnu::noinline]] void* allocate_aligned(layout l) noexcept {
     if (l.size > largest_request || l.alignment > largest_request) return nullptr;
     const std::uintptr_t first = align_up(cursor_, l.alignment);
-    const std::uintptr_t past = first + align_up(l.size, grain);
+    const std::uintptr_t past = first + rounded(l.size);
     if (past > end_) return allocate_from_new_chunk(l);
     return take(first, past, l.size);
   }
 
   [[nodiscard, gnu::noinline]] void* allocate_from_new_chunk(layout l) noexcept {
-    const std::size_t needed = sizeof(chunk) + align_up(l.size, grain) + (l.alignment > grain ? l.alignment : 0);
+    const std::size_t needed = sizeof(chunk) + rounded(l.size) + (l.alignment > grain ? l.alignment : 0);
     if (needed > largest_request) return nullptr;
     std::size_t bytes = std::max(next_chunk_, align_up(needed, alignof(chunk)));
     void* fresh = source_.allocate({bytes, alignof(chunk)});
@@ -219,7 +225,7 @@ class arena {
     cursor_ = newest_->begin();
     poison_rest();
     const std::uintptr_t first = align_up(cursor_, std::max(l.alignment, grain));
-    return take(first, first + align_up(l.size, grain), l.size);
+    return take(first, first + rounded(l.size), l.size);
   }
 
   void release_down_to(const chunk* last) noexcept {

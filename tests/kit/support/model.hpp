@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/concepts.hpp>
@@ -34,8 +35,12 @@ class model {
       const auto before = std::prev(after);
       EXPECT_LE(before->first + before->second.of.size, p) << "overlaps the block before";
     }
-    if (l.size > 0) live_[p] = {l, static_cast<unsigned char>(random_())};
-    if (l.size > 0) fill(p, live_[p]);
+    if (l.size == 0) {
+      empty_.push_back({p, l});
+      return p;
+    }
+    block& b = live_[p] = {l, static_cast<unsigned char>(random_())};
+    fill(p, b);
     bytes_ += l.size;
     return p;
   }
@@ -47,6 +52,10 @@ class model {
 
   /// Frees a live block, chosen at random. False: there is none.
   bool deallocate_any() {
+    if (!empty_.empty()) {
+      deallocate_empty();
+      return true;
+    }
     if (live_.empty()) return false;
     const auto chosen = any();
     deallocate(chosen->first, chosen->second.of);
@@ -83,12 +92,14 @@ class model {
   }
 
   void deallocate_all() {
+    while (!empty_.empty()) deallocate_empty();
     while (!live_.empty()) deallocate(live_.begin()->first, live_.begin()->second.of);
   }
 
   /// The allocator has freed all of it at once.
   void forget_all() {
     check_all();
+    empty_.clear();
     live_.clear();
     bytes_ = 0;
   }
@@ -97,9 +108,11 @@ class model {
     for (const auto& [p, b] : live_) check(p, b);
   }
 
-  [[nodiscard]] std::size_t blocks() const { return live_.size(); }
+  [[nodiscard]] std::size_t blocks() const { return live_.size() + empty_.size(); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }  ///< requested, of all live blocks
-  [[nodiscard]] std::size_t random(std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_); }
+  [[nodiscard]] std::size_t random(std::size_t below) {
+    return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_);
+  }
 
  private:
   struct block {
@@ -126,9 +139,14 @@ class model {
     }
   }
 
+  void deallocate_empty() {
+    const auto [p, l] = empty_.back();
+    empty_.pop_back();
+    a_.deallocate(p, l);
+  }
+
   void forget(std::byte* p, layout l) {
     bytes_ -= l.size;
-    if (l.size == 0) return;
     const auto found = live_.find(p);
     ASSERT_NE(found, live_.end());
     ASSERT_EQ(found->second.of, l);
@@ -139,6 +157,7 @@ class model {
   A& a_;
   std::minstd_rand random_;
   blocks_type live_;
+  std::vector<std::pair<std::byte*, layout>> empty_;  ///< blocks of no bytes may share an address
   std::size_t bytes_ = 0;
 };
 

@@ -1,0 +1,70 @@
+// A debugging aid: replaces the program's operator new and delete by ones that count what reaches them, and print each call if asked.
+// Include it in exactly one source file of a program; then ask heapwright::counted_new().
+//
+// Counting is atomic, printing goes to stderr without allocating. The memory is malloc's.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/layout.hpp>
+#include <heapwright/core/text.hpp>
+
+namespace heapwright {
+
+struct new_counts {
+  std::atomic<std::uint64_t> allocations{0};
+  std::atomic<std::uint64_t> deallocations{0};
+  std::atomic<std::uint64_t> bytes{0};  ///< asked for by all allocations so far
+  std::atomic<bool> prints{false};      ///< set it to see every call
+};
+
+inline new_counts& counted_new() noexcept {
+  static constinit new_counts counts;
+  return counts;
+}
+
+namespace detail {
+
+inline void* count_new(std::size_t size, std::size_t alignment) {
+  void* const p = alignment <= default_alignment
+                      ? std::malloc(size == 0 ? 1 : size)
+                      : std::aligned_alloc(alignment, align_up(size == 0 ? 1 : size, alignment));
+  if (p == nullptr) throw std::bad_alloc();
+  new_counts& counts = counted_new();
+  counts.allocations.fetch_add(1, std::memory_order_relaxed);
+  counts.bytes.fetch_add(size, std::memory_order_relaxed);
+  if (counts.prints.load(std::memory_order_relaxed)) {
+    text<100> line;
+    line.add("new    ").add(p).add("  ").add(std::uint64_t{size}).add(" bytes\n").write_to(2);
+  }
+  return p;
+}
+
+inline void count_delete(void* p) noexcept {
+  if (p == nullptr) return;
+  new_counts& counts = counted_new();
+  counts.deallocations.fetch_add(1, std::memory_order_relaxed);
+  if (counts.prints.load(std::memory_order_relaxed)) {
+    text<100> line;
+    line.add("delete ").add(p).add("\n").write_to(2);
+  }
+  std::free(p);
+}
+
+}  // namespace detail
+}  // namespace heapwright
+
+// The array and nothrow forms of the standard library call these.
+void* operator new(std::size_t size) { return heapwright::detail::count_new(size, 1); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return heapwright::detail::count_new(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* p) noexcept { heapwright::detail::count_delete(p); }
+void operator delete(void* p, std::size_t) noexcept { heapwright::detail::count_delete(p); }
+void operator delete(void* p, std::align_val_t) noexcept { heapwright::detail::count_delete(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { heapwright::detail::count_delete(p); }

@@ -1,0 +1,62 @@
+// Between the kit and std::pmr, both ways: an allocator as a memory resource for pmr containers, and a memory resource as a source.
+#pragma once
+
+#include <cstddef>
+#include <memory_resource>
+#include <new>
+#include <utility>
+
+#include <heapwright/core/concepts.hpp>
+
+namespace heapwright {
+
+/// An allocator as a memory resource. Owns A; to share one, own an upstream<A>. Throws std::bad_alloc when A has no memory. Equal to itself
+/// only. As thread-safe as A.
+template <allocator A>
+class resource final : public std::pmr::memory_resource {
+ public:
+  template <class... Arguments>
+  explicit resource(Arguments&&... arguments) : memory_(std::forward<Arguments>(arguments)...) {}
+
+  [[nodiscard]] A& memory() noexcept { return memory_; }
+
+ private:
+  void* do_allocate(std::size_t size, std::size_t alignment) override {
+    void* const p = memory_.allocate({size, alignment});
+    if (p == nullptr) [[unlikely]]
+      throw std::bad_alloc();
+    return p;
+  }
+
+  void do_deallocate(void* p, std::size_t size, std::size_t alignment) override {
+    memory_.deallocate(p, {size, alignment});
+  }
+
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+  A memory_;
+};
+
+/// A memory resource as an allocator: where the kit draws from what std::pmr has. The resource must outlive it. Null when the resource
+/// throws.
+class upstream_resource {
+ public:
+  explicit upstream_resource(std::pmr::memory_resource& from) noexcept : from_(&from) {}
+
+  [[nodiscard]] void* allocate(layout l) noexcept {
+    try {
+      return from_->allocate(l.size, l.alignment);
+    } catch (...) {
+      return nullptr;
+    }
+  }
+
+  void deallocate(void* p, layout l) noexcept { from_->deallocate(p, l.size, l.alignment); }
+
+  friend bool operator==(upstream_resource a, upstream_resource b) noexcept { return a.from_->is_equal(*b.from_); }
+
+ private:
+  std::pmr::memory_resource* from_;
+};
+
+}  // namespace heapwright

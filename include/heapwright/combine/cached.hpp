@@ -1,0 +1,169 @@
+// A stock of blocks per thread in front of one allocator for all: the scalable pool, the scalable slab. Most calls touch only the
+// calling thread's stock, without a lock or an atomic write; every so often a batch of blocks moves, under the lock.
+//
+// States of a block: live; in one thread's stock, linked through its first word; or with the part.
+// Invariant: a stock holds at most 2 x batch blocks, whoever allocated them. So a thread that only frees gives back as much as comes in,
+// and what stays behind in stocks is bounded by the number of threads.
+//
+// A stock belongs to a number that one running thread has (sync/thread_index.hpp). When a thread ends, the next one with its number goes
+// on with its stock. Threads beyond the table's size go to the part directly.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <heapwright/core/concepts.hpp>
+#include <heapwright/core/layout.hpp>
+#include <heapwright/core/poison.hpp>
+#include <heapwright/sync/lock.hpp>
+#include <heapwright/sync/thread_index.hpp>
+
+namespace heapwright {
+
+struct cached_plan {
+  std::size_t batch = 32;  ///< blocks moved at once between a stock and the part
+  unsigned threads = 64;   ///< stocks; each takes a cache line
+};
+
+/// A, made for blocks of one layout, for any number of threads. Lock has acquire() and release(). Owns A.
+template <class A, class Lock, cached_plan Plan = {}>
+class cached {
+  static_assert(allocator<A>,
+                "cached: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
+  static_assert(Plan.batch >= 1 && Plan.threads >= 1 && Plan.threads <= thread_index::most,
+                "cached: at least one block moves at a time, and there are 1 to 1024 stocks");
+
+ public:
+  /// Arguments are those of A; the first is the layout of the blocks.
+  template <class... Arguments>
+  explicit cached(layout block, Arguments&&... arguments)
+      : block_(widened(block)), part_(block_, std::forward<Arguments>(arguments)...) {
+    static_assert(std::is_constructible_v<A, layout, Arguments...>,
+                  "cached: the part must be made for one layout, as A(layout, arguments...): a pool or a slab, say; "
+                  "for many sizes there "
+                  "is bucketed<cached<...>>");
+  }
+
+  cached(const cached&) = delete;
+  cached& operator=(const cached&) = delete;
+
+  /// Gives all stocks back to the part. No thread may be using it any more.
+  ~cached() {
+    for (stock& s : stocks_) give_back(s, s.count);
+  }
+
+  [[nodiscard]] void* allocate() noexcept {
+    const unsigned t = thread_index::of_this_thread();
+    if (t >= Plan.threads) [[unlikely]]
+      return allocate_uncached();
+    stock& s = stocks_[t];
+    if (s.first == nullptr) [[unlikely]]
+      return allocate_slow(s);
+    return pop(s);
+  }
+
+  void deallocate(void* p) noexcept {
+    const unsigned t = thread_index::of_this_thread();
+    if (t >= Plan.threads) [[unlikely]]
+      return deallocate_uncached(p);
+    stock& s = stocks_[t];
+    push(s, p);
+    if (s.count > 2 * Plan.batch) [[unlikely]]
+      give_back(s, Plan.batch);
+  }
+
+  /// Null for a layout that does not fit the blocks.
+  [[nodiscard]] void* allocate(layout l) noexcept { return fits(l) ? allocate() : nullptr; }
+  void deallocate(void* p, layout) noexcept { deallocate(p); }
+
+  [[nodiscard]] bool fits(layout l) const noexcept { return l.size <= block_.size && l.alignment <= block_.alignment; }
+
+  [[nodiscard]] bool owns(const void* p) const noexcept
+    requires can_own<A>
+  {
+    holding guard(lock_);
+    return part_.owns(p);
+  }
+
+  /// Gives the calling thread's stock back to the part, and trims that; returns the bytes that it gave back.
+  std::size_t trim() noexcept
+    requires can_trim<A>
+  {
+    if (const unsigned t = thread_index::of_this_thread(); t < Plan.threads) give_back(stocks_[t], stocks_[t].count);
+    holding guard(lock_);
+    return part_.trim();
+  }
+
+ private:
+  struct link {
+    link* next;
+  };
+
+  struct alignas(cache_line) stock {
+    link* first = nullptr;
+    std::size_t count = 0;
+  };
+
+  static constexpr layout widened(layout l) noexcept {
+    return {std::max(l.size, sizeof(link)), std::max(l.alignment, alignof(link))};
+  }
+
+  void* pop(stock& s) noexcept {
+    link* const b = s.first;
+    reveal(b, sizeof(link));
+    s.first = b->next;
+    --s.count;
+    unpoison(b, block_.size);
+    return b;
+  }
+
+  void push(stock& s, void* p) noexcept {
+    auto* const b = static_cast<link*>(p);
+    b->next = s.first;
+    s.first = b;
+    ++s.count;
+    poison(b, block_.size);
+  }
+
+  /// Fills an empty stock, in the order in which the part hands blocks out.
+  [[nodiscard, gnu::noinline]] void* allocate_slow(stock& s) noexcept {
+    holding guard(lock_);
+    link* last = nullptr;
+    for (; s.count < Plan.batch; ++s.count) {
+      auto* const b = static_cast<link*>(part_.allocate(block_));
+      if (b == nullptr) break;
+      b->next = nullptr;
+      (last == nullptr ? s.first : last->next) = b;
+      if (last != nullptr) poison(last, block_.size);
+      last = b;
+    }
+    if (last == nullptr) return nullptr;
+    poison(last, block_.size);
+    return pop(s);
+  }
+
+  [[gnu::noinline]] void give_back(stock& s, std::size_t n) noexcept {
+    holding guard(lock_);
+    for (; n > 0; --n) part_.deallocate(pop(s), block_);
+  }
+
+  [[nodiscard, gnu::noinline]] void* allocate_uncached() noexcept {
+    holding guard(lock_);
+    return part_.allocate(block_);
+  }
+
+  [[gnu::noinline]] void deallocate_uncached(void* p) noexcept {
+    holding guard(lock_);
+    part_.deallocate(p, block_);
+  }
+
+  std::array<stock, Plan.threads> stocks_{};
+  layout block_;
+  mutable Lock lock_;
+  A part_;
+};
+
+}  // namespace heapwright

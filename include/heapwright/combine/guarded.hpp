@@ -1,0 +1,84 @@
+// An allocator whose blocks have canaries before and behind them, looked at when they come back. For finding who writes where he should not,
+// in any build; what it finds ends the process with a message.
+//
+//   [ padding | layout, state | block | canary ]      the head lies directly before the block
+//
+// The head's state is a value made from the block's address: one for live blocks, another for free ones.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/check.hpp>
+#include <heapwright/core/concepts.hpp>
+
+namespace heapwright {
+
+/// A with canaries. Owns A. As thread-safe as A. Each block costs 32 bytes and an alignment more.
+template <class A>
+class guarded {
+  static_assert(
+      allocator<A>,
+      "guarded: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
+
+ public:
+  template <class... Arguments>
+  explicit guarded(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
+
+  [[nodiscard]] void* allocate(layout l) noexcept {
+    const layout whole = widened(l);
+    if (whole.size < l.size) return nullptr;
+    auto* const raw = static_cast<std::byte*>(part_.allocate(whole));
+    if (raw == nullptr) return nullptr;
+    std::byte* const p = raw + before(l);
+    *head_of(p) = {l.size, l.alignment, live_value(p)};
+    std::memcpy(p + l.size, canary, sizeof canary);
+    return p;
+  }
+
+  void deallocate(void* p, layout l) noexcept {
+    check(p, l);
+    head_of(p)->state = ~live_value(p);
+    part_.deallocate(static_cast<std::byte*>(p) - before(l), widened(l));
+  }
+
+  /// Dies if the block was damaged; for looking at a block that is still in use.
+  void check(const void* p, layout l) const noexcept {
+    const head* const h = head_of(p);
+    if (h->state == ~live_value(p)) die("double free", p, "(the block is free already)");
+    if (h->state != live_value(p))
+      die("write before the beginning of a block", p, "(or not a block of this allocator)");
+    if (h->size != l.size || h->alignment != l.alignment)
+      die("free with a wrong layout", p, "(it was allocated with another)");
+    if (std::memcmp(static_cast<const std::byte*>(p) + l.size, canary, sizeof canary) != 0)
+      die("write past the end of a block", p, "(found when it was freed)");
+  }
+
+  [[nodiscard]] A& part() noexcept { return part_; }
+
+ private:
+  struct head {
+    std::size_t size;
+    std::size_t alignment;
+    std::uintptr_t state;
+  };
+
+  static constexpr unsigned char canary[8] = {0xC4, 0x5A, 0x91, 0xE7, 0x3B, 0xD2, 0x68, 0x0F};
+
+  static std::size_t before(layout l) noexcept { return align_up(sizeof(head), std::max(l.alignment, alignof(head))); }
+
+  static layout widened(layout l) noexcept {
+    return {before(l) + l.size + sizeof canary, std::max(l.alignment, alignof(head))};
+  }
+
+  static head* head_of(const void* p) noexcept { return reinterpret_cast<head*>(address_of(p) - sizeof(head)); }
+  static std::uintptr_t live_value(const void* p) noexcept { return address_of(p) * 0x9E3779B97F4A7C15 + 0xA110CA7ED; }
+
+  A part_;
+};
+
+}  // namespace heapwright

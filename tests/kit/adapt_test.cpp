@@ -1,0 +1,147 @@
+// Owned objects and compact copies.
+#include <heapwright/adapt/compact_copy.hpp>
+#include <heapwright/adapt/unique.hpp>
+#include <heapwright/allocator/object_pool.hpp>
+#include <heapwright/allocator/stack_arena.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/strict_source.hpp"
+
+namespace heapwright {
+namespace {
+
+using testing::strict_source;
+
+struct noisy {
+  static inline int alive = 0;
+  static inline int limit = 1 << 30;
+  std::string text;
+  explicit noisy(std::string t = "") : text(std::move(t)) {
+    if (alive == limit) throw std::runtime_error("enough");
+    ++alive;
+  }
+  noisy(const noisy&) = delete;
+  ~noisy() { --alive; }
+};
+
+TEST(Unique, OwnsAnObject) {
+  strict_source source;
+  {
+    auto p = make_unique<noisy>(source, "one");
+    EXPECT_EQ(p->text, "one");
+    EXPECT_EQ(source.held(), sizeof(noisy));
+    auto q = std::move(p);
+    EXPECT_EQ(noisy::alive, 1);
+  }
+  EXPECT_EQ(noisy::alive, 0);
+  EXPECT_EQ(source.held(), 0U);
+}
+
+TEST(Unique, OwnsAnArray) {
+  strict_source source;
+  {
+    auto p = make_unique<noisy[]>(source, 10);
+    EXPECT_EQ(noisy::alive, 10);
+    p[9].text = "the last";
+    auto numbers = make_unique<int[]>(source, 5);
+    EXPECT_EQ(numbers[4], 0);
+  }
+  EXPECT_EQ(noisy::alive, 0);
+}
+
+TEST(Unique, AThrowingConstructorLosesNothing) {
+  strict_source source;
+  noisy::limit = 3;
+  EXPECT_THROW((void)make_unique<noisy[]>(source, 10), std::runtime_error);
+  noisy::limit = 0;
+  EXPECT_THROW((void)make_unique<noisy>(source), std::runtime_error);
+  noisy::limit = 1 << 30;
+  EXPECT_EQ(noisy::alive, 0);
+  EXPECT_EQ(source.held(), 0U);
+  source.allow(0);
+  EXPECT_THROW((void)make_unique<noisy>(source), std::bad_alloc);
+}
+
+TEST(Unique, IsAPointerWhereTheAllocatorHasNoState) {
+  upstream_malloc memory;
+  auto p = make_unique<int>(memory, 7);
+  EXPECT_EQ(*p, 7);
+  static_assert(sizeof(p) == sizeof(void*));
+}
+
+struct node {
+  int key;
+  node* left = nullptr;
+  node* right = nullptr;
+};
+
+void insert(node*& root, node* fresh) {
+  node** at = &root;
+  while (*at != nullptr) at = fresh->key < (*at)->key ? &(*at)->left : &(*at)->right;
+  *at = fresh;
+}
+
+void walk(const node* n, auto&& visit) {
+  if (n == nullptr) return;
+  visit(*n);
+  walk(n->left, visit);
+  walk(n->right, visit);
+}
+
+TEST(CompactCopy, LiesInTheOrderOfTheWalk) {
+  object_pool<node> scattered, fresh;
+  std::vector<int> keys(3000);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int>(i);
+  std::shuffle(keys.begin(), keys.end(), std::minstd_rand(1));
+  node* root = nullptr;
+  for (int key : keys) insert(root, scattered.make(key));
+  const node* const copy = compact_copy(
+      root, [&](const node& n) { return fresh.make(n); }, [](node& n) { return std::tie(n.left, n.right); });
+  std::vector<int> was, is;
+  walk(root, [&](const node& n) { was.push_back(n.key); });
+  std::size_t steps_of_one = 0;
+  const node* before = copy - 1;
+  walk(copy, [&](const node& n) {
+    is.push_back(n.key);
+    EXPECT_TRUE(fresh.owns(&n));
+    steps_of_one += &n == before + 1 ? 1 : 0;
+    before = &n;
+  });
+  EXPECT_EQ(was, is);
+  EXPECT_GE(steps_of_one, is.size() - 5) << "but for the steps from one chunk to the next";
+}
+
+TEST(CompactCopy, LongListsAndNothing) {
+  std::vector<node> list(200'000);
+  for (std::size_t i = 0; i + 1 < list.size(); ++i) list[i].right = &list[i + 1];
+  object_pool<node> fresh;
+  const auto make = [&](const node& n) { return fresh.make(n); };
+  const auto next = [](node& n) { return std::tie(n.right); };
+  std::size_t length = 0;
+  for (const node* n = compact_copy(&list.front(), make, next); n != nullptr; n = n->right) ++length;
+  EXPECT_EQ(length, list.size());
+  EXPECT_EQ(compact_copy<node>(nullptr, make, next), nullptr);
+}
+
+TEST(CompactCopy, NullWhenThePoolIsExhausted) {
+  std::vector<node> list(10'000);
+  for (std::size_t i = 0; i + 1 < list.size(); ++i) list[i].right = &list[i + 1];
+  strict_source source;
+  source.allow(2);
+  object_pool<node, upstream<strict_source>> fresh{source};
+  EXPECT_EQ(compact_copy(
+                &list.front(), [&](const node& n) { return fresh.make(n); }, [](node& n) { return std::tie(n.right); }),
+            nullptr);
+}
+
+}  // namespace
+}  // namespace heapwright

@@ -1,0 +1,248 @@
+#include <heapwright/allocator/pool.hpp>
+#include <heapwright/allocator/stack_arena.hpp>
+#include <heapwright/combine/bucketed.hpp>
+#include <heapwright/combine/fallback.hpp>
+#include <heapwright/combine/guarded.hpp>
+#include <heapwright/combine/leak_checked.hpp>
+#include <heapwright/combine/metered.hpp>
+#include <heapwright/combine/poisoned.hpp>
+#include <heapwright/combine/segregate.hpp>
+
+#include <gtest/gtest.h>
+
+#include "support/model.hpp"
+#include "support/strict_source.hpp"
+
+namespace heapwright {
+namespace {
+
+using testing::model;
+using testing::strict_source;
+using shared = upstream<strict_source>;
+
+// Capabilities follow from the parts.
+using arena_then_malloc = fallback<stack_arena<256>, upstream_malloc>;
+using arena_then_pool = fallback<stack_arena<256, no_source>, pool<>>;
+static_assert(allocator<arena_then_malloc> && !can_own<arena_then_malloc> && !can_reset<arena_then_malloc> &&
+              can_resize<arena_then_malloc> && can_trim<arena_then_malloc> && !has_usable_size<arena_then_malloc>);
+static_assert(can_own<arena_then_pool> && can_reset<arena_then_pool> && can_trim<arena_then_pool>);
+static_assert(!can_deallocate_unsized<arena_then_pool>, "an arena must be told the size");
+using by_size = segregate<64, pool<>, upstream_malloc>;
+static_assert(allocator<by_size> && can_deallocate_unsized<by_size> && !can_own<by_size> && can_trim<by_size>);
+static_assert(can_own<bucketed<pool<>>> && can_reset<bucketed<pool<>>> && can_trim<bucketed<pool<>>>);
+static_assert(can_own<metered<pool<>>> && !can_resize<metered<pool<>>> && can_resize<metered<arena<>>>);
+
+/// Hidden from the compiler, which would warn.
+std::size_t beyond_all_memory(std::size_t less) {
+  static volatile std::size_t most = SIZE_MAX;
+  return most - less;
+}
+
+void churn(auto& a, std::size_t largest, std::size_t alignments = 5, unsigned seed = 1) {
+  model m(a, seed);
+  for (int i = 0; i < 5000; ++i) {
+    switch (m.random(5)) {
+      case 0:
+      case 1: m.deallocate_any(); break;
+      case 2:
+        if constexpr (can_resize<std::remove_reference_t<decltype(a)>>) {
+          m.resize_any(1 + m.random(largest));
+          break;
+        }
+        [[fallthrough]];
+      default: ASSERT_NE(m.allocate({m.random(largest + 1), std::size_t{1} << m.random(alignments)}), nullptr);
+    }
+  }
+  m.deallocate_all();
+}
+
+TEST(Fallback, TheSecondServesWhatTheFirstCannot) {
+  strict_source source;
+  fallback<stack_arena<256, no_source>, shared> a{from(), from(source)};
+  void* const small = a.allocate({200, 8});
+  void* const more = a.allocate({100, 8});
+  EXPECT_TRUE(a.first().owns(small));
+  EXPECT_FALSE(a.first().owns(more));
+  EXPECT_EQ(source.held(), 100U);
+  a.deallocate(more, {100, 8});
+  EXPECT_EQ(source.held(), 0U);
+  a.deallocate(small, {200, 8});
+  EXPECT_TRUE(a.first().owns(a.allocate({256, 8}))) << "the first got its block back";
+}
+
+TEST(Fallback, AnyMix) {
+  strict_source source;
+  for (unsigned seed = 1; seed < 4; ++seed) {
+    fallback<stack_arena<5000, no_source>, shared> a{from(), from(source)};
+    churn(a, 300, 5, seed);
+  }
+}
+
+TEST(Fallback, ResizesWhereTheBlockIs) {
+  arena_then_malloc a;
+  void* const p = a.allocate({10, 8});
+  EXPECT_TRUE(a.try_resize(p, {10, 8}, {200, 8}));
+  void* const q = a.allocate({1000, 8});
+  EXPECT_EQ(a.first().in_buffer(q), false);
+  a.deallocate(q, {1000, 8});
+  a.deallocate(p, {200, 8});
+}
+
+TEST(Segregate, SizeDecides) {
+  strict_source small, large;
+  segregate<64, pool<shared>, shared> a{from(layout{64, 16}, shared(small)), from(large)};
+  void* const p = a.allocate({64, 8});
+  void* const q = a.allocate({65, 8});
+  EXPECT_TRUE(a.small().owns(p));
+  EXPECT_FALSE(a.small().owns(q));
+  EXPECT_EQ(large.held(), 65U);
+  a.deallocate(q, {65, 8});
+  a.deallocate(p, {64, 8});
+  churn(a, 200);
+  EXPECT_EQ(large.held(), 0U);
+  EXPECT_GT(a.trim(), 0U);
+  EXPECT_EQ(small.held(), 0U);
+}
+
+TEST(Bucketed, EachSizeHasItsOwn) {
+  strict_source source;
+  bucketed<pool<shared>, 128> a{shared(source)};
+  for (std::size_t size = 0; size <= 128; ++size) {
+    void* const p = a.allocate({size, 16});
+    ASSERT_NE(p, nullptr);
+    EXPECT_TRUE(a.owns(p));
+    EXPECT_TRUE(a.bucket_for(size).owns(p));
+    EXPECT_LT(a.bucket_for(size).usable_size(p), std::max<std::size_t>(size, 1) + 16);
+    a.deallocate(p, {size, 16});
+  }
+  EXPECT_EQ(a.allocate({129, 8}), nullptr);
+  EXPECT_EQ(a.allocate({8, 32}), nullptr);
+  EXPECT_EQ(a.allocate({beyond_all_memory(0), 8}), nullptr);
+  churn(a, 128);
+  EXPECT_GT(a.trim(), 0U);
+  EXPECT_EQ(source.held(), 0U);
+}
+
+TEST(Metered, CountsToTheLastByte) {
+  strict_source source;
+  metered<shared> a{source};
+  EXPECT_EQ(a.reading().peak, 0U);
+  void* const p = a.allocate({100, 8});
+  void* const q = a.allocate({3, 1});
+  a.deallocate(p, {100, 8});
+  EXPECT_EQ(a.reading().in_use, 3U);
+  EXPECT_EQ(a.reading().peak, 103U);
+  EXPECT_EQ(a.reading().total_bytes, 103U);
+  EXPECT_EQ(a.reading().live_blocks(), 1U);
+  EXPECT_EQ(a.reading().sizes[7], 1U);
+  EXPECT_EQ(a.reading().sizes[2], 1U);
+  a.deallocate(q, {3, 1});
+  source.allow(0);
+  EXPECT_EQ(a.allocate({8, 8}), nullptr);
+  EXPECT_EQ(a.reading().failures, 1U);
+  EXPECT_EQ(a.reading().in_use, 0U);
+}
+
+TEST(Metered, AddsUpWithAModel) {
+  metered<arena<>> a;
+  {
+    model m(a);
+    for (int i = 0; i < 3000; ++i) {
+      const std::size_t choice = m.random(4);
+      if (choice == 0) {
+        m.deallocate_any();
+      } else if (choice == 1) {
+        m.resize_any(1 + m.random(100));
+      } else {
+        m.allocate({1 + m.random(100), 8});
+      }
+      ASSERT_EQ(a.reading().in_use, m.bytes());
+      ASSERT_EQ(a.reading().live_blocks(), m.blocks());
+    }
+    m.forget_all();
+  }
+  a.reset();
+  EXPECT_EQ(a.reading().in_use, 0U);
+  EXPECT_EQ(a.reading().live_blocks(), 0U);
+}
+
+TEST(Poisoned, IsTheAllocatorItself) {
+  poisoned<upstream_malloc> a;
+  churn(a, 300);
+  poisoned<bucketed<pool<>>> b;
+  churn(b, 400);
+  EXPECT_EQ(a.allocate({beyond_all_memory(4), 8}), nullptr);
+}
+
+#ifdef HEAPWRIGHT_HAS_ASAN
+TEST(Poisoned, BytesBehindTheBlockAndFreeBlocks) {
+  alignas(16) static std::byte memory[4096];
+  struct bump {
+    std::byte* next = memory;
+    void* allocate(layout l) noexcept { return std::exchange(next, next + align_up(l.size, 16)); }
+    void deallocate(void*, layout) noexcept {}
+  };
+  poisoned<bump> a;
+  auto* const p = static_cast<std::byte*>(a.allocate({40, 8}));
+  EXPECT_FALSE(__asan_address_is_poisoned(p + 39));
+  EXPECT_TRUE(__asan_address_is_poisoned(p + 40));
+  a.deallocate(p, {40, 8});
+  EXPECT_TRUE(__asan_address_is_poisoned(p + 16));
+  unpoison(memory, sizeof memory);
+}
+#endif
+
+TEST(Guarded, IsTransparentToGoodPrograms) {
+  strict_source source;
+  guarded<shared> a{source};
+  churn(a, 300, 8);
+  EXPECT_EQ(a.allocate({beyond_all_memory(20), 8}), nullptr);
+  EXPECT_EQ(source.held(), 0U);
+}
+
+TEST(GuardedDeathTest, FindsWhoWritesWhereHeShouldNot) {
+  // The memory stays readable after it is freed.
+  guarded<arena<>> a;
+  auto* const p = static_cast<char*>(a.allocate({20, 8}));
+  auto* const other = static_cast<char*>(a.allocate({20, 8}));
+  p[20] = 'x';
+  EXPECT_DEATH(a.deallocate(p, {20, 8}), "heapwright: write past the end of a block: 0x");
+  other[-1] ^= 1;
+  EXPECT_DEATH(a.deallocate(other, {20, 8}), "heapwright: write before the beginning of a block: 0x");
+  other[-1] ^= 1;
+  EXPECT_DEATH(a.deallocate(other, {21, 8}), "heapwright: free with a wrong layout: 0x");
+  a.deallocate(other, {20, 8});
+  if constexpr (!poisons) {
+    EXPECT_DEATH(a.deallocate(other, {20, 8}), "heapwright: double free: 0x");
+  }
+}
+
+TEST(LeakChecked, NamesTheCallSiteOfWhatIsAlive) {
+  leak_checked<upstream_malloc> a;
+  const auto line = std::to_string(__LINE__ + 1);
+  void* const p = a.allocate({24, 8});
+  void* const q = a.allocate({50, 64});
+  ::testing::internal::CaptureStderr();
+  const std::size_t alive = a.report();
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  if constexpr (checks_callers) {
+    EXPECT_EQ(alive, 2U);
+    EXPECT_NE(said.find("heapwright: leak: 24 bytes at 0x"), std::string::npos) << said;
+    EXPECT_NE(said.find("combine_test.cpp:" + line), std::string::npos) << said;
+  } else {
+    EXPECT_EQ(said, "");
+  }
+  a.deallocate(p, {24, 8});
+  a.deallocate(q, {50, 64});
+  EXPECT_EQ(a.report(), 0U);
+}
+
+TEST(LeakChecked, AnyMix) {
+  strict_source source;
+  leak_checked<shared> a{source};
+  churn(a, 300, 8);
+  EXPECT_EQ(a.allocate({beyond_all_memory(20), 8}), nullptr);
+}
+
+}  // namespace
+}  // namespace heapwright
