@@ -39,11 +39,12 @@ listing ask_loader(const program& target, const std::string& ld_preload) {
   waitpid(child, &status, 0);
   if (status != 0) {
     const bool musl = target.loader.find("/ld-musl-") != std::string::npos;
-    throw failure(exit_code::bad_input,
-                  fmt::format("{} cannot be loaded by {}: {}{}", target.path, target.loader, errors.tail(3),
-                              musl ? "\nThe program uses musl, and the library another libc: link libheapwright.a into the "
-                                     "program instead"
-                                   : ""));
+    throw failure(
+        exit_code::bad_input,
+        fmt::format("{} cannot be loaded by {}: {}{}", target.path, target.loader, errors.tail(3),
+                    musl ? "\nThe program uses musl, and the library another libc: link libheapwright.a into the "
+                           "program instead"
+                         : ""));
   }
 
   listing result{{target.path}, {}};

@@ -15,8 +15,8 @@ using testing::model;
 using testing::strict_source;
 using shared = upstream<strict_source>;
 
-static_assert(allocator<arena<>> && can_own<arena<>> && can_resize<arena<>> && can_reset<arena<>> && can_trim<arena<>> &&
-              has_stats<arena<>>);
+static_assert(allocator<arena<>> && can_own<arena<>> && can_resize<arena<>> && can_reset<arena<>> &&
+              can_trim<arena<>> && has_stats<arena<>>);
 
 layout any_layout(auto& m) {
   return {m.random(10) == 0 ? m.random(5000) : m.random(200), std::size_t{1} << m.random(m.random(4) == 0 ? 12 : 5)};

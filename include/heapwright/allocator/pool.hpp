@@ -247,7 +247,8 @@ class pool {
   void check_freed(link* b) const noexcept {
     if (!owns(b)) die("free of a foreign pointer", b, "(not a block of this pool)");
     const std::size_t offset = address_of(b) - address_of(chunk_of(b)) - first_offset();
-    if (offset % size_ != 0 || offset >= capacity() * size_) die("free of a foreign pointer", b, "(not the beginning of a block)");
+    if (offset % size_ != 0 || offset >= capacity() * size_)
+      die("free of a foreign pointer", b, "(not the beginning of a block)");
     reveal(b, sizeof(link));
     const std::uintptr_t mark = ~address_of(b);
     if (b->mark == mark) die("double free", b, "(the block is free already)");

@@ -8,6 +8,12 @@
 //   discard(p, bytes)      the same; contents are dropped and read as zero afterwards. False: contents are unchanged
 //   remap(p, from, to)     page-aligned part of what map returned, from < to, whole pages: the same contents `to` bytes long and
 //                          at any address, without a copy; what is new is zero. Null: nothing changed
+//   protect(p, bytes)      page-aligned part of what map returned: touching it is a fault from now on; it can still be
+//                          unmapped. False: the system refused, nothing changed
+//   map_huge(bytes)        bytes: multiple of 2 MiB. As map, but in pages of 2 MiB that the system keeps for this use,
+//                          aligned to their size; null when it has too few. Unmapped in multiples of 2 MiB
+//   advise_huge(p, bytes)  2 MiB-aligned part of what map returned: asks for pages of 2 MiB wherever it is touched from now
+//                          on. False: the system gives none; the memory is usable all the same
 //   milliseconds()         a steady clock, coarse (a few ms) and cheap
 //   wait(word, expected)   sleeps while word == expected, until wake; may return early
 //   wake_one(word)         wakes one thread sleeping on word
@@ -30,6 +36,9 @@ concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& 
   { P::unmap(p, n) } noexcept -> std::same_as<bool>;
   { P::discard(p, n) } noexcept -> std::same_as<bool>;
   { P::remap(p, n, n) } noexcept -> std::same_as<void*>;
+  { P::protect(p, n) } noexcept -> std::same_as<bool>;
+  { P::map_huge(n) } noexcept -> std::same_as<void*>;
+  { P::advise_huge(p, n) } noexcept -> std::same_as<bool>;
   { P::milliseconds() } noexcept -> std::same_as<std::uint64_t>;
   { P::wait(word, std::uint32_t{}) } noexcept;
   { P::wake_one(word) } noexcept;

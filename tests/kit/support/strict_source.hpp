@@ -20,7 +20,9 @@ class strict_source {
   strict_source() = default;
   strict_source(const strict_source&) = delete;
   strict_source& operator=(const strict_source&) = delete;
-  ~strict_source() { EXPECT_TRUE(ranges_.empty()) << ranges_.size() << " ranges, " << held_ << " bytes did not come back"; }
+  ~strict_source() {
+    EXPECT_TRUE(ranges_.empty()) << ranges_.size() << " ranges, " << held_ << " bytes did not come back";
+  }
 
   [[nodiscard]] void* allocate(layout l) noexcept {
     EXPECT_TRUE(is_power_of_two(l.alignment));
@@ -48,7 +50,7 @@ class strict_source {
   /// After n more requests every one fails; SIZE_MAX: none does.
   void allow(std::size_t n) noexcept { allowed_ = n > SIZE_MAX - requests_ ? SIZE_MAX : requests_ + n; }
 
-  [[nodiscard]] std::size_t held() const noexcept { return held_; }        ///< bytes
+  [[nodiscard]] std::size_t held() const noexcept { return held_; }  ///< bytes
   [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
   [[nodiscard]] std::size_t requests() const noexcept { return requests_; }
 

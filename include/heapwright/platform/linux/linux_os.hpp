@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/auxv.h>
@@ -55,6 +57,23 @@ class linux_os {
     return moved == MAP_FAILED ? nullptr : moved;
   }
 
+  static bool protect(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    return ::mprotect(p, bytes, PROT_NONE) == 0;
+  }
+
+  static void* map_huge(std::size_t bytes) noexcept {
+    errno_keeper keep;
+    constexpr int of_2_mib = MAP_HUGETLB | 21 << MAP_HUGE_SHIFT;
+    void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | of_2_mib, -1, 0);
+    return p == MAP_FAILED ? nullptr : p;
+  }
+
+  static bool advise_huge(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    return !never_huge() && ::madvise(p, bytes, MADV_HUGEPAGE) == 0;
+  }
+
   static std::uint64_t milliseconds() noexcept {
     timespec now;
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -74,6 +93,17 @@ class linux_os {
   static void yield() noexcept { ::sched_yield(); }
 
  private:
+  // madvise says yes where the administrator has said never, so we look. Not cached: the setting may change.
+  static bool never_huge() noexcept {
+    const int fd = ::open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    char choice[64];  // the one in force is in brackets
+    const ssize_t length = ::read(fd, choice, sizeof choice);
+    ::close(fd);
+    if (length < 0) return false;
+    return std::string_view(choice, static_cast<std::size_t>(length)).find("[never]") != std::string_view::npos;
+  }
+
   struct errno_keeper {
     errno_keeper() noexcept : kept(errno) {}
     ~errno_keeper() { errno = kept; }

@@ -1,0 +1,32 @@
+// Registers a benchmark of which only a part is timed: `body(n)` returns the seconds that count.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace bench {
+
+template <class F>
+double seconds(F&& f) {
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// "SYSTEM/ROW/MEMORY/SIZE". `make()` gives the body, which owns whatever has to outlive one iteration.
+template <class Make>
+void add(const std::string& system, const std::string& row, const std::string& memory, std::int64_t size, Make make) {
+  benchmark::RegisterBenchmark((system + "/" + row + "/" + memory + "/" + std::to_string(size)).c_str(),
+                               [make, size](benchmark::State& state) {
+                                 auto body = make();
+                                 (void)body(size);  // warm
+                                 for (auto _ : state) state.SetIterationTime(body(size));
+                               })
+      ->UseManualTime()
+      ->Unit(benchmark::kNanosecond);
+}
+
+}  // namespace bench

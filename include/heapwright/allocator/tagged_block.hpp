@@ -1,0 +1,113 @@
+// A block of the best-fit heap: what its words mean, and how a block finds its neighbours.
+//
+//   live   [ tag | payload ..................... ]  ends where the next tag begins
+//   free   [ tag | next | prev | ....... | size  ]  the links belong to its slot or to the tree
+//
+// Tags lie 8 bytes before a multiple of 16, so that payloads are aligned and hold 16k + 8 bytes. A tag is the block's
+// size, tag included, and two flags. Boundary tags: Knuth, The Art of Computer Programming 1, 2.5.
+//
+// Invariant: the size repeated at the end of a free block is read only where the next tag says that the block before it
+// is free.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/check.hpp>
+#include <heapwright/core/poison.hpp>
+
+namespace heapwright {
+
+/// A word of the allocator's own in memory that is poisoned for everybody else.
+template <class T>
+class hidden {
+  static_assert(sizeof(T) == 8, "poison comes in units of 8 bytes");
+
+ public:
+  operator T() const noexcept {
+    reveal(const_cast<T*>(&value_), sizeof(T));
+    const T value = value_;
+    poison(const_cast<T*>(&value_), sizeof(T));
+    return value;
+  }
+
+  hidden& operator=(T value) noexcept {
+    unpoison(&value_, sizeof(T));
+    value_ = value;
+    poison(&value_, sizeof(T));
+    return *this;
+  }
+
+  hidden& operator=(const hidden& other) noexcept { return *this = T{other}; }
+
+  T operator->() const noexcept { return *this; }
+
+ private:
+  T value_;
+};
+
+class tagged_block {
+ public:
+  static constexpr std::size_t tag_bytes = 8;
+  static constexpr std::size_t smallest = 32;  ///< tag, two links and the size at the end
+
+  [[nodiscard]] static tagged_block* at(std::uintptr_t address) noexcept {
+    return reinterpret_cast<tagged_block*>(address);
+  }
+
+  [[nodiscard]] static tagged_block* of(const void* payload) noexcept { return at(address_of(payload) - tag_bytes); }
+
+  [[nodiscard]] void* payload() noexcept { return &next; }
+
+  [[nodiscard]] std::size_t size() const noexcept { return tag_ & size_mask; }
+  [[nodiscard]] std::size_t payload_bytes() const noexcept { return size() - tag_bytes; }
+  [[nodiscard]] bool is_free() const noexcept { return (tag_ & free_flag) != 0; }
+  [[nodiscard]] bool follows_free() const noexcept { return (tag_ & follows_free_flag) != 0; }
+
+  [[nodiscard]] tagged_block* following() const noexcept { return at(address_of(this) + size()); }
+
+  /// Precondition: follows_free().
+  [[nodiscard]] tagged_block* preceding() const noexcept {
+    return at(address_of(this) - *reinterpret_cast<const hidden<std::size_t>*>(address_of(this) - sizeof(std::size_t)));
+  }
+
+  void set_live(std::size_t bytes) noexcept { tag_ = bytes | seal(); }
+  void set_free(std::size_t bytes) noexcept { tag_ = bytes | free_flag | seal(); }
+  void set_flag_free() noexcept { tag_ = tag_ | free_flag; }
+
+  /// Keeps the flags.
+  void set_size(std::size_t bytes) noexcept { tag_ = (tag_ & ~size_mask) | bytes; }
+
+  void set_follows_free() noexcept { tag_ = tag_ | follows_free_flag; }
+  void clear_follows_free() noexcept { tag_ = tag_ & ~follows_free_flag; }
+
+  /// Repeats the size at the end, for the next block to find this one.
+  void write_size_at_end(std::size_t bytes) noexcept {
+    *reinterpret_cast<hidden<std::size_t>*>(address_of(this) + bytes - sizeof(std::size_t)) = bytes;
+  }
+
+  /// Checked builds: whether a tag was written here. What else the memory may hold passes once in 65,536.
+  [[nodiscard]] bool is_sealed() const noexcept { return (tag_ & ~(size_mask | flags)) == seal(); }
+
+ private:
+  static constexpr std::uint64_t free_flag = 1;
+  static constexpr std::uint64_t follows_free_flag = 2;
+  static constexpr std::uint64_t flags = 15;
+  // Checked builds keep 16 bits of the scrambled address in the tag: no address space has sizes that need them.
+  static constexpr std::uint64_t size_mask = (checks_callers ? 0x0000'FFFF'FFFF'FFFFU : ~std::uint64_t{0}) & ~flags;
+
+  [[nodiscard]] std::uint64_t seal() const noexcept {
+    if constexpr (!checks_callers) return 0;
+    return (address_of(this) * 0x9E37'79B9'7F4A'7C15U) & ~(size_mask | flags);
+  }
+
+  hidden<std::uint64_t> tag_;
+
+ public:
+  // Of a free block.
+  hidden<tagged_block*> next;
+  hidden<tagged_block*> prev;
+};
+
+}  // namespace heapwright
