@@ -29,14 +29,16 @@ template <class V>
 
 template <std::size_t S, class F>
 void row(const char* memory, F one) {
-  add("S1", "vector of 100", memory, S, [one] {
-    return [one](std::int64_t) {
-      return seconds([&] {
-               for (int i = 0; i < batch; ++i) one();
-             }) /
-             batch;
-    };
-  });
+  add(
+      "S1", "vector of 100", memory, S,
+      [one] {
+        return [one](std::int64_t) {
+          return seconds([&] {
+            for (int i = 0; i < batch; ++i) one();
+          });
+        };
+      },
+      batch);
 }
 
 template <std::size_t S>

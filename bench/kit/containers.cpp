@@ -135,7 +135,7 @@ void all_rows(const char* memory) {
   constexpr auto of_numbers = [](M& m) { return [&m] { return m.template get<int64_t>(); }; };
   constexpr auto of_texts = [](M& m) { return [&m] { return m.template get<text>(); }; };
   constexpr auto large = [](M& m) {
-    return [&m](int64_t) { return text(large_text.begin(), large_text.end(), m.template get<char>()); };
+    return [&m](int64_t) { return text(large_text.data(), large_text.size(), m.template get<char>()); };
   };
   row<M>("vector push_back", memory, [=](M& m, int64_t n) { return sequence<vector>::push(of_numbers(m), n, number); });
   row<M>("deque push_back", memory, [=](M& m, int64_t n) { return sequence<deque>::push(of_numbers(m), n, number); });

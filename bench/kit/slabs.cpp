@@ -21,15 +21,14 @@ template <class A>
 double rounds(A& a, int n, std::size_t size) {
   static void* blocks[600];
   return seconds([&] {
-           for (int r = 0; r < repetitions; ++r) {
-             for (int i = 0; i < n; ++i) {
-               blocks[i] = a.allocate(size);
-               std::memset(blocks[i], 0xCC, size);
-             }
-             for (int i = 0; i < n; ++i) a.deallocate(blocks[i], size);
-           }
-         }) /
-         repetitions;
+    for (int r = 0; r < repetitions; ++r) {
+      for (int i = 0; i < n; ++i) {
+        blocks[i] = a.allocate(size);
+        std::memset(blocks[i], 0xCC, size);
+      }
+      for (int i = 0; i < n; ++i) a.deallocate(blocks[i], size);
+    }
+  });
 }
 
 struct by_process_malloc {
@@ -74,12 +73,15 @@ void rows(const char* memory) {
   for (const int n : {100, 600}) {
     for (std::size_t size = 0x10; size <= 0x90; size += 0x10) {
       const std::string row = std::to_string(n) + " blocks of";
-      add("S2", row, memory, static_cast<std::int64_t>(size), [n] {
-        return [n, a = std::shared_ptr<A>()](std::int64_t s) mutable {
-          if (a == nullptr) a = std::make_shared<A>(static_cast<std::size_t>(s));
-          return rounds(*a, n, static_cast<std::size_t>(s));
-        };
-      });
+      add(
+          "S2", row, memory, static_cast<std::int64_t>(size),
+          [n] {
+            return [n, a = std::shared_ptr<A>()](std::int64_t s) mutable {
+              if (a == nullptr) a = std::make_shared<A>(static_cast<std::size_t>(s));
+              return rounds(*a, n, static_cast<std::size_t>(s));
+            };
+          },
+          repetitions);
     }
   }
 }

@@ -1,4 +1,5 @@
-// Registers a benchmark of which only a part is timed: `body(n)` returns the seconds that count.
+// Registers a benchmark of which only a part is timed: `body(n)` returns the seconds that count, for `work` units of work; readers
+// divide by the counter of that name.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -18,12 +19,14 @@ double seconds(F&& f) {
 
 /// "SYSTEM/ROW/MEMORY/SIZE". `make()` gives the body, which owns whatever has to outlive one iteration.
 template <class Make>
-void add(const std::string& system, const std::string& row, const std::string& memory, std::int64_t size, Make make) {
+void add(const std::string& system, const std::string& row, const std::string& memory, std::int64_t size, Make make,
+         int work = 1) {
   benchmark::RegisterBenchmark((system + "/" + row + "/" + memory + "/" + std::to_string(size)).c_str(),
-                               [make, size](benchmark::State& state) {
+                               [make, size, work](benchmark::State& state) {
                                  auto body = make();
                                  (void)body(size);  // warm
                                  for (auto _ : state) state.SetIterationTime(body(size));
+                                 state.counters["work"] = work;
                                })
       ->UseManualTime()
       ->Unit(benchmark::kNanosecond);

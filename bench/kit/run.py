@@ -1,0 +1,171 @@
+"""Runs kit_bench in interleaved rounds: the kit, std::pmr and Boost in one process, malloc once more under each preloaded peer. Prints a table
+per system, the seed's speed-up over its own malloc beside ours; optionally writes JSON and a plot per row.
+
+usage: script/bench kit [--quick] [--rounds N] [--json FILE] [--plots FOLDER] [ROW...]    ROW: part of a name, as "S0/list"
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
+PEERS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
+OURS = {"S0": ["best_fit", "best_fit merging", "pools"], "S1": ["arena"], "S2": ["slab", "segregated slabs", "pool"], "S3": ["pool"]}
+
+# The seeds' own speed-up over their system's malloc, by row and size; a row without sizes has one for all.
+SIZES = [1024, 2048, 4096, 8192, 16384, 32768]
+
+
+def of_pairs(text):
+    """"ours|theirs ..." per size, as the seed printed them."""
+    return {n: float(b) / float(a) for n, (a, b) in zip(SIZES, (pair.split("|") for pair in text.split()))}
+
+
+HEADLINES = {
+    "S0/vector push_back": of_pairs("1.8|2.6 2.3|3.2 3.2|4.2 5.2|6.3 9.4|10.7 18.6|19.6"),
+    "S0/deque push_back": of_pairs("2.4|3.0 3.6|4.6 5.8|7.9 10.3|14.2 19.2|27.1 36.6|53.4"),
+    "S0/deque pop_front": of_pairs("1.6|1.8 2.0|2.5 2.7|3.8 4.0|6.2 6.8|11.2 12.5|21.0"),
+    "S0/deque both": of_pairs("3.1|3.4 4.4|5.5 7.5|9.6 13.9|18.2 25.7|35.2 50.5|68.8"),
+    "S0/list push_back": of_pairs("6.9|26.3 12.5|51.8 24.1|103.4 51.1|203.7 93.0|408.9 186.9|812.9"),
+    "S0/list pop_front": of_pairs("5.9|34.0 10.8|67.9 21.3|134.9 41.0|274.0 85.4|547.7 148.5|1084.2"),
+    "S0/list both": of_pairs("8.6|39.9 16.3|78.4 33.5|156.8 68.9|316.4 152.4|638.8 348.1|1276.4"),
+    "S0/list of strings push_back": of_pairs("543.2|3569.2 1727.3|9743.8 3770.5|23369.3 8599.2|58418.5 21685.6|120360.0 70585.9|268069.0"),
+    "S0/list of strings pop_front": of_pairs("30.9|1504.1 135.5|3196.7 328.4|5267.2 696.6|12642.3 1455.6|28169.7 2985.3|70063.7"),
+    "S0/list of strings both": of_pairs("548.1|1031.8 1885.8|4147.5 4209.9|13091.0 10105.8|32339.7 24767.0|74833.7 84584.5|168244.0"),
+    "S0/map insert": of_pairs("28.8|49.2 60.3|102.0 127.8|221.3 268.1|490.6 568.8|1002.4 1222.8|2354.8"),
+    "S0/map erase": of_pairs("16.9|57.1 31.9|111.1 64.0|221.5 122.4|439.5 245.7|801.9 522.7|1564.6"),
+    "S0/map both": of_pairs("44.5|79.2 99.7|166.3 216.3|360.1 473.7|763.3 1020.5|1573.7 2218.1|3261.7"),
+    "S0/unordered_map insert": of_pairs("17.5|42.5 35.9|80.8 69.0|153.8 147.1|331.3 300.3|606.0 569.6|1282.3"),
+    "S0/unordered_map erase": of_pairs("10.7|38.9 19.8|78.6 37.4|162.5 68.6|357.8 143.5|674.3 265.4|1327.1"),
+    "S0/unordered_map both": of_pairs("28.2|61.6 55.0|127.1 114.7|233.9 219.7|492.6 442.7|975.7 908.8|1928.0"),
+    "S1/vector of 100": dict(zip([8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192], [2.2, 2.6, 2.9, 3.1, 3.5, 3.9, 4.4, 93, 150, 190, 230])),
+    "S2/100 blocks of": {0x10: 3.58, 0x40: 2.81, 0x70: 1.85, 0x90: 2.53},
+    "S2/600 blocks of": {0x10: 1.78, 0x40: 0.87, 0x70: 0.55, 0x90: 1.43},
+}
+
+
+def run(program, patterns, seconds, library=None):
+    """{(system, row, memory, size): ns}"""
+    environment = dict(os.environ)
+    if library:
+        environment["LD_PRELOAD"] = str(library)
+    command = [program, f"--benchmark_filter={patterns}", f"--benchmark_min_time={seconds}", "--benchmark_format=json"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{program}: {result.stderr[-2000:]}")
+    times = {}
+    for row in json.loads(result.stdout)["benchmarks"]:
+        system, name, memory, size = row["name"].removesuffix("/manual_time").split("/")
+        times[system, name, memory, int(size)] = row["real_time"] / row["work"]
+    return times
+
+
+def measure(arguments):
+    rows = "|".join(re.escape(r) for r in arguments.rows) if arguments.rows else "S"
+    sizes = "1024|32768|8|100|400|16|64|112|144|4000|50|950" if arguments.quick else "[0-9]+"
+
+    def pattern(memory):
+        return f"^({rows})[^/]*(/[^/]*)?/{memory}/({sizes})(/|$)"
+
+    seconds = 0.005 if arguments.quick else 0.03
+    peers = {name: LIBRARIES / file for name, file in PEERS.items() if (LIBRARIES / file).exists()}
+    rounds = []
+    for number in range(arguments.rounds):
+        print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr, flush=True)
+        times = run(arguments.program, pattern("[^/]*"), seconds)
+        for name, library in peers.items():
+            under_peer = run(arguments.program, pattern("malloc"), seconds, library)
+            times |= {(s, r, name, n): ns for (s, r, m, n), ns in under_peer.items()}
+        rounds.append(times)
+    return rounds
+
+
+def table(rounds):
+    """Rows of the JSON: medians over the rounds; ratios are taken within a round."""
+    result = []
+    cells = sorted({(s, r, n) for times in rounds for (s, r, m, n) in times})
+    for system, row, size in cells:
+        of = {}
+        for memory in {m for times in rounds for (s, r, m, n) in times if (s, r, n) == (system, row, size)}:
+            of[memory] = [times[system, row, memory, size] for times in rounds if (system, row, memory, size) in times]
+        if "malloc" not in of:
+            continue
+        ours = {m: of[m] for m in OURS[system] if m in of}
+        if not ours:
+            ours = {m: v for m, v in of.items() if "pool" in m}
+        best = min(ours, key=lambda m: statistics.median(a / b for a, b in zip(ours[m], of["malloc"])))
+        result.append({
+            "system": system, "row": row, "size": size, "ours": best,
+            "ours_ns": statistics.median(of[best]), "glibc_ns": statistics.median(of["malloc"]),
+            "speedup": statistics.median(g / o for g, o in zip(of["malloc"], of[best])),
+            "others": {m: statistics.median(v) for m, v in sorted(of.items()) if m not in ("malloc", best)},
+            "ratio_to_best_other": statistics.median(
+                o / min(v[i] for m, v in of.items() if m not in OURS[system]) for i, o in enumerate(of[best])),
+            "headline": HEADLINES.get(f"{system}/{row}", {}).get(size),
+        })
+    return result
+
+
+def show(rows):
+    for system in sorted({r["system"] for r in rows}):
+        print(f"\n{system:28}{'size':>8}{'ours ns':>12}{'glibc ns':>12}{'speed-up':>10}{'headline':>10}   by                best of the others")
+        for r in (r for r in rows if r["system"] == system):
+            headline = f"{r['headline']:.2f}x" if r["headline"] else "-"
+            mark = "" if not r["headline"] or r["speedup"] > r["headline"] else " <"
+            others = {m: ns for m, ns in r["others"].items() if m not in OURS[system]}
+            rival = min(others, key=others.get) if others else "-"
+            print(f"  {r['row']:26}{r['size']:>8}{r['ours_ns']:>12.1f}{r['glibc_ns']:>12.1f}{r['speedup']:>9.2f}x{headline:>10}{mark:2} {r['ours']:18}"
+                  f"{rival} {others.get(rival, 0) / r['ours_ns']:.2f}x")
+    missed = [r for r in rows if r["headline"] and r["speedup"] <= r["headline"]]
+    print(f"\n{sum(1 for r in rows if r['headline']) - len(missed)} headlines beaten, {len(missed)} not (marked <)")
+
+
+def plot(rows, rounds, folder):
+    import matplotlib
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+    folder.mkdir(parents=True, exist_ok=True)
+    for system, row in sorted({(r["system"], r["row"]) for r in rows}):
+        lines = {}
+        for s, name, memory, size in rounds[0]:
+            if (s, name) == (system, row):
+                lines.setdefault(memory, []).append((size, statistics.median(t[s, name, memory, size] for t in rounds)))
+        figure, axes = pyplot.subplots(figsize=(7, 4.5))
+        for memory, points in sorted(lines.items(), key=lambda line: -max(ns for _, ns in line[1])):
+            ours = memory in OURS[system]
+            label = "glibc malloc" if memory == "malloc" else memory
+            axes.loglog(*zip(*sorted(points)), label=label, marker="o", markersize=3, linewidth=2.5 if ours else 1.2,
+                        linestyle="-" if ours else "--")
+        axes.set(title=f"{system}: {row}", xlabel="size", ylabel="ns")
+        axes.grid(True, which="both", alpha=0.25)
+        axes.legend(fontsize=8)
+        figure.tight_layout()
+        figure.savefig(folder / (re.sub(r"\W+", "-", f"{system}-{row}") + ".svg"))
+        pyplot.close(figure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="script/bench kit")
+    parser.add_argument("program", help=argparse.SUPPRESS)
+    parser.add_argument("--quick", action="store_true", help="a few sizes, short runs: under three minutes")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--plots", type=Path)
+    parser.add_argument("rows", nargs="*")
+    arguments = parser.parse_args()
+    arguments.rounds = arguments.rounds or (3 if arguments.quick else 5)
+    rounds = measure(arguments)
+    rows = table(rounds)
+    show(rows)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
+    if arguments.plots:
+        plot(rows, rounds, arguments.plots)
+
+
+if __name__ == "__main__":
+    main()
