@@ -60,7 +60,7 @@ struct alignas(64) wide {
   int value = 0;
   wide() = default;
   wide(int v) : value(v) {}
-  friend auto operator<=>(const wide&, const wide&) = default;
+  friend bool operator==(const wide&, const wide&) = default;
 };
 
 /// Throws when its copies are used up.

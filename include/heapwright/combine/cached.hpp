@@ -29,7 +29,7 @@ struct cached_plan {
 };
 
 /// A, made for blocks of one layout, for any number of threads. Lock has acquire() and release(). Owns A.
-template <class A, class Lock, cached_plan Plan = {}>
+template <class A, class Lock, cached_plan Plan = cached_plan{}>
 class cached {
   static_assert(allocator<A>,
                 "cached: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
