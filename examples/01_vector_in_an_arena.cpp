@@ -9,5 +9,6 @@ int main() {
   memory here;
   std::vector<int, heapwright::std_allocator<int, memory>> squares(here);
   for (int i = 0; i < 100; ++i) squares.push_back(i * i);
-  std::printf("the last is %d; it lies on the stack: %s\n", squares.back(), here.in_buffer(squares.data()) ? "yes" : "no");
+  std::printf("the last is %d; it lies on the stack: %s\n", squares.back(),
+              here.in_buffer(squares.data()) ? "yes" : "no");
 }

@@ -16,12 +16,14 @@ struct talkative {
 static_assert(heapwright::allocator<talkative>);
 
 int main() {
-  using memory = heapwright::metered<heapwright::fallback<heapwright::stack_arena<64, heapwright::no_source>, talkative>>;
+  using memory =
+      heapwright::metered<heapwright::fallback<heapwright::stack_arena<64, heapwright::no_source>, talkative>>;
   memory here;
   {
     std::vector<char, heapwright::std_allocator<char, memory>> text(here);
     for (int i = 0; i < 100; ++i) text.push_back('x');
   }
   const heapwright::meter& m = here.reading();
-  std::printf("%llu allocations, at most %zu bytes at once, %zu left\n", static_cast<unsigned long long>(m.allocations), m.peak, m.in_use);
+  std::printf("%llu allocations, at most %zu bytes at once, %zu left\n", static_cast<unsigned long long>(m.allocations),
+              m.peak, m.in_use);
 }
