@@ -32,10 +32,22 @@ class bucketed {
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (!fits(l)) [[unlikely]]
       return nullptr;
-    return buckets_[bucket(l.size)].allocate(layout_of(bucket(l.size)));
+    A& of_size = buckets_[bucket(l.size)];
+    if constexpr (has_one_layout<A>) {
+      return of_size.allocate();
+    } else {
+      return of_size.allocate(layout_of(bucket(l.size)));
+    }
   }
 
-  void deallocate(void* p, layout l) noexcept { buckets_[bucket(l.size)].deallocate(p, layout_of(bucket(l.size))); }
+  void deallocate(void* p, layout l) noexcept {
+    A& of_size = buckets_[bucket(l.size)];
+    if constexpr (has_one_layout<A>) {
+      of_size.deallocate(p);
+    } else {
+      of_size.deallocate(p, layout_of(bucket(l.size)));
+    }
+  }
 
   /// O(buckets) times what owns of one costs.
   [[nodiscard]] bool owns(const void* p) const noexcept

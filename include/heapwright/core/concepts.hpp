@@ -30,6 +30,12 @@ concept can_deallocate_unsized = requires(A a, void* p) {
   { a.deallocate(p) } noexcept;
 };
 
+/// allocate() and deallocate(p): blocks of the one layout that the allocator was made for.
+template <class A>
+concept has_one_layout = can_deallocate_unsized<A> && requires(A a) {
+  { a.allocate() } noexcept -> std::same_as<void*>;
+};
+
 /// usable_size(p): bytes that may be used behind p, >= the size asked for.
 template <class A>
 concept has_usable_size = requires(const A a, const void* p) {
