@@ -13,8 +13,6 @@ namespace {
 
 class SlabDeathTest : public ::testing::Test {
  protected:
-  SlabDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
-
   slab<> s{{48, 16}};
   std::byte* p = static_cast<std::byte*>(s.allocate());
   std::byte* q = static_cast<std::byte*>(s.allocate());

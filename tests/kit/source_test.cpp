@@ -117,7 +117,6 @@ TEST(BufferSource, PoisonsWhatIsNotHandedOut) {
 
 TEST(BufferSourceDeathTest, ForeignPointer) {
   if constexpr (!checks_callers) GTEST_SKIP() << "not seen in this build";
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   static std::array<std::byte, 1024> memory;
   buffer_source source{memory};
   EXPECT_DEATH(source.deallocate(memory.data() + 10, {1, 1}), "free of a foreign pointer");
@@ -222,7 +221,6 @@ TEST(GuardPages, NullAndNothingLostWhenTheSystemRefuses) {
 }
 
 TEST(GuardPagesDeathTest, TouchingAGuardFaults) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   guard_pages<linux_os> source;
   const std::size_t page = linux_os::page_size();
   for (const layout l : {layout{100, 1}, layout{4096, 1}, layout{100, 16}, layout{64, 8192}}) {
@@ -241,7 +239,6 @@ TEST(GuardPagesDeathTest, TouchingAGuardFaults) {
 }
 
 TEST(GuardPagesDeathTest, UseAfterFreeFaults) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto use_after_free = [] {
     guard_pages<linux_os> source;
     auto* const p = static_cast<volatile unsigned char*>(source.allocate({100, 1}));
