@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <memory_resource>
+#include <utility>
 #include <vector>
 
 #include "memories.hpp"
@@ -20,6 +21,13 @@ struct object {
 };
 
 constexpr int batch = 100;  ///< vectors per iteration: one takes too little time to be measured
+
+/// What an allocator costs at the least.
+struct unchecked_buffer {
+  std::byte* next;
+  void* allocate(heapwright::layout l) noexcept { return std::exchange(next, next + l.size); }
+  void deallocate(void*, heapwright::layout) noexcept {}
+};
 
 template <class V>
 [[gnu::noinline]] void grow(V v) {
@@ -49,6 +57,11 @@ void rows() {
   row<S>("arena", [] {
     heapwright::stack_arena<enough> memory;
     grow(std::vector<type, heapwright::std_allocator<type, heapwright::stack_arena<enough>>>(memory));
+  });
+  row<S>("floor", [] {
+    std::byte buffer[enough];
+    unchecked_buffer memory{buffer};
+    grow(std::vector<type, heapwright::std_allocator<type, unchecked_buffer>>(memory));
   });
   row<S>("pmr monotonic", [] {
     std::byte buffer[enough];

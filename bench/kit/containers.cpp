@@ -98,8 +98,12 @@ struct table {
 template <class M>
 void row(const char* name, const char* memory, auto body) {
   for (int64_t n = 1024; n <= 32768; n *= 2) {
-    add("S0", name, memory, n,
-        [body] { return [body, m = std::make_shared<M>()](int64_t size) { return body(*m, size); }; });
+    add("S0", name, memory, n, [body] {
+      return [body, m = std::make_shared<M>()](int64_t size) {
+        if constexpr (requires { m->restart(); }) m->restart();
+        return body(*m, size);
+      };
+    });
   }
 }
 
@@ -157,8 +161,11 @@ void add_containers() {
   all_rows<best_fit_deferred>("best_fit");
   all_rows<best_fit_merging>("best_fit merging");
   all_rows<kit_pools>("pools");
+  all_rows<kit_arena>("arena");
+  all_rows<by_floor>("floor");
   all_rows<by_pmr<std::pmr::unsynchronized_pool_resource>>("pmr unsynchronized_pool");
   rows_of_nodes<by_pmr<std::pmr::synchronized_pool_resource>>("pmr synchronized_pool");
+  all_rows<by_pmr_monotonic>("pmr monotonic");
   rows_of_nodes<by_boost_pmr>("boost pmr pool");
   rows_of_nodes<by_boost_pool>("boost pool");
 }

@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   bench::add_arenas();
   bench::add_slabs();
   bench::add_trees();
+  bench::add_loops();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

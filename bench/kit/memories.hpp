@@ -1,5 +1,6 @@
 // Where a container of the benchmarks gets its memory: each memory has `of<T>`, a standard allocator, and `get<T>()`, one of these that
-// uses this memory. A memory lives as long as one benchmark, so that it is as warm as malloc is.
+// uses this memory. A memory lives as long as one benchmark, so that it is as warm as malloc is; `restart`, where there is one, goes before
+// each iteration.
 #pragma once
 
 #include <heapwright/kit.hpp>
@@ -8,8 +9,12 @@
 #include <boost/container/pmr/unsynchronized_pool_resource.hpp>
 #include <boost/pool/pool_alloc.hpp>
 
+#include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <memory_resource>
+#include <span>
+#include <utility>
 
 namespace bench {
 
@@ -34,22 +39,68 @@ struct by_kit {
   }
 };
 
-/// A best-fit heap in 1 GiB of untouched pages.
-template <heapwright::best_fit_plan Plan>
-struct heap_in_pages : heapwright::best_fit<Plan> {
+/// 1 GiB of pages; those that were touched stay.
+struct reserved {
   static constexpr heapwright::layout range = {heapwright::GiB, 4096};
   heapwright::system_pages pages;
   std::byte* const begin = static_cast<std::byte*>(pages.allocate(range));
-  heap_in_pages() {
-    if (begin == nullptr || !this->attach({begin, range.size})) std::abort();
+  reserved() {
+    if (begin == nullptr) std::abort();
   }
-  ~heap_in_pages() { pages.deallocate(begin, range); }
+  ~reserved() { pages.deallocate(begin, range); }
+  [[nodiscard]] std::span<std::byte> bytes() const { return {begin, range.size}; }
+};
+
+template <heapwright::best_fit_plan Plan>
+struct heap_in_pages : reserved, heapwright::best_fit<Plan> {
+  heap_in_pages() : heapwright::best_fit<Plan>(bytes()) {}
 };
 
 using best_fit_merging = by_kit<heap_in_pages<heapwright::best_fit_plan{}>>;
-using best_fit_deferred = by_kit<heap_in_pages<heapwright::best_fit_plan{.merging = heapwright::merge::deferred}>>;
-using kit_pools =
-    by_kit<heapwright::segregate<512, heapwright::bucketed<heapwright::pool<>>, heapwright::upstream_malloc>>;
+using deferred_heap = heap_in_pages<heapwright::best_fit_plan{.merging = heapwright::merge::deferred}>;
+using best_fit_deferred = by_kit<deferred_heap>;
+using kit_pools = by_kit<heapwright::segregate<512, heapwright::bucketed<heapwright::pool<>, 512, 8>, deferred_heap>>;
+
+struct arena_in_pages : reserved, heapwright::arena<heapwright::no_source> {
+  arena_in_pages() : heapwright::arena<heapwright::no_source>(bytes()) {}
+};
+
+/// Everything is freed between iterations.
+struct kit_arena : by_kit<arena_in_pages> {
+  void restart() { memory.reset(); }
+};
+
+/// What an allocator costs at the least: the next bytes of memory that is warm, without a look at its end, and nothing when they come back.
+struct unchecked_bump : reserved {
+  std::byte* next = begin;
+  void* allocate(heapwright::layout l) noexcept {
+    void* const p = next;
+    next += heapwright::align_up(l.size, 8);
+    return p;
+  }
+  void deallocate(void*, heapwright::layout) noexcept {}
+};
+
+struct by_floor : by_kit<unchecked_bump> {
+  void restart() { memory.next = memory.begin; }
+};
+
+/// A free list as one writes it by hand for one structure: of one size, in one block of memory.
+template <std::size_t Size>
+struct hand_written_list : reserved {
+  struct link {
+    link* next;
+  };
+  link* free = nullptr;
+  std::byte* fresh = begin;
+  void* allocate() noexcept {
+    link* const b = free;
+    if (b == nullptr) return std::exchange(fresh, fresh + Size);
+    free = b->next;
+    return b;
+  }
+  void deallocate(void* p) noexcept { free = new (p) link{free}; }
+};
 
 template <class Resource>
 struct by_pmr {
@@ -60,6 +111,10 @@ struct by_pmr {
   of<T> get() {
     return of<T>(&resource);
   }
+};
+
+struct by_pmr_monotonic : by_pmr<std::pmr::monotonic_buffer_resource> {
+  void restart() { resource.release(); }
 };
 
 struct by_boost_pmr {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <memory_resource>
+#include <utility>
 
 #include <boost/container/pmr/unsynchronized_pool_resource.hpp>
 #include <boost/pool/pool.hpp>
@@ -68,6 +69,15 @@ struct by_boost {
   void deallocate(void* p, std::size_t) { memory.free(p); }
 };
 
+/// What an allocator costs at the least: blocks in a row, the same ones each time.
+struct bare_blocks {
+  explicit bare_blocks(std::size_t) {}
+  std::byte bytes[600 * 0x90];
+  std::byte* next = bytes;
+  void* allocate(std::size_t size) { return std::exchange(next, next + size); }
+  void deallocate(void*, std::size_t size) { next -= size; }
+};
+
 template <class A>
 void rows(const char* memory) {
   for (const int n : {100, 600}) {
@@ -93,6 +103,7 @@ void add_slabs() {
   rows<of_one_size<heapwright::slab<>>>("slab");
   rows<by_segregated_slabs>("segregated slabs");
   rows<of_one_size<heapwright::pool<>>>("pool");
+  rows<bare_blocks>("floor");
   rows<by_resource<std::pmr::unsynchronized_pool_resource>>("pmr unsynchronized_pool");
   rows<by_resource<boost::container::pmr::unsynchronized_pool_resource>>("boost pmr pool");
   rows<by_boost>("boost pool");

@@ -1,3 +1,4 @@
+#include <heapwright/allocator/best_fit.hpp>
 #include <heapwright/allocator/pool.hpp>
 #include <heapwright/allocator/stack_arena.hpp>
 #include <heapwright/combine/bucketed.hpp>
@@ -9,6 +10,8 @@
 #include <heapwright/combine/segregate.hpp>
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "support/model.hpp"
 #include "support/strict_source.hpp"
@@ -198,6 +201,52 @@ TEST(Guarded, IsTransparentToGoodPrograms) {
   churn(a, 300, 8);
   EXPECT_EQ(a.allocate({beyond_all_memory(20), 8}), nullptr);
   EXPECT_EQ(source.held(), 0U);
+}
+
+/// The latest block of an arena, or the last of a heap, grows and gets smaller where it is.
+template <class A>
+void resize_in_place(A&& a) {
+  static_assert(can_resize<A>);
+  const layout small{20, 8};
+  const layout large{300, 8};
+  auto* const p = static_cast<char*>(a.allocate(small));
+  std::fill_n(p, small.size, 's');
+  ASSERT_TRUE(a.try_resize(p, small, large));
+  EXPECT_EQ(std::count(p, p + small.size, 's'), 20);
+  std::fill_n(p, large.size, 'l');
+  ASSERT_TRUE(a.try_resize(p, large, small));
+  EXPECT_EQ(std::count(p, p + small.size, 'l'), 20);
+  EXPECT_FALSE(a.try_resize(p, small, {beyond_all_memory(20), 8}));
+  EXPECT_FALSE(a.try_resize(p, small, {20, 1 * MiB}));
+  a.deallocate(p, small);
+  void* const other = a.allocate(large);
+  a.deallocate(other, large);
+}
+
+TEST(Capabilities, PassThroughWhatWatches) {
+  resize_in_place(guarded<arena<>>());
+  resize_in_place(poisoned<arena<>>());
+  resize_in_place(leak_checked<arena<>>());
+  resize_in_place(metered<guarded<poisoned<arena<>>>>());
+  alignas(16) std::byte memory[8 * KiB];
+  resize_in_place(guarded<best_fit<>>(memory));
+  static_assert(!can_resize<guarded<pool<>>> && !can_reset<poisoned<upstream_malloc>>);
+  static_assert(can_trim<guarded<pool<>>> && can_trim<poisoned<pool<>>> && can_trim<leak_checked<pool<>>>);
+  static_assert(can_deallocate_unsized<guarded<arena<>>> && has_usable_size<guarded<arena<>>>);
+}
+
+TEST(Capabilities, AResetIsNoLeak) {
+  leak_checked<arena<>> a;
+  static_cast<void>(a.allocate({100, 8}));
+  a.reset();
+  EXPECT_EQ(a.report(), 0U);
+}
+
+TEST(Guarded, KnowsTheLayout) {
+  guarded<upstream_malloc> a;
+  void* const p = a.allocate({100, 256});
+  EXPECT_EQ(a.usable_size(p), 100U);
+  a.deallocate(p);
 }
 
 TEST(GuardedDeathTest, FindsWhoWritesWhereHeShouldNot) {

@@ -89,11 +89,16 @@ class arena {
 
   /// The latest block can grow to the end of its chunk, and its rest is taken back. Any other only gets smaller. O(1).
   [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept {
+    if (!is_aligned(p, to.alignment)) return false;
     const std::uintptr_t first = address_of(p);
     if (first + rounded(from.size) != cursor_) return to.size <= from.size;
     if (to.size > largest_request || first + rounded(to.size) > end_) return false;
-    poison(p, rounded(from.size));
-    take(first, first + rounded(to.size), to.size);
+    cursor_ = first + rounded(to.size);
+    if (to.size > from.size) {
+      unpoison(reinterpret_cast<void*>(first + from.size), to.size - from.size);
+    } else {
+      poison(reinterpret_cast<void*>(first + to.size), rounded(from.size) - to.size);
+    }
     return true;
   }
 

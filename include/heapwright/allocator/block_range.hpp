@@ -27,7 +27,7 @@ namespace heapwright {
 /// When free neighbours become one block.
 enum class merge {
   immediate,  ///< on each free, O(log n) at worst: no memory is lost to sizes that nobody asks for any more
-  deferred,   ///< on demand, or when a request would fail: a free is a push, but now and then a request is O(blocks)
+  deferred,   ///< when no free block is large enough: a free is a push, but now and then a request is O(blocks)
 };
 
 /// Sizes are those of whole blocks, tag included: multiples of `Granule`, at least `smallest`. Payloads are aligned to
@@ -63,8 +63,13 @@ class block_range {
 
   /// A live block cut from the best fit, or from untouched space below the ceiling; or null. O(log n).
   [[nodiscard]] tagged_block* take(std::size_t size, std::uintptr_t ceiling) noexcept {
+    ++searches_;
     tagged_block* const b = smallest_from(size);
     if (b != nullptr) return take_free(b, size);
+    if (is_time_to_merge()) {
+      merge_all();
+      return take(size, ceiling);
+    }
     if (ceiling - end_ < size) return nullptr;
     tagged_block* const fresh = tagged_block::at(end_);
     end_ += size;
@@ -74,6 +79,7 @@ class block_range {
 
   /// As take, with an aligned payload. What lies in front of it becomes a free block.
   [[nodiscard]] tagged_block* take_aligned(std::size_t size, std::size_t alignment, std::uintptr_t ceiling) noexcept {
+    ++searches_;
     // The best fit is aligned by chance if it served such a request before. With so much more, any block will do.
     for (const std::size_t wanted : {size, size + alignment + smallest}) {
       tagged_block* const b = smallest_from(wanted);
@@ -83,6 +89,10 @@ class block_range {
       if (front + size > from) continue;
       unlink(b, from);
       return free_front(b, front, cut(tagged_block::at(address_of(b) + front), from - front, size));
+    }
+    if (is_time_to_merge()) {
+      merge_all();
+      return take_aligned(size, alignment, ceiling);
     }
     const std::size_t front = front_to_cut(end_, alignment);
     if (front + size > ceiling - end_) return nullptr;
@@ -125,7 +135,8 @@ class block_range {
   /// Makes one block of all free neighbours, and untouched space of those at the end. O(blocks).
   void merge_all() noexcept {
     forget_free();
-    for (std::uintptr_t at = begin_; at != end_;) {
+    blocks_then_ = 0;
+    for (std::uintptr_t at = begin_; at != end_; ++blocks_then_) {
       const std::uintptr_t past = past_free(at, end_);
       if (past == at) {
         at += tagged_block::at(at)->size();
@@ -136,7 +147,7 @@ class block_range {
         at = past;
       }
     }
-    unmerged_ = false;
+    unmerged_ = false;  // make_free set it
   }
 
   /// Calls f(block) for every block, live or free, in the order of their addresses. O(blocks).
@@ -152,6 +163,10 @@ class block_range {
   static_assert(largest_in_slots >= size_tree::smallest_block);
 
   // Taking
+
+  /// Before the range grows; but only so often that all walks together are a few steps per search: since the last one
+  /// each search added two blocks at most.
+  [[nodiscard]] bool is_time_to_merge() const noexcept { return unmerged_ && searches_ > blocks_then_ / 8; }
 
   [[nodiscard]] tagged_block* smallest_from(std::size_t size) const noexcept {
     tagged_block* const b = size <= largest_in_slots ? slots_.smallest_from(size) : nullptr;
@@ -261,13 +276,16 @@ class block_range {
     slots_.clear();
     tree_.clear();
     unmerged_ = false;
+    searches_ = 0;
   }
 
   size_slots<Granule, largest_in_slots> slots_;
   size_tree tree_;
   std::uintptr_t begin_ = 0;
   std::uintptr_t end_ = 0;
-  bool unmerged_ = false;  ///< with deferred merging: a block was freed since all neighbours were merged
+  std::size_t searches_ = 0;     ///< since all neighbours were merged, with deferred merging
+  std::size_t blocks_then_ = 0;  ///< blocks that there were then
+  bool unmerged_ = false;        ///< a block was freed since then
 };
 
 }  // namespace heapwright

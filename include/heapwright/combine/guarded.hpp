@@ -35,8 +35,7 @@ class guarded {
     auto* const raw = static_cast<std::byte*>(part_.allocate(whole));
     if (raw == nullptr) return nullptr;
     std::byte* const p = raw + before(l);
-    *head_of(p) = {l.size, l.alignment, live_value(p)};
-    std::memcpy(p + l.size, canary, sizeof canary);
+    set_up(p, l);
     return p;
   }
 
@@ -44,6 +43,34 @@ class guarded {
     check(p, l);
     head_of(p)->state = ~live_value(p);
     part_.deallocate(static_cast<std::byte*>(p) - before(l), widened(l));
+  }
+
+  /// As above; the layout is the one that is written before the block.
+  void deallocate(void* p) noexcept { deallocate(p, {head_of(p)->size, head_of(p)->alignment}); }
+
+  [[nodiscard]] std::size_t usable_size(const void* p) const noexcept { return head_of(p)->size; }
+
+  [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
+    requires can_resize<A>
+  {
+    check(p, from);
+    const layout whole = widened(to);
+    if (whole.size < to.size || before(to) != before(from)) return false;
+    if (!part_.try_resize(static_cast<std::byte*>(p) - before(from), widened(from), whole)) return false;
+    set_up(static_cast<std::byte*>(p), to);
+    return true;
+  }
+
+  void reset() noexcept
+    requires can_reset<A>
+  {
+    part_.reset();
+  }
+
+  std::size_t trim() noexcept
+    requires can_trim<A>
+  {
+    return part_.trim();
   }
 
   /// Dies if the block was damaged; for looking at a block that is still in use.
@@ -73,6 +100,11 @@ class guarded {
 
   static layout widened(layout l) noexcept {
     return {before(l) + l.size + sizeof canary, std::max(l.alignment, alignof(head))};
+  }
+
+  static void set_up(std::byte* p, layout l) noexcept {
+    *head_of(p) = {l.size, l.alignment, live_value(p)};
+    std::memcpy(p + l.size, canary, sizeof canary);
   }
 
   static head* head_of(const void* p) noexcept { return reinterpret_cast<head*>(address_of(p) - sizeof(head)); }

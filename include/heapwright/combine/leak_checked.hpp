@@ -52,6 +52,31 @@ class leak_checked {
     part_.deallocate(static_cast<std::byte*>(p) - before(l), widened(l));
   }
 
+  [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
+    requires can_resize<A>
+  {
+    if constexpr (!checks_callers) return part_.try_resize(p, from, to);
+    const layout whole = widened(to);
+    if (whole.size < to.size || before(to) != before(from)) return false;
+    if (!part_.try_resize(static_cast<std::byte*>(p) - before(from), widened(from), whole)) return false;
+    head_of(p)->size = to.size;
+    return true;
+  }
+
+  /// What was alive is freed, and no leak.
+  void reset() noexcept
+    requires can_reset<A>
+  {
+    newest_ = nullptr;
+    part_.reset();
+  }
+
+  std::size_t trim() noexcept
+    requires can_trim<A>
+  {
+    return part_.trim();
+  }
+
   /// Writes a line per live block to stderr, newest first, as many as are worth reading; returns how many there are. 0 in release builds.
   std::size_t report() const noexcept {
     std::size_t blocks = 0;

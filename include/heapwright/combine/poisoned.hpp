@@ -47,6 +47,31 @@ class poisoned {
     if (with_zone.size > links) poison(reinterpret_cast<void*>(at + links), with_zone.size - links);
   }
 
+  [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
+    requires can_resize<A>
+  {
+    const layout whole = widened(to);
+    if (whole.size < to.size || !part_.try_resize(p, widened(from), whole)) return false;
+    if constexpr (poisons) {
+      auto* const b = static_cast<std::byte*>(p);
+      if (to.size > from.size) unpoison(b + from.size, to.size - from.size);
+      poison(b + align_up(to.size, 8), whole.size - align_up(to.size, 8));
+    }
+    return true;
+  }
+
+  void reset() noexcept
+    requires can_reset<A>
+  {
+    part_.reset();
+  }
+
+  std::size_t trim() noexcept
+    requires can_trim<A>
+  {
+    return part_.trim();
+  }
+
   [[nodiscard]] bool owns(const void* p) const noexcept
     requires can_own<A>
   {

@@ -56,6 +56,9 @@ struct best_fit_audit {
     return nullptr;
   }
 
+  /// Bytes of the range that are not untouched.
+  static std::size_t extent(const Heap& h) { return h.blocks_.end_ - h.blocks_.begin_ + (h.limit_ - h.tiny_.begin()); }
+
  private:
   static constexpr std::size_t wrong = SIZE_MAX;
 
