@@ -162,7 +162,8 @@ void add_containers() {
   all_rows<best_fit_merging>("best_fit merging");
   all_rows<kit_pools>("pools");
   all_rows<kit_arena>("arena");
-  all_rows<by_floor>("floor");
+  all_rows<by_floor<bare_bump>>("floor, bump");
+  all_rows<by_floor<bare_lists>>("floor, lists");
   all_rows<by_pmr<std::pmr::unsynchronized_pool_resource>>("pmr unsynchronized_pool");
   rows_of_nodes<by_pmr<std::pmr::synchronized_pool_resource>>("pmr synchronized_pool");
   all_rows<by_pmr_monotonic>("pmr monotonic");

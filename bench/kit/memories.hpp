@@ -9,6 +9,7 @@
 #include <boost/container/pmr/unsynchronized_pool_resource.hpp>
 #include <boost/pool/pool_alloc.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -70,19 +71,42 @@ struct kit_arena : by_kit<arena_in_pages> {
   void restart() { memory.reset(); }
 };
 
-/// What an allocator costs at the least: the next bytes of memory that is warm, without a look at its end, and nothing when they come back.
-struct unchecked_bump : reserved {
+/// What memory costs without an allocator: the next bytes, which are warm, without a look at their end, and nothing when they come back.
+struct bare_bump : reserved {
   std::byte* next = begin;
-  void* allocate(heapwright::layout l) noexcept {
-    void* const p = next;
-    next += heapwright::align_up(l.size, 8);
-    return p;
-  }
+  void* allocate(heapwright::layout l) noexcept { return std::exchange(next, next + heapwright::align_up(l.size, 8)); }
   void deallocate(void*, heapwright::layout) noexcept {}
+  void reset() { next = begin; }
 };
 
-struct by_floor : by_kit<unchecked_bump> {
-  void restart() { memory.next = memory.begin; }
+/// The same, with a list per size of what came back, for nodes and for the long strings: where memory is used again, it is in the cache.
+struct bare_lists : bare_bump {
+  struct link {
+    link* next;
+  };
+  std::array<link*, 66> lists{};
+  static constexpr std::size_t list_of(std::size_t size) {
+    return size <= 512 ? (size + 7) / 8 : size > 16384 && size < 16500 ? 65 : lists_end;
+  }
+  static constexpr std::size_t lists_end = 66;
+  void* allocate(heapwright::layout l) noexcept {
+    const std::size_t i = list_of(l.size);
+    if (i == lists_end || lists[i] == nullptr) return bare_bump::allocate(l);
+    return std::exchange(lists[i], lists[i]->next);
+  }
+  void deallocate(void* p, heapwright::layout l) noexcept {
+    const std::size_t i = list_of(l.size);
+    if (i != lists_end) lists[i] = new (p) link{lists[i]};
+  }
+  void reset() {
+    lists = {};
+    bare_bump::reset();
+  }
+};
+
+template <class Bare>
+struct by_floor : by_kit<Bare> {
+  void restart() { this->memory.reset(); }
 };
 
 /// A free list as one writes it by hand for one structure: of one size, in one block of memory.
