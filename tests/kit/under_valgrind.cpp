@@ -26,7 +26,9 @@ void expect_errors(unsigned expected, const char* what, auto&& act) {
   ++faults;
 }
 
-void write(void* p, std::size_t at) { static_cast<volatile char*>(p)[at] = 1; }
+/// Copies one byte; Valgrind drops a load whose value goes nowhere.
+volatile char last_read = 0;
+void read(const void* p, std::size_t at) { last_read = static_cast<const volatile char*>(p)[at]; }
 
 /// A life without mistakes, and then each mistake once.
 template <class A>
@@ -62,23 +64,23 @@ void lives(const char* name, A& a, layout l) {
       if (!a.try_resize(r, larger, l)) std::printf("%s: not made smaller\n", name), ++faults;
       if (r[l.size - 1] != 2) std::printf("%s: contents lost\n", name), ++faults;
     });
-    errors(1, "behind what was cut off", [&] { write(r, l.size + 16); });
+    errors(1, "behind what was cut off", [&] { read(r, l.size + 16); });
     a.deallocate(r, l);
   }
   void* const p = a.allocate(l);
   void* const q = a.allocate(l);
   std::memset(p, 1, l.size);
-  errors(0, "a block in use", [&] { write(p, l.size - 1); });
+  errors(0, "a block in use", [&] { read(p, l.size - 1); });
   errors(1, "a block that was never written", [&] {
     if (*static_cast<volatile char*>(q) != 0) std::puts("");
   });
   a.deallocate(q, l);
-  errors(1, "a write after free", [&] { write(q, l.size / 2); });
+  errors(1, "a read after free", [&] { read(q, l.size / 2); });
   a.deallocate(p, l);
   if constexpr (can_reset<A>) {
     void* const r = a.allocate(l);
     a.reset();
-    errors(1, "a write after reset", [&] { write(r, 0); });
+    errors(1, "a read after reset", [&] { read(r, 0); });
   }
 }
 
@@ -109,7 +111,7 @@ int main() {
     best_fit<best_fit_plan{.merging = merge::deferred}> a(memory);
     lives("best_fit, deferred", a, l);
     void* const p = a.allocate({50, 1});
-    expect_errors(1, "best_fit: behind a block", [&] { write(p, 50); });
+    expect_errors(1, "best_fit: behind a block", [&] { read(p, 50); });
     a.deallocate(p, {50, 1});
   }
   {
