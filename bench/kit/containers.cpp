@@ -94,11 +94,11 @@ struct table {
   }
 };
 
-/// Adds a row: `body(memory, n)` is one iteration.
+/// Adds a row: `body(memory, n)` is one iteration. `elements` are made in all.
 template <class M>
-void row(const char* name, const char* memory, auto body) {
+void row(const char* name, const char* memory, auto body, int64_t elements = 1 << 20) {
   for (int64_t n = 1024; n <= 32768; n *= 2) {
-    add("S0", name, memory, n, [body] {
+    add("S0", name, memory, n, elements / n, [body] {
       return [body, m = std::make_shared<M>()](int64_t size) {
         if constexpr (requires { m->restart(); }) m->restart();
         return body(*m, size);
@@ -138,6 +138,7 @@ void all_rows(const char* memory) {
   using texts = std::list<text, typename M::template of<text>>;
   constexpr auto of_numbers = [](M& m) { return [&m] { return m.template get<int64_t>(); }; };
   constexpr auto of_texts = [](M& m) { return [&m] { return m.template get<text>(); }; };
+  constexpr int64_t few = 1 << 15;
   constexpr auto large = [](M& m) {
     return [&m](int64_t) { return text(large_text.data(), large_text.size(), m.template get<char>()); };
   };
@@ -145,12 +146,15 @@ void all_rows(const char* memory) {
   row<M>("deque push_back", memory, [=](M& m, int64_t n) { return sequence<deque>::push(of_numbers(m), n, number); });
   row<M>("deque pop_front", memory, [=](M& m, int64_t n) { return sequence<deque>::pop(of_numbers(m), n, number); });
   row<M>("deque both", memory, [=](M& m, int64_t n) { return sequence<deque>::both(of_numbers(m), n, number); });
-  row<M>("list of strings push_back", memory,
-         [=](M& m, int64_t n) { return sequence<texts>::push(of_texts(m), n, large(m)); });
-  row<M>("list of strings pop_front", memory,
-         [=](M& m, int64_t n) { return sequence<texts>::pop(of_texts(m), n, large(m)); });
-  row<M>("list of strings both", memory,
-         [=](M& m, int64_t n) { return sequence<texts>::both(of_texts(m), n, large(m)); });
+  row<M>(
+      "list of strings push_back", memory,
+      [=](M& m, int64_t n) { return sequence<texts>::push(of_texts(m), n, large(m)); }, few);
+  row<M>(
+      "list of strings pop_front", memory,
+      [=](M& m, int64_t n) { return sequence<texts>::pop(of_texts(m), n, large(m)); }, few);
+  row<M>(
+      "list of strings both", memory, [=](M& m, int64_t n) { return sequence<texts>::both(of_texts(m), n, large(m)); },
+      few);
   rows_of_nodes<M>(memory);
 }
 

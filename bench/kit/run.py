@@ -55,18 +55,18 @@ HEADLINES = {
 }
 
 
-def run(program, patterns, seconds, library=None):
+def run(program, patterns, library=None):
     """{(system, row, memory, size): ns}"""
     environment = dict(os.environ)
     if library:
         environment["LD_PRELOAD"] = str(library)
-    command = [program, f"--benchmark_filter={patterns}", f"--benchmark_min_time={seconds}", "--benchmark_format=json"]
+    command = [program, f"--benchmark_filter={patterns}", "--benchmark_format=json"]
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     if result.returncode != 0:
         sys.exit(f"{program}: {result.stderr[-2000:]}")
     times = {}
     for row in json.loads(result.stdout)["benchmarks"]:
-        system, name, memory, size = row["name"].removesuffix("/manual_time").split("/")
+        system, name, memory, size = row["name"].split("/")[:4]
         times[system, name, memory, int(size)] = row["real_time"] / row["work"]
     return times
 
@@ -78,7 +78,6 @@ def measure(arguments):
     def pattern(memory):
         return f"^({rows})[^/]*(/[^/]*)?/{memory}/({sizes})(/|$)"
 
-    seconds = 0.005 if arguments.quick else 0.03
     peers = {name: LIBRARIES / file for name, file in PEERS.items() if (LIBRARIES / file).exists()}
     rounds = []
     for number in range(arguments.rounds):
@@ -86,10 +85,10 @@ def measure(arguments):
             print(f"round {number + 1} of {arguments.rounds}: {what}", file=sys.stderr, flush=True)
 
         say("the kit, glibc, std::pmr, Boost")
-        times = run(arguments.program, pattern("[^/]*"), seconds)
+        times = run(arguments.program, pattern("[^/]*"))
         for name, library in peers.items():
             say(name)
-            under_peer = run(arguments.program, pattern("malloc"), seconds, library)
+            under_peer = run(arguments.program, pattern("malloc"), library)
             times |= {(s, r, name, n): ns for (s, r, m, n), ns in under_peer.items()}
         rounds.append(times)
     return rounds
@@ -167,13 +166,13 @@ def plot(rows, rounds, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="script/bench kit")
     parser.add_argument("program", help=argparse.SUPPRESS)
-    parser.add_argument("--quick", action="store_true", help="a few sizes, short runs: under three minutes")
+    parser.add_argument("--quick", action="store_true", help="a few sizes, two rounds: under three minutes")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plots", type=Path)
     parser.add_argument("rows", nargs="*")
     arguments = parser.parse_args()
-    arguments.rounds = arguments.rounds or (3 if arguments.quick else 5)
+    arguments.rounds = arguments.rounds or (2 if arguments.quick else 5)
     rounds = measure(arguments)
     rows = table(rounds)
     show(rows)

@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -17,10 +18,11 @@ double seconds(F&& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// "SYSTEM/ROW/MEMORY/SIZE". `make()` gives the body, which owns whatever has to outlive one iteration.
+/// "SYSTEM/ROW/MEMORY/SIZE". `make()` gives the body, which owns whatever has to outlive one iteration. The number of iterations is fixed: the
+/// library would repeat until what is timed lasts long enough, and what is not timed may last a hundred times longer.
 template <class Make>
-void add(const std::string& system, const std::string& row, const std::string& memory, std::int64_t size, Make make,
-         int work = 1) {
+void add(const std::string& system, const std::string& row, const std::string& memory, std::int64_t size,
+         std::int64_t iterations, Make make, int work = 1) {
   benchmark::RegisterBenchmark((system + "/" + row + "/" + memory + "/" + std::to_string(size)).c_str(),
                                [make, size, work](benchmark::State& state) {
                                  auto body = make();
@@ -29,6 +31,7 @@ void add(const std::string& system, const std::string& row, const std::string& m
                                  state.counters["work"] = work;
                                })
       ->UseManualTime()
+      ->Iterations(std::max<std::int64_t>(iterations, 1))
       ->Unit(benchmark::kNanosecond);
 }
 

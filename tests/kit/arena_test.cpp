@@ -237,6 +237,22 @@ TEST(Arena, PoisonsWhatIsNotHandedOut) {
 }
 #endif
 
+TEST(Arena, DoesNotOwnWhatAlignmentCutOff) {
+  alignas(8) std::byte memory[64];
+  const arena<no_source> a{std::span(memory).subspan(1)};
+  EXPECT_FALSE(a.owns(memory + 1));
+  EXPECT_FALSE(a.owns(memory + 8));
+}
+
+TEST(ArenaDeathTest, MarkFromBeforeATrim) {
+  arena<> a;
+  static_cast<void>(a.allocate({8, 8}));
+  a.reset();
+  const auto mark = a.mark();
+  EXPECT_GT(a.trim(), 0U);
+  EXPECT_DEATH(a.rewind(mark), "heapwright: rewind to a mark that is void: 0x");
+}
+
 TEST(ArenaDeathTest, ForeignPointer) {
   if constexpr (!checks_callers) GTEST_SKIP();
   arena<> a;

@@ -105,7 +105,7 @@ class arena {
   /// Whether p points into memory that was handed out since the last reset. O(chunks).
   [[nodiscard]] bool owns(const void* p) const noexcept {
     const std::uintptr_t at = address_of(p);
-    if (in_buffer(p)) return at < (newest_ == nullptr ? cursor_ : buffer_used_);
+    if (in_buffer(p)) return at >= buffer_begin() && at < (newest_ == nullptr ? cursor_ : buffer_used_);
     for (const chunk* c = newest_; c != nullptr; c = c->older) {
       if (at - c->begin() < c->end() - c->begin()) return at < (c == newest_ ? cursor_ : c->used);
     }
@@ -127,8 +127,8 @@ class arena {
 
   [[nodiscard]] mark_type mark() const noexcept { return {newest_, cursor_}; }
 
-  /// Frees what was allocated since the mark was made, and gives chunks drawn since back. Marks made since, and all marks from before a
-  /// reset, are void. O(chunks drawn since).
+  /// Frees what was allocated since the mark was made, and what grew in place since, and gives chunks drawn since back. Marks made since,
+  /// and all marks from before a reset or a trim, are void. O(chunks drawn since).
   void rewind(mark_type m) noexcept {
     release_down_to(m.newest_);
     if (newest_ != nullptr) {
@@ -235,6 +235,7 @@ class arena {
 
   void release_down_to(const chunk* last) noexcept {
     while (newest_ != last) {
+      if (newest_ == nullptr) die("rewind to a mark that is void", last, "(made before a reset or a trim)");
       chunk* const c = newest_;
       newest_ = c->older;
       unpoison(c, c->bytes);
