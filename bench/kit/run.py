@@ -1,7 +1,7 @@
-"""Runs kit_bench in interleaved rounds: the kit, std::pmr and Boost in one process, malloc once more under each preloaded peer. Prints a table
+"""Runs kit_bench in interleaved rounds: the kit, std::pmr and Boost, and malloc once more under each preloaded peer. Prints a table
 per system, the seed's speed-up over its own malloc beside ours; optionally writes JSON and a plot per row.
 
-usage: script/bench kit [--quick] [--rounds N] [--json FILE] [--plots FOLDER] [ROW...]    ROW: part of a name, as "S0/list"
+usage: script/bench kit [--quick] [--rounds N] [--json FILE] [--plots FOLDER] [ROW...]    ROW: how a name begins, as S0/list
 """
 import argparse
 import json
@@ -21,6 +21,8 @@ OURS = {
     "S3": ["pool", "compact copy in a pool"],
 }
 FLOORS = ["floor", "floor, bump", "floor, lists"]  # what the rest of the row costs: memory without an allocator
+
+QUICK_SIZES = {1, 8, 16, 50, 64, 100, 112, 144, 400, 950, 1000, 1024, 4000, 32768}
 
 # The seeds' own speed-up over their system's malloc, by row and size; a row without sizes has one for all.
 SIZES = [1024, 2048, 4096, 8192, 16384, 32768]
@@ -55,42 +57,49 @@ HEADLINES = {
 }
 
 
-def run(program, patterns, library=None):
-    """{(system, row, memory, size): ns}"""
+def cells_of(program, arguments):
+    """[(system, row, memory, size, full name)], those asked for."""
+    listed = subprocess.run([program, "--benchmark_list_tests"], capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():
+        system, row, memory, size = name.split("/")[:4]
+        asked = not arguments.rows or any(f"{system}/{row}".startswith(r) for r in arguments.rows)
+        if asked and (not arguments.quick or int(size) in QUICK_SIZES):
+            yield system, row, memory, int(size), name
+
+
+def nanoseconds(program, name, library):
+    """Of one cell, in a process of its own: what malloc did before changes what it does. (glibc keeps more once large blocks were freed.)"""
     environment = dict(os.environ)
     if library:
         environment["LD_PRELOAD"] = str(library)
-    command = [program, f"--benchmark_filter={patterns}", "--benchmark_format=json"]
+    command = [program, f"--benchmark_filter=^{name}$", "--benchmark_format=json"]
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     if result.returncode != 0:
-        sys.exit(f"{program}: {result.stderr[-2000:]}")
-    times = {}
-    for row in json.loads(result.stdout)["benchmarks"]:
-        system, name, memory, size = row["name"].split("/")[:4]
-        times[system, name, memory, int(size)] = row["real_time"] / row["work"]
-    return times
+        sys.exit(f"{name}: {result.stderr[-2000:]}")
+    row = json.loads(result.stdout)["benchmarks"][0]
+    return row["real_time"] / row["work"]
 
 
 def measure(arguments):
-    rows = "|".join(re.escape(r) for r in arguments.rows) if arguments.rows else "S"
-    sizes = "1024|32768|8|100|400|16|64|112|144|4000|50|950" if arguments.quick else "[0-9]+"
-
-    def pattern(memory):
-        return f"^({rows})[^/]*(/[^/]*)?/{memory}/({sizes})(/|$)"
-
-    peers = {name: LIBRARIES / file for name, file in PEERS.items() if (LIBRARIES / file).exists()}
+    """A {(system, row, memory, size): ns} per round."""
+    cells = list(cells_of(arguments.program, arguments))
+    if not cells:
+        sys.exit(f"no row begins with {' or '.join(arguments.rows)}")
+    runs = [(cell, cell[2], None) for cell in cells]
+    for name, file in PEERS.items():
+        if (LIBRARIES / file).exists():
+            runs += [(cell, name, LIBRARIES / file) for cell in cells if cell[2] == "malloc"]
+    # What is compared runs one after another.
+    runs.sort(key=lambda run: (run[0][0], run[0][1], run[0][3]))
     rounds = []
     for number in range(arguments.rounds):
-        def say(what):
-            print(f"round {number + 1} of {arguments.rounds}: {what}", file=sys.stderr, flush=True)
-
-        say("the kit, glibc, std::pmr, Boost")
-        times = run(arguments.program, pattern("[^/]*"))
-        for name, library in peers.items():
-            say(name)
-            under_peer = run(arguments.program, pattern("malloc"), library)
-            times |= {(s, r, name, n): ns for (s, r, m, n), ns in under_peer.items()}
+        times = {}
+        for done, ((system, row, _, size, name), memory, library) in enumerate(runs):
+            if done % 20 == 0:
+                print(f"\rround {number + 1} of {arguments.rounds}: {100 * done // len(runs)} %   {system}/{row:30}", end="", file=sys.stderr, flush=True)
+            times[system, row, memory, size] = nanoseconds(arguments.program, name, library)
         rounds.append(times)
+    print("\r" + 80 * " " + "\r", end="", file=sys.stderr, flush=True)
     return rounds
 
 
