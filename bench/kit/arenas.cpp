@@ -38,7 +38,7 @@ template <class V>
 template <std::size_t S, class F>
 void row(const char* memory, F one) {
   add(
-      "S1", "vector of 100", memory, S, 500,
+      "S1", "vector of 100", memory, S, 101,
       [one] {
         return [one](std::int64_t) {
           return seconds([&] {

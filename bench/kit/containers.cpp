@@ -96,7 +96,7 @@ struct table {
 
 /// Adds a row: `body(memory, n)` is one iteration. `elements` are made in all.
 template <class M>
-void row(const char* name, const char* memory, auto body, int64_t elements = 1 << 19) {
+void row(const char* name, const char* memory, auto body, int64_t elements = 1 << 17) {
   for (int64_t n = 1024; n <= 32768; n *= 2) {
     add("S0", name, memory, n, elements / n, [body] {
       return [body, m = std::make_shared<M>()](int64_t size) {
@@ -138,7 +138,7 @@ void all_rows(const char* memory) {
   using texts = std::list<text, typename M::template of<text>>;
   constexpr auto of_numbers = [](M& m) { return [&m] { return m.template get<int64_t>(); }; };
   constexpr auto of_texts = [](M& m) { return [&m] { return m.template get<text>(); }; };
-  constexpr int64_t few = 1 << 14;
+  constexpr int64_t few = 1 << 13;
   constexpr auto large = [](M& m) {
     return [&m](int64_t) { return text(large_text.data(), large_text.size(), m.template get<char>()); };
   };

@@ -22,7 +22,7 @@ template <class A>
 void pairs(const char* memory) {
   for (const std::int64_t n : {1, 10, 100, 1000}) {
     add(
-        "S3", "pairs", memory, n, 200,
+        "S3", "pairs", memory, n, 51,
         [] {
           return [a = std::make_shared<A>(), blocks = std::vector<void*>(1000)](std::int64_t size) mutable {
             return seconds([&] {
@@ -64,7 +64,7 @@ struct boost_pool_of_24 {
 template <class A>
 void allocations(const char* memory) {
   add(
-      "S1", "allocations", memory, 1000, 200,
+      "S1", "allocations", memory, 1000, 51,
       [] {
         return [a = std::make_shared<A>()](std::int64_t size) {
           return seconds([&] {

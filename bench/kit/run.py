@@ -76,8 +76,7 @@ def nanoseconds(program, name, library):
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     if result.returncode != 0:
         sys.exit(f"{name}: {result.stderr[-2000:]}")
-    row = json.loads(result.stdout)["benchmarks"][0]
-    return row["real_time"] / row["work"]
+    return json.loads(result.stdout)["benchmarks"][0]["ns"]
 
 
 def measure(arguments):
@@ -175,13 +174,13 @@ def plot(rows, rounds, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="script/bench kit")
     parser.add_argument("program", help=argparse.SUPPRESS)
-    parser.add_argument("--quick", action="store_true", help="a few sizes, two rounds: under three minutes")
+    parser.add_argument("--quick", action="store_true", help="a few sizes, three rounds: under three minutes")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plots", type=Path)
     parser.add_argument("rows", nargs="*")
-    arguments = parser.parse_args()
-    arguments.rounds = arguments.rounds or (2 if arguments.quick else 5)
+    arguments = parser.parse_intermixed_args()
+    arguments.rounds = arguments.rounds or (3 if arguments.quick else 11)
     rounds = measure(arguments)
     rows = table(rounds)
     show(rows)

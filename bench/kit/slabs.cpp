@@ -84,7 +84,7 @@ void rows(const char* memory) {
     for (std::size_t size = 0x10; size <= 0x90; size += 0x10) {
       const std::string row = std::to_string(n) + " blocks of";
       add(
-          "S2", row, memory, static_cast<std::int64_t>(size), 60'000 / n,
+          "S2", row, memory, static_cast<std::int64_t>(size), 20'000 / n,
           [n] {
             return [n, a = std::shared_ptr<A>()](std::int64_t s) mutable {
               if (a == nullptr) a = std::make_shared<A>(static_cast<std::size_t>(s));

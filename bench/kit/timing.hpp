@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace bench {
 
@@ -18,8 +19,9 @@ double seconds(F&& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// "SYSTEM/ROW/MEMORY/SIZE". `make()` gives the body, which owns whatever has to outlive one iteration. The number of iterations is fixed: the
-/// library would repeat until what is timed lasts long enough, and what is not timed may last a hundred times longer.
+/// "SYSTEM/ROW/MEMORY/SIZE". `make()` gives the body, which owns whatever has to outlive one iteration. The counter "ns" is the median of the
+/// iterations, which a moment of another program's does not move. Their number is fixed: the library would repeat until what is timed lasts long
+/// enough, and what is not timed may last a hundred times longer.
 template <class Make>
 void add(const std::string& system, const std::string& row, const std::string& memory, std::int64_t size,
          std::int64_t iterations, Make make, int work = 1) {
@@ -27,8 +29,14 @@ void add(const std::string& system, const std::string& row, const std::string& m
                                [make, size, work](benchmark::State& state) {
                                  auto body = make();
                                  (void)body(size);  // warm
-                                 for (auto _ : state) state.SetIterationTime(body(size));
-                                 state.counters["work"] = work;
+                                 std::vector<double> times;
+                                 for (auto _ : state) {
+                                   times.push_back(body(size));
+                                   state.SetIterationTime(times.back());
+                                 }
+                                 const auto middle = times.begin() + times.size() / 2;
+                                 std::nth_element(times.begin(), middle, times.end());
+                                 state.counters["ns"] = *middle * 1e9 / work;
                                })
       ->UseManualTime()
       ->Iterations(std::max<std::int64_t>(iterations, 1))

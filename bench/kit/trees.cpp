@@ -105,7 +105,7 @@ node* make_and_change(std::int64_t size, Memory& memory, random_engine& random) 
 template <class Memory>
 void rows_of_one_tree(const char* memory) {
   for (const std::int64_t size : {400, 1000, 4000, 10'000, 40'000, 100'000, 400'000}) {
-    add("S3", "a tree made and changed", memory, size, 400'000 / size, [] {
+    add("S3", "a tree made and changed", memory, size, 100'000 / size, [] {
       return [m = std::make_shared<Memory>()](std::int64_t n) {
         random_engine random(1);
         return seconds([&] {
@@ -181,7 +181,7 @@ void rows_of_many_trees() {
   const auto row = [](const char* build, std::shared_ptr<forest> (*make)(std::int64_t)) {
     for (const std::int64_t trees : {1, 50, 200, 500, 950}) {
       add(
-          "S3", "look-up in many trees", build, trees, 10,
+          "S3", "look-up in many trees", build, trees, 5,
           [make] {
             return [make, f = std::shared_ptr<forest>()](std::int64_t n) mutable {
               if (f == nullptr) f = make(n);

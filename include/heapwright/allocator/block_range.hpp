@@ -61,7 +61,8 @@ class block_range {
     return b;
   }
 
-  /// A live block cut from the best fit, or from untouched space below the ceiling; or null. O(log n).
+  /// A live block cut from the best fit, or from untouched space below the ceiling; or null. O(log n), with deferred
+  /// merging on average.
   [[nodiscard]] tagged_block* take(std::size_t size, std::uintptr_t ceiling) noexcept {
     ++searches_;
     tagged_block* const b = smallest_from(size);
