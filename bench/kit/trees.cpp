@@ -1,5 +1,5 @@
 // S3: binary search trees of 24-byte nodes.
-//  (a) a tree is made from size/2 random keys, and then changed `size` times: a random key goes in or out.
+//  (a) a tree is made from size/2 random keys, changed `size` times (a random key goes in or out), and dropped.
 //  (b) many small trees, about 250 nodes each, are built and pruned, and then looked up in. Five builds, each with the same work:
 //      1 malloc   2 a copy of 1, by malloc   3 pool   4 a compact copy of 1 in a pool   5 a copy of 1 in a pool whose list was scrambled
 //      Timed is a look-up, in the trees in turn.
@@ -27,23 +27,38 @@ static_assert(sizeof(node) == 24);
 
 using random_engine = std::minstd_rand;
 
+template <class Memory>
+void clear(node* n, Memory& memory) {
+  if (n == nullptr) return;
+  clear(n->left, memory);
+  clear(n->right, memory);
+  memory.destroy(n);
+}
+
+// Each memory drops a whole tree in the way that it has for that.
+
 struct by_malloc_nodes {
   node* make(const node& n) { return new (std::malloc(sizeof(node))) node(n); }
   void destroy(node* n) { std::free(n); }
+  void drop(node* root) { clear(root, *this); }
 };
 
-using by_pool = heapwright::object_pool<node>;
+struct by_pool : heapwright::object_pool<node> {
+  void drop(node*) { reset(); }
+};
 
 struct by_pmr_nodes {
   std::pmr::unsynchronized_pool_resource memory;
   node* make(const node& n) { return new (memory.allocate(sizeof(node), alignof(node))) node(n); }
   void destroy(node* n) { memory.deallocate(n, sizeof(node), alignof(node)); }
+  void drop(node*) { memory.release(); }
 };
 
 struct by_boost_nodes {
   boost::pool<> memory{sizeof(node)};
   node* make(const node& n) { return new (memory.malloc()) node(n); }
   void destroy(node* n) { memory.free(n); }
+  void drop(node*) { memory.purge_memory(); }
 };
 
 template <class Memory>
@@ -76,14 +91,6 @@ void erase(node*& root, std::uint32_t key, Memory& memory) {
   memory.destroy(gone);
 }
 
-template <class Memory>
-void clear(node* n, Memory& memory) {
-  if (n == nullptr) return;
-  clear(n->left, memory);
-  clear(n->right, memory);
-  memory.destroy(n);
-}
-
 std::uint32_t depth_of(const node* n, std::uint32_t key) {
   std::uint32_t depth = 0;
   for (; n != nullptr && n->key != key; ++depth) n = key < n->key ? n->left : n->right;
@@ -111,7 +118,7 @@ void rows_of_one_tree(const char* memory) {
         return seconds([&] {
           node* const root = make_and_change(n, *m, random);
           benchmark::DoNotOptimize(root);
-          clear(root, *m);
+          m->drop(root);
         });
       };
     });
