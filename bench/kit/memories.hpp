@@ -84,11 +84,11 @@ struct bare_lists : bare_bump {
   struct link {
     link* next;
   };
-  std::array<link*, 66> lists{};
+  static constexpr std::size_t lists_end = 66;
+  std::array<link*, lists_end> lists{};
   static constexpr std::size_t list_of(std::size_t size) {
     return size <= 512 ? (size + 7) / 8 : size > 16384 && size < 16500 ? 65 : lists_end;
   }
-  static constexpr std::size_t lists_end = 66;
   void* allocate(heapwright::layout l) noexcept {
     const std::size_t i = list_of(l.size);
     if (i == lists_end || lists[i] == nullptr) return bare_bump::allocate(l);

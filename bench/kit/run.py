@@ -172,12 +172,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="script/bench kit")
     parser.add_argument("program", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help="a few sizes, two rounds: under three minutes")
-    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--rounds", type=int, help="2 with --quick, otherwise 7")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plots", type=Path)
     parser.add_argument("rows", nargs="*")
     arguments = parser.parse_intermixed_args()
-    arguments.rounds = arguments.rounds or (2 if arguments.quick else 7)
+    if arguments.rounds is None:
+        arguments.rounds = 2 if arguments.quick else 7
+    # Before the work, or it would be lost.
+    if arguments.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    if arguments.json and not arguments.json.absolute().parent.is_dir():
+        parser.error(f"--json: there is no folder {arguments.json.absolute().parent}")
     rounds = measure(arguments)
     rows = table(rounds)
     show(rows)

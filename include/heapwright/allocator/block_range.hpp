@@ -165,8 +165,8 @@ class block_range {
 
   // Taking
 
-  /// Before the range grows; but only so often that all walks together are a few steps per search: since the last one
-  /// each search added two blocks at most.
+  /// Before the range grows; but only so often that all walks together are a few steps per operation: since the last
+  /// one each search and each resize added two blocks at most.
   [[nodiscard]] bool is_time_to_merge() const noexcept { return unmerged_ && searches_ > blocks_then_ / 8; }
 
   [[nodiscard]] tagged_block* smallest_from(std::size_t size) const noexcept {
