@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <memory_resource>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -54,10 +55,16 @@ void rows() {
   constexpr std::size_t enough = 255 * S + 8 * 16;
   using type = object<S>;
   row<S>("malloc", [] { grow(std::vector<type>()); });
-  row<S>("arena", [] {
-    heapwright::stack_arena<enough> memory;
-    grow(std::vector<type, heapwright::std_allocator<type, heapwright::stack_arena<enough>>>(memory));
-  });
+  const auto in_arena = []<class A>(std::type_identity<A>) {
+    return [] {
+      A memory;
+      grow(std::vector<type, heapwright::std_allocator<type, A>>(memory));
+    };
+  };
+  using heapwright::stack_arena, heapwright::take_back, heapwright::upstream_malloc;
+  row<S>("arena", in_arena(std::type_identity<stack_arena<enough>>()));
+  row<S>("arena, nothing back",
+         in_arena(std::type_identity<stack_arena<enough, upstream_malloc, take_back::nothing>>()));
   row<S>("floor", [] {
     std::byte buffer[enough];
     unchecked_buffer memory{buffer};

@@ -165,7 +165,8 @@ void add_containers() {
   all_rows<best_fit_deferred>("best_fit");
   all_rows<best_fit_merging>("best_fit merging");
   all_rows<kit_pools>("pools");
-  all_rows<kit_arena>("arena");
+  all_rows<kit_arena<heapwright::take_back::latest>>("arena");
+  all_rows<kit_arena<heapwright::take_back::nothing>>("arena, nothing back");
   all_rows<by_floor<bare_bump>>("floor, bump");
   all_rows<by_floor<bare_lists>>("floor, lists");
   all_rows<by_pmr<std::pmr::unsynchronized_pool_resource>>("pmr unsynchronized_pool");

@@ -87,7 +87,7 @@ struct malloc_of_32 {
   }
 };
 
-struct arena_of_32 : arena_in_pages {
+struct arena_of_32 : arena_in_pages<heapwright::take_back::latest> {
   void* allocate() { return arena::allocate({32, 8}); }
   void restart() { reset(); }
 };

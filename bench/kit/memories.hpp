@@ -62,13 +62,15 @@ using deferred_heap = heap_in_pages<heapwright::best_fit_plan{.merging = heapwri
 using best_fit_deferred = by_kit<deferred_heap>;
 using kit_pools = by_kit<heapwright::segregate<512, heapwright::bucketed<heapwright::pool<>, 512, 8>, deferred_heap>>;
 
-struct arena_in_pages : reserved, heapwright::arena<heapwright::no_source> {
-  arena_in_pages() : heapwright::arena<heapwright::no_source>(bytes()) {}
+template <heapwright::take_back TakeBack>
+struct arena_in_pages : reserved, heapwright::arena<heapwright::no_source, TakeBack> {
+  arena_in_pages() : heapwright::arena<heapwright::no_source, TakeBack>(bytes()) {}
 };
 
 /// Everything is freed between iterations.
-struct kit_arena : by_kit<arena_in_pages> {
-  void restart() { memory.reset(); }
+template <heapwright::take_back TakeBack>
+struct kit_arena : by_kit<arena_in_pages<TakeBack>> {
+  void restart() { this->memory.reset(); }
 };
 
 /// What memory costs without an allocator: the next bytes, which are warm, without a look at their end, and nothing when they come back.

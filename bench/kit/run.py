@@ -14,8 +14,8 @@ from pathlib import Path
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 PEERS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 OURS = {
-    "S0": ["best_fit", "best_fit merging", "pools", "arena"],
-    "S1": ["arena"],
+    "S0": ["best_fit", "best_fit merging", "pools", "arena", "arena, nothing back"],
+    "S1": ["arena", "arena, nothing back"],
     "S2": ["slab", "segregated slabs", "pool"],
     "S3": ["pool", "compact copy in a pool"],
 }

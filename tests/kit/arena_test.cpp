@@ -22,10 +22,11 @@ layout any_layout(auto& m) {
   return {m.random(10) == 0 ? m.random(5000) : m.random(200), std::size_t{1} << m.random(m.random(4) == 0 ? 12 : 5)};
 }
 
-TEST(Arena, KeepsEveryBlockApart) {
+template <take_back TakeBack>
+void keeps_every_block_apart() {
   for (unsigned seed = 1; seed <= 5; ++seed) {
     strict_source source;
-    arena<shared> a{source};
+    arena<shared, TakeBack> a{source};
     model m(a, seed);
     for (int round = 0; round < 5; ++round) {
       for (int i = 0; i < 1000; ++i) {
@@ -45,6 +46,11 @@ TEST(Arena, KeepsEveryBlockApart) {
   }
 }
 
+TEST(Arena, KeepsEveryBlockApart) {
+  keeps_every_block_apart<take_back::latest>();
+  keeps_every_block_apart<take_back::nothing>();
+}
+
 TEST(Arena, TakesTheLatestBlockBack) {
   arena<> a;
   for (const std::size_t size : {1, 7, 8, 13, 100}) {
@@ -55,6 +61,17 @@ TEST(Arena, TakesTheLatestBlockBack) {
     EXPECT_EQ(a.stats().in_use, before) << size;
     EXPECT_EQ(a.allocate({size, 1}), p) << size;
   }
+}
+
+TEST(Arena, TakesNothingBackWhereToldSo) {
+  arena<upstream_malloc, take_back::nothing> a;
+  void* const p = a.allocate({32, 8});
+  a.deallocate(p, {32, 8});
+  EXPECT_EQ(a.stats().in_use, 32U);
+  EXPECT_TRUE(a.owns(p));
+  EXPECT_NE(a.allocate({32, 8}), p);
+  a.reset();
+  EXPECT_EQ(a.stats().in_use, 0U);
 }
 
 TEST(Arena, OlderBlocksStayUntilTheReset) {

@@ -1,4 +1,4 @@
-// A pointer that moves up through memory. Allocation is one addition; single blocks are not freed, all of them are at once.
+// A pointer that moves up through memory. Allocation is one addition; of single blocks at most the latest is freed, otherwise all are at once.
 //
 //   chunk:  [ header | blocks ... | free ... ]
 //                       cursor_ ---^     ^--- end_
@@ -31,8 +31,14 @@ struct arena_stats {
   std::size_t chunks;
 };
 
+/// What is taken back when a single block is freed.
+enum class take_back : std::uint8_t {
+  latest,   ///< the block, if it is the latest one: what comes and goes in a loop does not make the arena grow
+  nothing,  ///< one comparison less per free, which a container of nodes never profits from
+};
+
 /// Blocks of any layout, freed as a whole. Not thread-safe. Null when the source has no more; then everything is as it was.
-template <allocator Source = upstream_malloc>
+template <allocator Source = upstream_malloc, take_back TakeBack = take_back::latest>
 class arena {
   struct chunk {
     chunk* older;
@@ -78,13 +84,15 @@ class arena {
     return take(first, past, l.size);
   }
 
-  /// Takes the block back if it is the latest one; otherwise nothing happens. O(1).
+  /// Takes the block back if it is the latest one and TakeBack says so; otherwise nothing happens. O(1).
   void deallocate(void* p, layout l) noexcept {
     if constexpr (checks_callers) {
       if (!owns(p)) die("free of a foreign pointer", p, "(not a block of this arena)");
     }
     poison(p, rounded(l.size));
-    if (address_of(p) + rounded(l.size) == cursor_) cursor_ = address_of(p);
+    if constexpr (TakeBack == take_back::latest) {
+      if (address_of(p) + rounded(l.size) == cursor_) cursor_ = address_of(p);
+    }
   }
 
   /// The latest block can grow to the end of its chunk, and its rest is taken back. Any other only gets smaller. O(1).

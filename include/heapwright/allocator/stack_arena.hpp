@@ -15,10 +15,10 @@ struct arena_memory {
 }  // namespace detail
 
 /// `Bytes` of its own, then chunks from `source`. Neither copied nor moved: blocks lie in it. Otherwise an arena.
-template <std::size_t Bytes, allocator Source = upstream_malloc>
-class stack_arena : private detail::arena_memory<Bytes>, public arena<Source> {
+template <std::size_t Bytes, allocator Source = upstream_malloc, take_back TakeBack = take_back::latest>
+class stack_arena : private detail::arena_memory<Bytes>, public arena<Source, TakeBack> {
  public:
-  explicit stack_arena(Source source = {}) noexcept : arena<Source>(this->memory, source) {}
+  explicit stack_arena(Source source = {}) noexcept : arena<Source, TakeBack>(this->memory, source) {}
 };
 
 }  // namespace heapwright
