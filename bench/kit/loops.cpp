@@ -36,16 +36,16 @@ void pairs(const char* memory) {
           return [a = std::make_shared<A>(), blocks = std::vector<void*>(1000)](std::int64_t size) mutable {
             return seconds([&] {
               // Variables of the loop's own: what is captured would be read anew in each round, or not, as the allocator's types have it.
-              A& memory = *a;
+              A& pool = *a;
               void** const held = blocks.data();
               const std::int64_t n_blocks = size;
-              if (n_blocks == 1) return one_by_one(memory);
+              if (n_blocks == 1) return one_by_one(pool);
               for (std::int64_t done = 0; done < blocks_per_iteration; done += n_blocks) {
                 for (std::int64_t i = 0; i < n_blocks; ++i) {
-                  held[i] = memory.allocate();
+                  held[i] = pool.allocate();
                   benchmark::DoNotOptimize(held[i]);
                 }
-                for (std::int64_t i = 0; i < n_blocks; ++i) memory.deallocate(held[i]);
+                for (std::int64_t i = 0; i < n_blocks; ++i) pool.deallocate(held[i]);
               }
             });
           };
