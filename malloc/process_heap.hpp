@@ -37,10 +37,31 @@ std::size_t trim() noexcept;
   return allocate_slow(size);
 }
 
+/// The fast path of malloc and operator new: the stock of a small class, or else `larger(size)`, or `slow_of_twice` of twice the rounded
+/// size, which is what the register holds by then.
+template <class Larger, class Slow>
+[[nodiscard, gnu::always_inline]] inline void* pop_or(std::size_t size, Larger larger, Slow slow_of_twice) {
+  if (size > cache_type::even_max) [[unlikely]]
+    return larger(size);
+  const std::size_t rounded_twice = align_up(2 * size, 2 * default_alignment);
+  if (void* const p = this_cache->pop_scaled(rounded_twice)) [[likely]]
+    return p;
+  return slow_of_twice(rounded_twice);
+}
+
 inline void deallocate(void* p) noexcept {
   if (this_cache->push(p)) [[likely]]
     return;
   deallocate_slow(p);
+}
+
+/// The size is looked at in checked builds only: a program that deletes an object through a pointer to a base without a virtual
+/// destructor says a wrong one, and goes on well under other mallocs.
+inline void deallocate_sized(void* p, [[maybe_unused]] std::size_t size) noexcept {
+  if constexpr (checks_callers) {
+    if (p != nullptr) misuse<default_recipe, linux_os>::check_size(p, size, the_heap.usable_size(p));
+  }
+  deallocate(p);
 }
 
 }  // namespace heapwright::process

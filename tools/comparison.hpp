@@ -53,6 +53,7 @@ inline constexpr metric metrics[] = {
     {"wall_seconds", "wall time", [](const measurement& m) { return m.wall_seconds; }, show_seconds},
     {"cpu_seconds", "CPU time", [](const measurement& m) { return m.user_seconds + m.system_seconds; }, show_seconds},
     {"peak_rss_bytes", "peak RSS", [](const measurement& m) { return static_cast<double>(m.peak_rss); }, show_bytes},
+    {"end_rss_bytes", "RSS at end", [](const measurement& m) { return static_cast<double>(m.end_rss); }, show_bytes},
     {"page_faults", "page faults",
      [](const measurement& m) { return static_cast<double>(m.minor_faults + m.major_faults); }, show_count},
 };

@@ -14,7 +14,8 @@ json or_null(const std::string& text) { return text.empty() ? json(nullptr) : js
 
 json sample_json(const measurement& m) {
   return {{"wall_seconds", m.wall_seconds}, {"user_seconds", m.user_seconds}, {"system_seconds", m.system_seconds},
-          {"peak_rss_bytes", m.peak_rss},   {"minor_faults", m.minor_faults}, {"major_faults", m.major_faults}};
+          {"peak_rss_bytes", m.peak_rss},   {"end_rss_bytes", m.end_rss},     {"minor_faults", m.minor_faults},
+          {"major_faults", m.major_faults}};
 }
 
 json row_json(const comparison& all, const comparison_row& row) {

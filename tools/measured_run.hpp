@@ -12,6 +12,8 @@
 //           the
 //             process that forked it - us - so it counts only where it exceeds what it was just before exec.
 //
+//   end     the resident sets of the tree, summed, at the exit of the first process: what was not given back by then
+//
 // The first process is traced (ptrace, its main thread only) to stop at its exit, while its memory is still there.
 // Nothing else stops it but signals to the main thread, which pass through us. Where tracing is forbidden, the samples
 // must do.
@@ -31,6 +33,7 @@ struct measurement {
   double user_seconds;
   double system_seconds;
   std::uint64_t peak_rss;
+  std::uint64_t end_rss;
   std::uint64_t minor_faults;
   std::uint64_t major_faults;
 };

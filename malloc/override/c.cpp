@@ -10,11 +10,21 @@
 namespace heapwright::process {
 namespace {
 
-[[nodiscard, gnu::noinline]] void* malloc_slow(std::size_t size) noexcept {
+[[nodiscard, gnu::noinline, gnu::cold]] void* malloc_slow(std::size_t size) noexcept {
   void* const p = allocate_slow(size);
   if (p == nullptr) [[unlikely]]
     errno = ENOMEM;
   return p;
+}
+
+[[nodiscard, gnu::noinline, gnu::cold]] void* malloc_slow_of_twice(std::size_t twice) noexcept {
+  return malloc_slow(twice / 2);
+}
+
+[[nodiscard, gnu::noinline]] void* malloc_larger(std::size_t size) noexcept {
+  if (void* const p = this_cache->pop(size)) [[likely]]
+    return p;
+  return malloc_slow(size);
 }
 
 /// For the forms that say EINVAL through errno. Small alignments take malloc's way.
@@ -36,11 +46,7 @@ using namespace heapwright::process;
 
 extern "C" {
 
-HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept {
-  if (void* const p = this_cache->pop(size)) [[likely]]
-    return p;
-  return malloc_slow(size);
-}
+HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept { return pop_or(size, malloc_larger, malloc_slow_of_twice); }
 
 HEAPWRIGHT_EXPORT void free(void* p) noexcept { deallocate(p); }
 
@@ -106,10 +112,7 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
 
 HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return the_heap.usable_size(p); }
 
-HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept {
-  misuse<default_recipe, linux_os>::check_size(p, size, p == nullptr ? size : the_heap.usable_size(p));
-  deallocate(p);
-}
+HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept { deallocate_sized(p, size); }
 
 HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t, std::size_t size) noexcept { free_sized(p, size); }
 

@@ -30,9 +30,22 @@ void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
   return current_new_handler() == nullptr ? nullptr : new_caught(size, alignment);
 }
 
-inline void delete_sized(void* p, std::size_t size) noexcept {
-  misuse<default_recipe, linux_os>::check_size(p, size, p == nullptr ? size : the_heap.usable_size(p));
-  deallocate(p);
+[[gnu::noinline, gnu::cold]] void* new_slow_of_twice(std::size_t twice) { return new_slow(twice / 2, 1); }
+
+[[gnu::noinline]] void* new_larger(std::size_t size) {
+  if (void* const p = this_cache->pop(size)) [[likely]]
+    return p;
+  return new_slow(size, 1);
+}
+
+[[gnu::noinline, gnu::cold]] void* new_nothrow_slow_of_twice(std::size_t twice) noexcept {
+  return new_nothrow_slow(twice / 2, 1);
+}
+
+[[gnu::noinline]] void* new_nothrow_larger(std::size_t size) noexcept {
+  if (void* const p = this_cache->pop(size)) [[likely]]
+    return p;
+  return new_nothrow_slow(size, 1);
 }
 
 }  // namespace
@@ -40,28 +53,13 @@ inline void delete_sized(void* p, std::size_t size) noexcept {
 
 using namespace heapwright::process;
 
-void* operator new(std::size_t size) {
-  if (void* const p = this_cache->pop(size)) [[likely]]
-    return p;
-  return new_slow(size, 1);
-}
-
-void* operator new[](std::size_t size) {
-  if (void* const p = this_cache->pop(size)) [[likely]]
-    return p;
-  return new_slow(size, 1);
-}
-
+void* operator new(std::size_t size) { return pop_or(size, new_larger, new_slow_of_twice); }
+void* operator new[](std::size_t size) { return pop_or(size, new_larger, new_slow_of_twice); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  if (void* const p = this_cache->pop(size)) [[likely]]
-    return p;
-  return new_nothrow_slow(size, 1);
+  return pop_or(size, new_nothrow_larger, new_nothrow_slow_of_twice);
 }
-
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  if (void* const p = this_cache->pop(size)) [[likely]]
-    return p;
-  return new_nothrow_slow(size, 1);
+  return pop_or(size, new_nothrow_larger, new_nothrow_slow_of_twice);
 }
 
 void* operator new(std::size_t size, std::align_val_t a) { return new_slow(size, static_cast<std::size_t>(a)); }
@@ -77,13 +75,13 @@ void* operator new[](std::size_t size, std::align_val_t a, const std::nothrow_t&
 
 void operator delete(void* p) noexcept { deallocate(p); }
 void operator delete[](void* p) noexcept { deallocate(p); }
-void operator delete(void* p, std::size_t size) noexcept { delete_sized(p, size); }
-void operator delete[](void* p, std::size_t size) noexcept { delete_sized(p, size); }
+void operator delete(void* p, std::size_t size) noexcept { deallocate_sized(p, size); }
+void operator delete[](void* p, std::size_t size) noexcept { deallocate_sized(p, size); }
 void operator delete(void* p, const std::nothrow_t&) noexcept { deallocate(p); }
 void operator delete[](void* p, const std::nothrow_t&) noexcept { deallocate(p); }
 void operator delete(void* p, std::align_val_t) noexcept { deallocate(p); }
 void operator delete[](void* p, std::align_val_t) noexcept { deallocate(p); }
-void operator delete(void* p, std::size_t size, std::align_val_t) noexcept { delete_sized(p, size); }
-void operator delete[](void* p, std::size_t size, std::align_val_t) noexcept { delete_sized(p, size); }
+void operator delete(void* p, std::size_t size, std::align_val_t) noexcept { deallocate_sized(p, size); }
+void operator delete[](void* p, std::size_t size, std::align_val_t) noexcept { deallocate_sized(p, size); }
 void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }
 void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }

@@ -196,7 +196,7 @@ class Compare(Case):
         for row in rows.values():
             self.assertEqual(list(row),
                              ["name", "library", "remark", "failure", "output_difference", "metrics", "samples"])
-            self.assertEqual(list(row["metrics"]), ["wall_seconds", "cpu_seconds", "peak_rss_bytes", "page_faults"])
+            self.assertEqual(list(row["metrics"]), ["wall_seconds", "cpu_seconds", "peak_rss_bytes", "end_rss_bytes", "page_faults"])
             self.assertEqual(len(row["samples"]), 2)
             for sample in row["samples"]:
                 self.assertGreater(sample["wall_seconds"], 0)
@@ -231,6 +231,13 @@ class Compare(Case):
         self.assertGreater(rows["glibc"]["metrics"]["peak_rss_bytes"]["median"], 200 << 20)
         rows, _ = self.rows("--", TRUE)
         self.assertLess(rows["glibc"]["metrics"]["peak_rss_bytes"]["median"], 8 << 20, "ours must not be counted")
+
+    def test_memory_at_the_end_is_what_was_not_given_back(self):
+        rows, _ = self.rows("--", sys.executable, "-c", "x = bytearray(100 << 20); del x")
+        self.assertGreater(rows["glibc"]["metrics"]["peak_rss_bytes"]["median"], 100 << 20)
+        self.assertLess(rows["glibc"]["metrics"]["end_rss_bytes"]["median"], 50 << 20)
+        rows, _ = self.rows("--", sys.executable, "-c", "x = bytearray(100 << 20)\nimport os\nos._exit(0)")
+        self.assertGreater(rows["glibc"]["metrics"]["end_rss_bytes"]["median"], 100 << 20)
 
     def test_cpu_time_of_children_counts(self):
         busy = f'{sys.executable} -c "import time\nwhile time.process_time() < 0.3: pass"'

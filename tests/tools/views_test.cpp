@@ -6,7 +6,7 @@
 namespace heapwright::tool {
 namespace {
 
-measurement took(double wall) { return {wall, wall, 0, 1024 * 1024, 100, 0}; }
+measurement took(double wall) { return {wall, wall, 0, 1024 * 1024, 512 * 1024, 100, 0}; }
 
 comparison example() {
   comparison all{{"true"}, "2026-01-01T00:00:00+0000", {"cpu", 2, 1u << 30, "Linux", "glibc"}, 3, {}, {}};

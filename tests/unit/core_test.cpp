@@ -42,6 +42,15 @@ TEST_P(SizeClasses, RoundingWastesAtMostOneStep) {
   }
 }
 
+TEST_P(SizeClasses, EvenClassesAreNumberedByTheirSize) {
+  for (std::size_t size = 1; size <= plan.even_up_to(); ++size) {
+    ASSERT_EQ(plan.index(size), divide_up(size, 16)) << size;
+    ASSERT_EQ(plan.size(plan.index(size)), align_up(size, 16)) << size;
+  }
+  plan.largest = 16 * GetParam();
+  EXPECT_EQ(plan.even_up_to(), plan.largest);
+}
+
 INSTANTIATE_TEST_SUITE_P(StepsPerDoubling, SizeClasses, ::testing::Values(1, 2, 4, 8, 16));
 
 TEST(ClassTable, SpansHoldTheirBlocksAndWasteLittle) {

@@ -18,6 +18,11 @@ struct size_class_plan {
 
   static constexpr std::size_t smallest_step = 16;
 
+  /// Up to here class c holds 16 * c bytes: the first doubling after the linear end has steps of 16 too.
+  [[nodiscard]] constexpr std::size_t even_up_to() const noexcept {
+    return 2 * linear_end() < largest ? 2 * linear_end() : largest;
+  }
+
   [[nodiscard]] constexpr bool valid() const noexcept {
     return is_power_of_two(steps_per_doubling) && is_power_of_two(largest) && largest >= linear_end() && count() < 255;
   }

@@ -110,7 +110,7 @@ class central_class {
     if (s == nullptr) return nullptr;
     s->size_class = static_cast<std::uint8_t>(c);
     s->owner = owner;
-    heap.map().set_all(s, owner | c);
+    heap.map().set_all(s, tag_of(owner, c));
     return s;
   }
 
@@ -129,7 +129,7 @@ class central_class {
     listed_.remove(s);
     if (s->owner != owner) {
       s->owner = owner;
-      heap.map().set_all_tags(s, owner | s->size_class);
+      heap.map().set_all_tags(s, tag_of(owner, s->size_class));
     }
     return s;
   }

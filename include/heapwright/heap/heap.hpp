@@ -45,6 +45,7 @@ class heap {
     if (c != nullptr) {
       idle_caches_ = c->next;
     } else {
+      if (cache_count_ + 1 == owners_end) return nullptr;
       void* const p = centre_.page_heap.allocate_metadata(sizeof(cache));
       if (p == nullptr) return nullptr;
       c = new (p) cache(centre_, ++cache_count_);
@@ -122,7 +123,7 @@ class heap {
       const span* const s = map().span_at(p);
       return s->block_begin() == p ? s->block_bytes() : 0;
     }
-    return classes::of(tag & class_mask).size;
+    return classes::of(class_of(tag)).size;
   }
 
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
@@ -172,7 +173,7 @@ class heap {
     if (tag == large_tag && map().span_at(p)->block_begin() == p) {
       deallocate_large(p);
     } else if (tag != large_tag && tag != 0) [[likely]] {
-      const unsigned c = tag & class_mask;
+      const unsigned c = class_of(tag);
       wrong::note_freed(static_cast<block*>(p), map());
       centre_.classes[c].give_back(c, static_cast<block*>(p), 1, centre_.page_heap);
     } else if (p != nullptr) {

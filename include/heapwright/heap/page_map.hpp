@@ -4,8 +4,9 @@
 //   leaf    for each heap page of that GiB: a tag, four bytes, all that the fast path of free looks at,
 //           and the span the page belongs to
 //
-// A tag is (owner << 8) | size class for pages cut into blocks, `large_tag` for the first page of a large block, 0 for
-// what is not ours. An owner is the thread that last drew from the span; it decides only the way a freed block takes.
+// A tag is (owner << 13) | (size class << 5) for pages cut into blocks, `large_tag` for the first page of a large block, 0 for
+// what is not ours. An owner is the thread that last drew from the span; it decides only the way a freed block takes. Five bits
+// stay zero, so that the class comes scaled: the thread cache reaches what it has of a class without a shift.
 //
 // The root holds the address of a leaf's tags minus the index of its first page, so that tags are reached by the page number
 // as it is. Leaves are never freed; the page heap's lock guards their making. Tags and root entries are relaxed atomics: whoever got a pointer to a block got it
@@ -25,10 +26,16 @@ namespace heapwright {
 
 using page_tag = std::uint32_t;
 
-inline constexpr unsigned owner_shift = 8;
-inline constexpr page_tag class_mask = 0xFF;
-inline constexpr page_tag large_tag = 0xFF;
-inline constexpr page_tag first_owner = page_tag{1} << owner_shift;
+inline constexpr unsigned class_shift = 5;
+inline constexpr unsigned owner_shift = 13;
+inline constexpr page_tag class_mask = 0x1FFF;
+inline constexpr page_tag large_tag = 0x1FFF;
+inline constexpr std::uint32_t owners_end = (std::uint32_t{1} << (32 - owner_shift)) - 1;  ///< all ones is nobody
+
+[[nodiscard]] constexpr page_tag tag_of(page_tag owner, unsigned size_class) noexcept {
+  return owner | size_class << class_shift;
+}
+[[nodiscard]] constexpr unsigned class_of(page_tag tag) noexcept { return (tag & class_mask) >> class_shift; }
 
 /// One per heap: what it says of an address is what that heap knows. All zero is empty.
 template <platform OS>

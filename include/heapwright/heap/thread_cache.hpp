@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include <heapwright/heap/central.hpp>
 #include <heapwright/heap/misuse.hpp>
@@ -47,24 +48,33 @@ class thread_cache {
 
   thread_cache(const centre& of, std::uint32_t id) noexcept
       : owner_(id << owner_shift), map_(&of.page_heap.map()), id_(id) {
-    for (unsigned c = 1; c < class_count; ++c) room_[c] = limit_[c] = first_limit(c);
+    for (unsigned c = 1; c < class_count; ++c) of_[c].room = of_[c].limit = first_limit(c);
   }
 
   // --- the fast path
 
-  /// A block for `size` bytes; null when the stock has none, or the size is beyond the table of small sizes.
+  /// Up to here each class holds 16 bytes more than the last, so that a rounded size says which it is.
+  static constexpr std::size_t even_max = R.classes.even_up_to();
+
+  /// Up to here a table says it.
+  static constexpr std::size_t small_max = 1024;
+
+  /// A block for `size` bytes; null when the stock has none, or the size is beyond small_max.
   [[nodiscard]] void* pop(std::size_t size) noexcept {
     if (size > small_max) [[unlikely]]
       return nullptr;
-    return pop_class(class_of_small_[(size + small_step - 1) / small_step]);
+    return pop_class(class_of_small[(size + even_step - 1) / even_step]);
   }
 
-  [[nodiscard]] void* pop_class(unsigned c) noexcept {
-    block* const b = stock_[c];
+  [[nodiscard]] void* pop_class(unsigned c) noexcept { return pop_scaled(c * sizeof(lists)); }
+
+  /// The same for a class that comes scaled: as its number times 32, which is twice the rounded size where the classes are even. Null for 0.
+  [[nodiscard]] void* pop_scaled(std::size_t scaled) noexcept {
+    block* const b = lists_at(scaled).stock;
     if (b == nullptr) [[unlikely]]
       return nullptr;
     block* const following = b->next;
-    stock_[c] = following;
+    lists_at(scaled).stock = following;
     __builtin_prefetch(following);  // the next pop reads it, and its caller writes to it
     misuse<R, OS>::note_allocated(b);
     return b;
@@ -75,16 +85,18 @@ class thread_cache {
     if constexpr (checks_callers) {
       if (map_->tag_of_anything(p) == 0) return false;
     }
-    const page_tag c = map_->tag(p) ^ owner_;  // the class alone, if the owner bits are equal
-    if (c > class_mask) [[unlikely]]
+    const page_tag scaled = map_->tag(p) ^ owner_;  // the class alone, if the owner bits are equal
+    if (scaled > class_mask) [[unlikely]]
       return false;
-    if (--room_[c] < 0) [[unlikely]]
+    const std::int32_t room = lists_at(scaled).room - 1;
+    lists_at(scaled).room = room;
+    if (room < 0) [[unlikely]]
       return false;
     auto* const b = static_cast<block*>(p);
     misuse<R, OS>::note_freed(b, *map_);
-    b->next = returns_[c];
+    b->next = lists_at(scaled).returns;
     std::atomic_signal_fence(std::memory_order_release);
-    returns_[c] = b;
+    lists_at(scaled).returns = b;
     return true;
   }
 
@@ -97,33 +109,33 @@ class thread_cache {
     // A few returns alone would bring the next slow step too soon; they wait until there are more, or nothing else.
     block* const drawn = kept(c) < least_stock(c) ? draw(c, from) : nullptr;
     if (drawn != nullptr) {
-      stock_[c] = drawn;
+      of_[c].stock = drawn;
     } else {
-      stock_[c] = returns_[c];
+      of_[c].stock = of_[c].returns;
       std::atomic_signal_fence(std::memory_order_release);
-      returns_[c] = nullptr;
-      room_[c] = limit_[c];
+      of_[c].returns = nullptr;
+      of_[c].room = of_[c].limit;
     }
     return pop_class(c);
   }
 
   /// Frees a block of ours of class c that push did not keep.
   [[gnu::noinline]] void push_slow(block* b, page_tag tag, centre& to) noexcept {
-    const unsigned c = tag & class_mask;
+    const unsigned c = class_of(tag);
     misuse<R, OS>::note_freed(b, *map_);
-    if (room_[c] < 0) room_[c] = 0;  // push has counted a block that it did not keep
+    if (of_[c].room < 0) of_[c].room = 0;  // push has counted a block that it did not keep
     in_use_[c] = true;
-    heartbeat(to, room_[c] == 0 ? kept(c) : 1);
+    heartbeat(to, of_[c].room == 0 ? kept(c) : 1);
     if ((tag ^ owner_) > class_mask) {
-      b->next = away_[c];
-      away_[c] = b;
+      b->next = of_[c].away;
+      of_[c].away = b;
       if (++away_count_[c] >= classes::of(c).batch) send_away(c, to);
       return;
     }
-    if (room_[c] == 0 && !raise_limit(c, to)) give_back_returns(c, kept(c) / 2 + 1, to);
-    b->next = returns_[c];
-    returns_[c] = b;
-    --room_[c];
+    if (of_[c].room == 0 && !raise_limit(c, to)) give_back_returns(c, kept(c) / 2 + 1, to);
+    b->next = of_[c].returns;
+    of_[c].returns = b;
+    --of_[c].room;
   }
 
   /// Gives everything back to the centre. The cache can go on being used.
@@ -137,9 +149,9 @@ class thread_cache {
   /// path, so the counters may be off by one. The lists are whole at every instruction: a fence keeps the compiler's order.
   void repair_after_fork() noexcept {
     for (unsigned c = 1; c < class_count; ++c) {
-      if (returns_[c] == stock_[c]) returns_[c] = nullptr;  // interrupted while the returns became the stock
-      room_[c] = limit_[c] - static_cast<std::int32_t>(length(returns_[c]));
-      away_count_[c] = length(away_[c]);
+      if (of_[c].returns == of_[c].stock) of_[c].returns = nullptr;  // interrupted while the returns became the stock
+      of_[c].room = of_[c].limit - static_cast<std::int32_t>(length(of_[c].returns));
+      away_count_[c] = length(of_[c].away);
     }
   }
 
@@ -147,7 +159,7 @@ class thread_cache {
   [[nodiscard]] std::uint64_t cached_bytes() const noexcept {
     std::uint64_t bytes = 0;
     for (unsigned c = 1; c < class_count; ++c) {
-      bytes += std::uint64_t{length(stock_[c]) + kept(c) + away_count_[c]} * classes::of(c).size;
+      bytes += std::uint64_t{length(of_[c].stock) + kept(c) + away_count_[c]} * classes::of(c).size;
     }
     return bytes;
   }
@@ -163,20 +175,35 @@ class thread_cache {
   thread_cache* next = nullptr;  ///< the owner of the caches links them here
 
  private:
-  static constexpr std::size_t small_max = 1024;
-  static constexpr std::size_t small_step = size_class_plan::smallest_step;
+  static constexpr std::size_t even_step = size_class_plan::smallest_step;
   static constexpr page_tag no_owner = ~class_mask;
   static constexpr std::uint32_t blocks_per_clock = 512;
 
   static constexpr auto make_class_of_small() {
-    std::array<std::uint8_t, small_max / small_step + 1> table{};
-    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::uint8_t>(classes::index(i * small_step));
+    std::array<std::uint8_t, small_max / even_step + 1> table{};
+    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::uint8_t>(classes::index(i * even_step));
     return table;
   }
+  static constexpr auto class_of_small = make_class_of_small();
   static_assert(classes::largest >= small_max, "recipe.classes.largest: at least 1024");
 
+  /// What the fast path has of a class, and of class 0 nothing.
+  struct lists {
+    block* stock;
+    block* returns;
+    std::int32_t room;
+    std::int32_t limit;
+    block* away;
+  };
+
+  /// The compiler is kept from seeing that two calls have the same result: as part of an instruction an address costs none of its own.
+  [[nodiscard]] lists& lists_at(std::size_t scaled) noexcept {
+    static_assert(sizeof(lists) == std::size_t{1} << class_shift && sizeof(lists) == 2 * even_step);
+    return *reinterpret_cast<lists*>(reinterpret_cast<std::byte*>(std::launder(this)->of_) + scaled);
+  }
+
   [[nodiscard]] std::uint32_t kept(unsigned c) const noexcept {
-    return static_cast<std::uint32_t>(limit_[c] - room_[c]);
+    return static_cast<std::uint32_t>(of_[c].limit - of_[c].room);
   }
 
   /// Frees alone may bring a class here without a slow step: of blocks that an earlier thread with this cache drew.
@@ -185,14 +212,14 @@ class thread_cache {
   static std::int32_t first_limit(unsigned c) noexcept { return classes::of(c).first_kept; }
 
   void set_limit(unsigned c, std::int32_t limit) noexcept {
-    limit_total_ += (limit - limit_[c]) * static_cast<std::int64_t>(classes::of(c).size);
-    room_[c] += limit - limit_[c];
-    limit_[c] = limit;
+    limit_total_ += (limit - of_[c].limit) * static_cast<std::int64_t>(classes::of(c).size);
+    of_[c].room += limit - of_[c].limit;
+    of_[c].limit = limit;
   }
 
   /// Fewer blocks than this in the stock would bring the next slow step too soon.
   [[nodiscard]] std::uint32_t least_stock(unsigned c) const noexcept {
-    return std::min<std::uint32_t>(draw_[c] / 2 + 1, 16);
+    return std::min<std::uint32_t>(draw_[c] / 2 + 1, 64);
   }
 
   block* draw(unsigned c, centre& from) noexcept {
@@ -203,9 +230,9 @@ class thread_cache {
   }
 
   void send_away(unsigned c, centre& to) noexcept {
-    block* const first = away_[c];
+    block* const first = of_[c].away;
     const std::uint32_t n = away_count_[c];
-    away_[c] = nullptr;
+    of_[c].away = nullptr;
     away_count_[c] = 0;
     to.classes[c].give_back(c, first, n, to.page_heap);
   }
@@ -213,18 +240,18 @@ class thread_cache {
   /// Takes the newest n blocks off the returns: they are the ones in the processor's cache. The list is taken away as a whole
   /// first, so that a child forked meanwhile by another thread loses blocks rather than have them twice.
   void give_back_returns(unsigned c, std::uint32_t n, centre& to) noexcept {
-    block* const first = returns_[c];
-    returns_[c] = nullptr;
-    returns_[c] = to.classes[c].give_back(c, first, n, to.page_heap);
-    room_[c] += static_cast<std::int32_t>(n);
+    block* const first = of_[c].returns;
+    of_[c].returns = nullptr;
+    of_[c].returns = to.classes[c].give_back(c, first, n, to.page_heap);
+    of_[c].room += static_cast<std::int32_t>(n);
   }
 
   /// Lets the class keep more, at the cost of classes that keep more than they use when the thread's total is reached.
   bool raise_limit(unsigned c, centre& to) noexcept {
     const auto& info = classes::of(c);
-    if (limit_[c] >= info.max_kept) return false;
-    const std::int32_t raised = std::min<std::int32_t>(limit_[c] * 2, info.max_kept);
-    const std::int64_t cost = std::int64_t{raised - limit_[c]} * info.size;
+    if (of_[c].limit >= info.max_kept) return false;
+    const std::int32_t raised = std::min<std::int32_t>(of_[c].limit * 2, info.max_kept);
+    const std::int64_t cost = std::int64_t{raised - of_[c].limit} * info.size;
     for (unsigned tried = 0; limit_total_ + cost > std::int64_t{R.thread_cache.max_bytes} && tried < 4; ++tried) {
       if (++victim_ >= class_count) victim_ = 1;
       if (victim_ != c) lower_limit(victim_, to);
@@ -235,7 +262,7 @@ class thread_cache {
   }
 
   void lower_limit(unsigned c, centre& to) noexcept {
-    const std::int32_t lowered = std::max(limit_[c] / 2, first_limit(c));
+    const std::int32_t lowered = std::max(of_[c].limit / 2, first_limit(c));
     const auto n = static_cast<std::int32_t>(kept(c));
     if (n > lowered) give_back_returns(c, static_cast<std::uint32_t>(n - lowered), to);
     set_limit(c, lowered);
@@ -244,8 +271,8 @@ class thread_cache {
   [[gnu::noinline]] void flush_class(unsigned c, centre& to) noexcept {
     if (away_count_[c] > 0) send_away(c, to);
     if (const std::uint32_t n = kept(c); n > 0) give_back_returns(c, n, to);
-    if (block* const first = stock_[c]; first != nullptr) {
-      stock_[c] = nullptr;
+    if (block* const first = of_[c].stock; first != nullptr) {
+      of_[c].stock = nullptr;
       to.classes[c].give_back(c, first, length(first), to.page_heap);
     }
     if (span* const s = attached_[c]; s != nullptr) {
@@ -276,13 +303,8 @@ class thread_cache {
   // What the fast path touches comes first.
   page_tag owner_ = no_owner;
   const page_map<OS>* map_;
-  std::array<std::uint8_t, small_max / small_step + 1> class_of_small_ = make_class_of_small();
-  block* stock_[class_count]{};
-  block* returns_[class_count]{};
-  std::int32_t room_[class_count]{};
+  lists of_[class_count]{};
 
-  std::int32_t limit_[class_count]{};
-  block* away_[class_count]{};
   std::uint32_t away_count_[class_count]{};
   span* attached_[class_count]{};
   std::uint16_t draw_[class_count]{};  ///< fresh blocks to draw next time; doubles up to a batch
