@@ -21,7 +21,7 @@ PROGRAMS = ROOT / "bench/malloc/programs"
 INPUTS = ROOT / "tests/programs/inputs"
 OURS = "heapwright"
 
-QUICK = ["random", "churn", "buffers", "strings", "json", "vectors", "bursts", "threads-2", "messages-1", "python"]
+QUICK = ["random", "churn", "strings", "json", "bursts", "threads-2", "messages-1", "lua"]
 
 # Real programs: what has to be installed, and the command.
 REAL = {
@@ -150,6 +150,10 @@ def plot(means, file):
     figure.savefig(file, metadata={"Date": None})
 
 
+def line(title, columns, cell):
+    return f"{title:22}" + "".join(f"{cell(n):>{max(12, len(n)) + 2}}" for n in columns)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a program of each kind, two rounds")
@@ -158,7 +162,9 @@ def main():
     parser.add_argument("--plot", type=Path)
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
-    rounds = arguments.rounds or (2 if arguments.quick else 5)
+    rounds = (2 if arguments.quick else 5) if arguments.rounds is None else arguments.rounds
+    if rounds < 1:
+        sys.exit("--rounds: at least 1")
     if not (BUILD / "workloads").exists():
         sys.exit("build first: script/build")
     for file in filter(None, (arguments.json, arguments.plot)):
@@ -166,7 +172,7 @@ def main():
             sys.exit(f"{file}: its folder does not exist")
 
     chosen = programs(arguments)
-    results, every, columns = {}, {}, None
+    results, every, columns = {}, {}, []
     for done, (name, command) in enumerate(chosen.items()):
         progress(f"{done} of {len(chosen)}: {name}")
         results[name] = compare(command, rounds)
@@ -174,15 +180,15 @@ def main():
         for row in results[name]["rows"]:
             if row["failure"]:
                 print(f"{name}: {row['name']} {row['failure']}", file=sys.stderr)
-        if columns is None:
+        if not columns:
             columns = [n for n in every[name]["time"] if n != "glibc"]
-            print(f"{'time|peak RSS to glibc':22}" + "".join(f"{c:>13}" for c in columns) + "  ours/best")
-        cells = "".join(f"{every[name]['time'][n]:7.2f}|{every[name]['peak'][n]:5.2f}" if n in every[name]["time"] else f"{'-':>13}" for n in columns)
-        best = every[name]["to best"]
-        print(f"{name:22}{cells}" + ("  {:.2f} ({:.2f}-{:.2f}) {}".format(*best["ratio"], best["peer"]) if best else ""), flush=True)
+            print(line("time|peak RSS to glibc", columns, lambda n: n) + "   ours/best")
+        time, peak, best = every[name]["time"], every[name]["peak"], every[name]["to best"]
+        print(line(name, columns, lambda n: f"{time[n]:.2f}|{peak[n]:5.2f}" if n in time else "-")
+              + ("   {:.2f} ({:.2f}-{:.2f}) {}".format(*best["ratio"], best["peer"]) if best else ""), flush=True)
     means = geometric_means(every)
     for metric in METRICS:
-        print(f"{'geometric mean, ' + metric:22}" + "".join(f"{means[n][metric]:13.3f}" if n in means else f"{'-':>13}" for n in columns))
+        print(line("mean " + metric, columns, lambda n: f"{means[n][metric]:.3f}" if n in means else "-"))
 
     times = {}
     if not arguments.programs:
