@@ -21,7 +21,7 @@ PROGRAMS = ROOT / "bench/malloc/programs"
 INPUTS = ROOT / "tests/programs/inputs"
 OURS = "heapwright"
 
-QUICK = ["random", "churn", "strings", "json", "bursts", "threads-2", "messages-1", "lua"]
+QUICK = ["churn", "strings", "threads-2", "messages-1", "lua"]
 
 # Real programs: what has to be installed, and the command.
 REAL = {
