@@ -82,7 +82,7 @@ void* allocate_slow(std::size_t size) noexcept {
   return mine != nullptr ? the_heap.allocate_slow(*mine, size) : the_heap.allocate_uncached(size);
 }
 
-void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept {
+void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept {
   cache_type* const mine = cache_of_this_thread();
   return mine != nullptr ? the_heap.allocate_aligned(*mine, size, alignment)
                          : the_heap.allocate_uncached(size, alignment);

@@ -25,7 +25,7 @@ extern thread_local constinit cache_type* this_cache [[gnu::tls_model("initial-e
 
 /// The slow steps of malloc and free, in any state of the thread. Null: no memory (errno is left alone).
 [[nodiscard, gnu::noinline]] void* allocate_slow(std::size_t size) noexcept;
-[[nodiscard, gnu::noinline]] void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept;
+[[nodiscard, gnu::noinline]] void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept;
 [[nodiscard, gnu::noinline]] void* allocate_zeroed(std::size_t size) noexcept;
 [[nodiscard, gnu::noinline]] void* reallocate(void* p, std::size_t size) noexcept;
 [[gnu::noinline]] void deallocate_slow(void* p) noexcept;
@@ -35,6 +35,13 @@ std::size_t trim() noexcept;
   if (void* const p = this_cache->pop(size)) [[likely]]
     return p;
   return allocate_slow(size);
+}
+
+/// For alignments beyond the default one; any power of two.
+[[nodiscard]] inline void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept {
+  if (void* const p = this_cache->pop_class(class_table<default_recipe>::index_aligned(size, alignment))) [[likely]]
+    return p;
+  return allocate_aligned_slow(size, alignment);
 }
 
 /// The fast path of malloc and operator new: the stock of a small class, or else `larger(size)`, or `slow_of_twice` of twice the rounded

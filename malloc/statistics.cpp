@@ -13,15 +13,16 @@ statistics collect_statistics() noexcept {
   const heap_figures& f = the_heap.figures();
   statistics s{};
   const cache_type* const mine = this_cache;
-  s.cached = mine->cached_bytes();
+  using classes = class_table<default_recipe>;
+  const std::uint64_t cached_small = mine->cached_bytes(1, classes::cut_end);
+  const std::uint64_t cached_whole = mine->cached_bytes(classes::cut_end, classes::count);
+  s.cached = cached_small + cached_whole;
   std::uint64_t outside = 0;
-  for (unsigned c = 1; c < cache_type::class_count; ++c) {
-    outside += the_heap.live_blocks(c) * class_table<default_recipe>::of(c).size;
-  }
+  for (unsigned c = 1; c < classes::cut_end; ++c) outside += the_heap.live_blocks(c) * classes::of(c).size;
   // Other threads go on meanwhile; a difference is never allowed to wrap.
   const auto minus = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
-  s.small_in_use = minus(outside, s.cached);
-  s.large_in_use = f.large.load(relaxed);
+  s.small_in_use = minus(outside, cached_small);
+  s.large_in_use = minus(f.large.load(relaxed), cached_whole);
   s.free_in_spans = minus(f.spans.load(relaxed), outside);
   s.free_resident = f.free_resident.load(relaxed);
   s.free_returned = f.free_returned.load(relaxed);

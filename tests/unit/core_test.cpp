@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(StepsPerDoubling, SizeClasses, ::testing::Values(1, 2, 
 
 TEST(ClassTable, SpansHoldTheirBlocksAndWasteLittle) {
   using table = class_table<default_recipe>;
-  for (unsigned c = 1; c < table::count; ++c) {
+  for (unsigned c = 1; c < table::cut_end; ++c) {
     const auto& info = table::of(c);
     const std::size_t bytes = info.span_pages * heap_page;
     EXPECT_GE(info.capacity, default_recipe.spans.min_blocks);
@@ -65,23 +65,48 @@ TEST(ClassTable, SpansHoldTheirBlocksAndWasteLittle) {
   }
 }
 
+TEST(ClassTable, EverySizeFitsItsClassAndNoneSmaller) {
+  using table = class_table<default_recipe>;
+  for (std::size_t size = 0; size <= table::largest; ++size) {
+    const unsigned c = table::index(size);
+    ASSERT_GT(c, 0u) << size;
+    ASSERT_FALSE(table::is_page_aligned(c)) << size;
+    ASSERT_GE(table::of(c).size, size);
+    // The classes of two pages and more have a line to spare, which no size asks for.
+    if (c > 1) {
+      ASSERT_LT(table::of(c - 1).size, size + cache_line) << size;
+    }
+  }
+  EXPECT_EQ(table::index(table::largest + 1), 0u);
+}
+
+TEST(ClassTable, WholeBlocksHaveRoomToBeginAtAnyOf16Lines) {
+  using table = class_table<default_recipe>;
+  for (unsigned c = table::cut_end; c < table::count; ++c) {
+    const auto& info = table::of(c);
+    const std::size_t offset = table::is_page_aligned(c) ? 0 : table::largest_offset;
+    EXPECT_EQ(info.size + offset, info.span_pages * heap_page);
+    EXPECT_EQ(info.capacity, 1u);
+    EXPECT_EQ(info.first_kept, 0u) << "a small program pays for no more than it uses";
+  }
+}
+
 TEST(ClassTable, AlignedClassesAreMultiplesOfTheAlignment) {
   using table = class_table<default_recipe>;
   for (std::size_t alignment = 1; alignment <= heap_page; alignment *= 2) {
-    for (std::size_t size = 0; size <= table::largest; size += 7) {
+    for (std::size_t size = 0; size <= table::largest_cut; size += 7) {
       const unsigned c = table::index_aligned(size, alignment);
-      if (c == 0) {
-        // Left to runs of pages: the classes that would do begin their blocks at different lines.
-        ASSERT_GT(alignment, cache_line);
-        ASSERT_GT(size + size / 2, 2 * heap_page - alignment);
-        continue;
-      }
+      ASSERT_GT(c, 0u);
       ASSERT_GE(table::of(c).size, size);
       ASSERT_EQ(table::of(c).size % alignment, 0u);
+      ASSERT_LE(table::of(c).size, align_up(std::max<std::size_t>(size, 1), alignment) * 5 / 4 + heap_page);
     }
   }
   EXPECT_EQ(table::index_aligned(16, 2 * heap_page), 0u);
+  EXPECT_EQ(table::index_aligned(table::largest_cut + 1, 2 * cache_line), 0u);
+  EXPECT_NE(table::index_aligned(table::largest_cut + 1, cache_line), 0u) << "whole blocks begin at a line";
   EXPECT_EQ(table::index_aligned(table::largest + 1, 16), 0u);
+  EXPECT_EQ(table::index_aligned(SIZE_MAX, 32), 0u);
 }
 
 TEST(Text, FormatsAndCutsOff) {

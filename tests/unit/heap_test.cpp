@@ -108,6 +108,60 @@ TEST_F(Heap, BlocksOfSeveralPagesDoNotAllBeginAtTheSameCacheLine) {
   }
 }
 
+TEST_F(Heap, WholeBlocksAreKeptOnceTheyAreAskedForAgain) {
+  const std::uint64_t before = f.large;
+  free(allocate(100'000));
+  EXPECT_EQ(f.large, before) << "what a growing array leaves behind is not kept";
+  for (int i = 0; i < 3; ++i) free(allocate(100'000));
+  const std::uint64_t kept = f.large;
+  EXPECT_GT(kept, before);
+  for (int i = 0; i < 100; ++i) {
+    void* const p = allocate(100'000);
+    EXPECT_EQ(f.large, kept) << "it comes from the stock";
+    free(p);
+  }
+  EXPECT_EQ(cache->cached_bytes(1, heap_type::cache::class_count), kept - before);
+  heap().trim(*cache);
+  EXPECT_EQ(f.large, before);
+}
+
+TEST_F(Heap, KeptWholeBlocksGoBackWhenTheyAreOutOfUse) {
+  const std::uint64_t before = f.large;
+  for (int i = 0; i < 10; ++i) free(allocate(100'000));
+  EXPECT_GT(f.large, before);
+  for (int i = 0; i < 5000; ++i) {
+    free(allocate(100));
+    if (i % 500 == 0) OS::now += default_recipe.pages.purge_window_ms;
+  }
+  EXPECT_EQ(f.large, before);
+}
+
+TEST_F(Heap, WholeBlocksOfAnotherThreadGoBackAtOnce) {
+  auto* const other = heap().open_cache();
+  const std::uint64_t before = f.large;
+  for (int i = 0; i < 100; ++i) {
+    void* p = other->pop(100'000);
+    if (p == nullptr) p = heap().allocate_slow(*other, 100'000);
+    free(p);
+    EXPECT_EQ(f.large, before);
+  }
+  heap().close_cache(other);
+}
+
+TEST_F(Heap, ABlockOfPagesGrowsAndShrinksWhereItIs) {
+  void* const p = allocate(40'000);
+  void* const reserve = allocate(900'000);  // the pages behind p, free afterwards
+  free(reserve);
+  for (const std::size_t size :
+       {std::size_t{50'000}, std::size_t{200'000}, std::size_t{700'000}, std::size_t{90'000}, std::size_t{36'000}}) {
+    EXPECT_EQ(heap().reallocate(*cache, p, size), p) << size;
+    EXPECT_GE(heap().usable_size(p), size);
+    EXPECT_LE(heap().usable_size(p), size + size / 4);
+    std::memset(p, 0xAB, heap().usable_size(p));
+  }
+  free(p);
+}
+
 TEST_F(Heap, ReallocateKeepsContents) {
   const std::size_t sizes[] = {1,        16,       17,      100,     1000,    1025,   5000,
                                32 * KiB, 33 * KiB, 100'000, 300'000, 2 * MiB, 9 * MiB};
@@ -186,7 +240,10 @@ TEST_F(Heap, OpenCachesAreCountedAndTheirMemoryIsUsedAgain) {
     auto* const other = heap().open_cache();
     EXPECT_EQ(f.threads, threads + 1);
     std::vector<void*> blocks;
-    for (int j = 0; j < 1000; ++j) blocks.push_back(heap().allocate_slow(*other, 50));
+    for (int j = 0; j < 1000; ++j) {
+      void* const p = other->pop(50);
+      blocks.push_back(p != nullptr ? p : heap().allocate_slow(*other, 50));
+    }
     heap().close_cache(other);
     for (void* p : blocks) free(p);
     if (i == 10) metadata = f.metadata;

@@ -12,7 +12,8 @@ inline constexpr std::size_t KiB = 1024;
 inline constexpr std::size_t MiB = 1024 * KiB;
 inline constexpr std::size_t GiB = 1024 * MiB;
 
-[[nodiscard]] constexpr bool is_power_of_two(std::size_t n) noexcept { return std::has_single_bit(n); }
+/// Not std::has_single_bit, which calls a library function where the processor is not known to count bits.
+[[nodiscard]] constexpr bool is_power_of_two(std::size_t n) noexcept { return n != 0 && (n & (n - 1)) == 0; }
 
 /// Smallest multiple of `alignment` that is >= n. Wraps to a value < n on overflow, which callers test for.
 [[nodiscard]] constexpr std::size_t align_up(std::size_t n, std::size_t alignment) noexcept {

@@ -14,7 +14,7 @@ namespace heapwright {
 
 struct size_class_plan {
   std::size_t steps_per_doubling = 8;  ///< k: a power of two
-  std::size_t largest = 32 * KiB;      ///< the last class, a power of two; larger blocks are runs of pages
+  std::size_t largest = 256 * KiB;     ///< the last class, a power of two
 
   static constexpr std::size_t smallest_step = 16;
 

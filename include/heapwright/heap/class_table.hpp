@@ -1,4 +1,12 @@
 // What a recipe says about each size class, worked out at compile time: block size, pages per span, batch sizes.
+//
+//   1 .. cut_end-1          blocks cut from spans
+//   cut_end .. count-1      blocks that are a run of pages of their own ("whole"): the longer sizes, and after them those that
+//                           have to begin at a page
+//
+// Blocks that all begin at a page have their first lines, and their hundredth, in the same few sets of the processor's cache.
+// So from two pages on, blocks in a span are longer by a line, and neighbours begin at different ones; and whole blocks begin at
+// one of 16 lines, except in the classes for those who ask for more than a line's alignment.
 #pragma once
 
 #include <algorithm>
@@ -27,12 +35,29 @@ class class_table {
   static_assert(R.thread_cache.max_blocks_per_class >= R.thread_cache.max_batch,
                 "recipe.thread_cache: a class must hold at least one batch");
   static_assert(R.thread_cache.max_blocks_per_class <= 32767, "recipe.thread_cache: block counts are 16 bits wide");
+  static_assert(
+      is_power_of_two(R.spans.largest_cut) && R.spans.largest_cut <= R.classes.largest &&
+          R.spans.largest_cut / R.classes.steps_per_doubling >= heap_page,
+      "recipe.spans.largest_cut: a power of two; larger classes are whole pages, so a step is at least a page there");
   static_assert(R.pages.growth % (64 * KiB) == 0 && R.pages.max_growth >= R.pages.growth,
                 "recipe.pages: growth is a multiple of 64 KiB, max_growth not below it");
 
+  static constexpr unsigned page_aligned = R.classes.count() + 1;  ///< the class of two pages; the next is one longer
+  static constexpr std::size_t largest_page_aligned = R.spans.largest_cut;
+
  public:
-  static constexpr unsigned count = R.classes.count() + 1;  ///< classes 0 (none) .. count-1
-  static constexpr std::size_t largest = R.classes.largest;
+  static constexpr unsigned cut_end = R.classes.index(R.spans.largest_cut) + 1;
+  static constexpr unsigned count = page_aligned + largest_page_aligned / heap_page - 1;  ///< 0 is "none"
+
+  static constexpr unsigned first_long = R.classes.index(R.thread_cache.first_bytes) + 1;
+
+  static constexpr std::size_t largest_cut = R.spans.largest_cut;
+
+  /// A whole block begins so many bytes behind the start of its pages, at most.
+  static constexpr std::size_t largest_offset = 15 * cache_line;
+
+  /// The longest block that has a class.
+  static constexpr std::size_t largest = R.classes.largest - largest_offset;
 
   struct entry {
     std::uint32_t size;        ///< bytes per block
@@ -45,25 +70,38 @@ class class_table {
 
   [[nodiscard]] static constexpr const entry& of(unsigned c) noexcept { return entries_[c]; }
 
+  [[nodiscard]] static constexpr bool is_whole(unsigned c) noexcept { return c >= cut_end; }
+  /// Of these a thread keeps none at first.
+  [[nodiscard]] static constexpr bool is_long(unsigned c) noexcept { return c >= first_long; }
+
+  [[nodiscard]] static constexpr bool is_page_aligned(unsigned c) noexcept { return c >= page_aligned; }
+
   /// The class for a size; 0 when it is too large for any.
   [[nodiscard]] static constexpr unsigned index(std::size_t size) noexcept {
-    return size <= largest ? R.classes.index(size) : 0;
+    if (size <= largest_cut) return R.classes.index(size);
+    return size <= largest ? R.classes.index(size + largest_offset) : 0;
   }
 
-  /// The smallest class whose blocks are all aligned to `alignment`; 0 when there is none. Blocks of a span begin at a page,
-  /// so a block is aligned when its size is a multiple of the alignment.
+  /// The smallest class whose blocks are all aligned to `alignment`; 0 when there is none. A multiple of the alignment is
+  /// either a class itself, or the classes around it are further apart than the alignment, and multiples of it.
   [[nodiscard]] static constexpr unsigned index_aligned(std::size_t size, std::size_t alignment) noexcept {
     if (alignment > heap_page || size > largest) return 0;
-    for (unsigned c = R.classes.index(size); c < count; ++c) {
-      if (entries_[c].size % alignment == 0) return c;
-    }
-    return 0;
+    const std::size_t rounded = align_up(std::max<std::size_t>(size, 1), alignment);
+    if (alignment <= cache_line || rounded <= largest_even) return index(rounded);
+    const auto pages = static_cast<unsigned>(divide_up(rounded, heap_page));
+    return rounded <= largest_page_aligned ? page_aligned + pages - 2 : 0;
   }
 
  private:
-  /// Blocks that all begin at a page have their first lines, and their hundredth, in the same few sets of the processor's cache.
-  /// So blocks of several pages are longer by a line, and neighbours in a span begin at different ones.
-  static constexpr std::size_t block_size(std::size_t size) { return size < 2 * heap_page ? size : size + cache_line; }
+  /// Blocks of a span up to here are as long as their class says, those of two pages and more longer by a line.
+  static constexpr std::size_t largest_even = R.classes.size(R.classes.index(2 * heap_page) - 1);
+
+  static constexpr std::size_t block_size(unsigned c) {
+    if (is_page_aligned(c)) return (c - page_aligned + 2) * heap_page;
+    const std::size_t size = R.classes.size(c);
+    if (is_whole(c)) return size - largest_offset;
+    return size <= largest_even ? size : size + cache_line;
+  }
 
   static constexpr std::uint32_t span_pages_for(std::size_t size) {
     std::size_t bytes = align_up(std::max(R.spans.min_bytes, size * R.spans.min_blocks), heap_page);
@@ -75,15 +113,16 @@ class class_table {
     constexpr auto& plan = R.thread_cache;
     std::array<entry, count> all{};
     for (unsigned c = 1; c < count; ++c) {
-      const std::size_t size = block_size(R.classes.size(c));
-      const std::uint32_t pages = span_pages_for(size);
+      const std::size_t size = block_size(c);
+      const auto pages = is_whole(c) ? static_cast<std::uint32_t>(divide_up(size, heap_page)) : span_pages_for(size);
       const std::size_t batch = std::clamp<std::size_t>(plan.batch_bytes / size, 1, plan.max_batch);
-      const std::size_t kept = std::clamp(plan.max_bytes_per_class / size, batch, plan.max_blocks_per_class);
+      const std::size_t most = size > plan.first_bytes ? plan.max_bytes_per_long : plan.max_bytes_per_class;
+      const std::size_t kept = std::clamp(most / size, batch, plan.max_blocks_per_class);
       all[c] = {.size = static_cast<std::uint32_t>(size),
                 .span_pages = pages,
                 .capacity = static_cast<std::uint32_t>(pages * heap_page / size),
                 .batch = static_cast<std::uint16_t>(batch),
-                .first_kept = static_cast<std::uint16_t>(std::clamp<std::size_t>(plan.first_bytes / size, 1, batch)),
+                .first_kept = static_cast<std::uint16_t>(std::min(plan.first_bytes / size, batch)),
                 .max_kept = static_cast<std::uint16_t>(kept)};
     }
     return all;

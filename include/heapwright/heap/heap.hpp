@@ -2,7 +2,8 @@
 //
 //   allocate   thread_cache::pop -> pop_slow -> central_class::draw -> page_heap::allocate -> the system
 //   free       thread_cache::push -> push_slow -> central_class::give_back -> page_heap::release -> the system
-//   large      page_heap::allocate and release, one run of pages per block
+//   whole      a run of pages per block, kept by the thread cache, or else page_heap::allocate_whole and release
+//   large      page_heap::allocate and release: too long for any class, or aligned to more than a page
 //
 // Calls go downwards only. Locks are taken in that direction as well: caches, then one class, then the page heap.
 //
@@ -71,7 +72,7 @@ class heap {
 
   // --- blocks; every function here takes the cache of the calling thread
 
-  /// What pop did not have: `size` bytes aligned to 16. Null when the system has no memory, or beyond PTRDIFF_MAX.
+  /// `size` bytes aligned to 16, after pop has been asked. Null when the system has no memory, or beyond PTRDIFF_MAX.
   [[nodiscard]] void* allocate_slow(cache& mine, std::size_t size) noexcept {
     if (const unsigned c = classes::index(size); c != 0) [[likely]]
       return allocate_class(mine, c);
@@ -81,19 +82,23 @@ class heap {
 
   /// `size` bytes aligned to `alignment`, any power of two. Null as above.
   [[nodiscard]] void* allocate_aligned(cache& mine, std::size_t size, std::size_t alignment) noexcept {
-    if (const unsigned c = classes::index_aligned(size, alignment); c != 0) return allocate_class(mine, c);
+    if (const unsigned c = classes::index_aligned(size, alignment); c != 0) {
+      void* const p = mine.pop_class(c);
+      return p != nullptr ? p : allocate_class(mine, c);
+    }
     const span* const s = allocate_large(mine, size, alignment);
     return s == nullptr ? nullptr : s->block_begin();
   }
 
   /// `size` zeroed bytes aligned to 16; pages fresh from the system are not cleared again. Null as above.
   [[nodiscard]] void* allocate_zeroed(cache& mine, std::size_t size) noexcept {
-    if (size <= classes::largest) {
-      void* p = mine.pop(size);
-      if (p == nullptr) p = allocate_slow(mine, size);
+    if (void* const p = mine.pop(size)) return std::memset(p, 0, size);
+    const unsigned c = classes::index(size);
+    if (c != 0 && !classes::is_whole(c)) {
+      void* const p = allocate_class(mine, c);
       return p == nullptr ? nullptr : std::memset(p, 0, size);
     }
-    span* const s = allocate_large(mine, size, default_alignment);
+    span* const s = c != 0 ? allocate_whole(mine, c) : allocate_large(mine, size, default_alignment);
     if (s == nullptr) return nullptr;
     if (s->zeroed) return s->block_begin();
     if (size < worth_discarding || !centre_.page_heap.clear(s)) std::memset(s->block_begin(), 0, size);
@@ -134,12 +139,9 @@ class heap {
     const std::size_t usable = usable_size(p);
     // Staying is worth up to half of the block unused.
     if (size <= usable && size >= usable / 2) return p;
-    const bool large = map().tag(p) == large_tag && size > classes::largest;
-    if (large && size <= PTRDIFF_MAX) {
-      span* const s = map().span_at(p);
-      const std::size_t pages = divide_up(size + s->offset, heap_page);
-      if (centre_.page_heap.try_resize(s, pages)) return p;
-      if (usable >= worth_moving && centre_.page_heap.try_remap(s, pages)) return s->block_begin();
+    if (size > classes::largest_cut && size <= PTRDIFF_MAX) {
+      if (span* const s = map().span_at(p); s->state == span_state::large && resize(mine, s, size))
+        return s->block_begin();
     }
     void* fresh = mine.pop(size);
     if (fresh == nullptr) fresh = allocate_slow(mine, size);
@@ -154,8 +156,8 @@ class heap {
 
   [[nodiscard]] void* allocate_uncached(std::size_t size, std::size_t alignment = default_alignment) noexcept {
     const unsigned c = classes::index_aligned(size, alignment);
-    if (c == 0) {
-      const span* const s = allocate_large(size, alignment);
+    if (c == 0 || classes::is_whole(c)) {
+      const span* const s = c == 0 ? allocate_large(size, alignment) : centre_.page_heap.allocate_whole(c, 0);
       return s == nullptr ? nullptr : s->block_begin();
     }
     span* drawn_from = nullptr;
@@ -175,7 +177,11 @@ class heap {
     } else if (tag != large_tag && tag != 0) [[likely]] {
       const unsigned c = class_of(tag);
       wrong::note_freed(static_cast<block*>(p), map());
-      centre_.classes[c].give_back(c, static_cast<block*>(p), 1, centre_.page_heap);
+      if (classes::is_whole(c)) {
+        deallocate_large(p);
+      } else {
+        centre_.classes[c].give_back(c, static_cast<block*>(p), 1, centre_.page_heap);
+      }
     } else if (p != nullptr) {
       wrong::note_foreign(p);
       return false;
@@ -188,7 +194,7 @@ class heap {
   /// Gives all memory back to the system that is free, and not in another thread's cache. Returns the bytes given back.
   [[gnu::noinline]] std::size_t trim(cache& mine) noexcept {
     mine.flush(centre_);
-    for (unsigned c = 1; c < cache::class_count; ++c) centre_.classes[c].trim(centre_.page_heap);
+    for (unsigned c = 1; c < classes::cut_end; ++c) centre_.classes[c].trim(centre_.page_heap);
     return centre_.page_heap.trim();
   }
 
@@ -229,13 +235,19 @@ class heap {
   }
 
  private:
+  /// Precondition: the stock of the class is empty.
   [[gnu::noinline]] void* allocate_class(cache& mine, unsigned c) noexcept {
-    if (void* const p = mine.pop_class(c)) return p;
     if (void* const p = mine.pop_slow(c, centre_)) [[likely]]
       return p;
     // The system has no more; blocks of other classes may add up to pages.
     trim(mine);
     return mine.pop_slow(c, centre_);
+  }
+
+  span* allocate_whole(cache& mine, unsigned c) noexcept {
+    if (span* const s = centre_.page_heap.allocate_whole(c, mine.owner())) return s;
+    trim(mine);
+    return centre_.page_heap.allocate_whole(c, mine.owner());
   }
 
   span* allocate_large(cache& mine, std::size_t size, std::size_t alignment) noexcept {
@@ -245,23 +257,29 @@ class heap {
     return allocate_large(size, alignment);
   }
 
+  /// Like blocks of several pages in a span (class_table.hpp), large ones begin at different lines of the processor's cache,
+  /// unless the caller asks for an alignment.
   [[gnu::noinline]] span* allocate_large(std::size_t size, std::size_t alignment) noexcept {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX / 2) return nullptr;
     centre_.page_heap.tick();
     const bool spread = alignment <= cache_line;
-    const std::size_t pages = divide_up(std::max<std::size_t>(size, 1) + (spread ? largest_offset : 0), heap_page);
-    span* const s = centre_.page_heap.allocate(pages, std::max(alignment, heap_page), span_state::large);
-    if (s != nullptr && spread) s->offset = offset_for(s->start);
+    const std::size_t bytes = std::max<std::size_t>(size, 1) + (spread ? classes::largest_offset : 0);
+    span* const s =
+        centre_.page_heap.allocate(divide_up(bytes, heap_page), std::max(alignment, heap_page), span_state::large);
+    if (s != nullptr && spread) centre_.page_heap.spread(s);
     return s;
   }
 
-  // Like blocks of several pages in a span (class_table.hpp), large ones begin at different lines of the processor's cache: at
-  // one of 16, chosen by their page, unless the caller asks for an alignment.
-  static constexpr std::size_t largest_offset = 15 * cache_line;
-
-  static std::uint16_t offset_for(const void* start) noexcept {
-    constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15;
-    return static_cast<std::uint16_t>((address_of(start) >> heap_page_shift) * golden_ratio >> 60) * cache_line;
+  /// Makes a block that is a run of pages longer or shorter, where it is or by moving its pages. False: it is as it was.
+  /// Precondition: size is beyond largest_cut.
+  bool resize(cache& mine, span* s, std::size_t size) noexcept {
+    const unsigned c = classes::index(size);
+    const std::size_t pages = c != 0 ? classes::of(c).span_pages : divide_up(size + s->offset, heap_page);
+    const std::size_t before = s->bytes();
+    if (!centre_.page_heap.try_resize(s, pages) && !(before >= worth_moving && centre_.page_heap.try_remap(s, pages)))
+      return false;
+    centre_.page_heap.set_whole(s, c, mine.owner());
+    return true;
   }
 
   [[gnu::noinline]] void deallocate_large(void* p) noexcept {

@@ -48,6 +48,7 @@ class page_heap {
     }
     if (s == nullptr) return nullptr;
     s->state = use;
+    s->size_class = 0;
     s->live = s->carved = 0;
     s->free = nullptr;
     s->offset = 0;
@@ -55,6 +56,28 @@ class page_heap {
     if (use == span_state::large) map().set_tag(s->start, large_tag);
     stay_below_peak();
     return s;
+  }
+
+  /// A run of pages for one block of whole class c, drawn by the thread with these owner bits; null as above.
+  [[nodiscard]] span* allocate_whole(unsigned c, page_tag owner) noexcept {
+    span* const s = allocate(class_table<R>::of(c).span_pages, heap_page, span_state::large);
+    if (s == nullptr) return nullptr;
+    if (!class_table<R>::is_page_aligned(c)) spread(s);
+    set_whole(s, c, owner);
+    return s;
+  }
+
+  /// Makes the block begin at one of 16 lines of its first page, chosen by the page.
+  static void spread(span* s) noexcept {
+    constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15;
+    s->offset = static_cast<std::uint16_t>((address_of(s->start) >> heap_page_shift) * golden_ratio >> 60) * cache_line;
+    static_assert(class_table<R>::largest_offset == 15 * cache_line);
+  }
+
+  /// Makes a large block one of a whole class, or of none (0).
+  void set_whole(span* s, unsigned c, page_tag owner) noexcept {
+    s->size_class = static_cast<std::uint8_t>(c);
+    map().set_tag(s->start, c == 0 ? large_tag : tag_of(owner, c));
   }
 
   /// Takes back what allocate returned. The tags of a cut span have been cleared by the caller.
@@ -86,6 +109,7 @@ class page_heap {
     s->start = static_cast<std::byte*>(moved);
     s->pages = bytes / heap_page;
     s->zeroed = false;
+    s->size_class = 0;
     map().cover(moved, bytes);
     map().set_ends(s);
     map().set_tag(s->start, large_tag);

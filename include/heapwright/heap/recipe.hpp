@@ -1,7 +1,7 @@
 // A recipe describes a thread-caching heap completely. It is data, known when the heap is compiled, with a default for
 // everything:
 //
-//   inline constexpr heapwright::recipe app = {.thread_cache = {.max_bytes = 256 * KiB}};
+//   inline constexpr heapwright::recipe app = {.thread_cache = {.share_bytes = 256 * KiB}};
 //   heapwright::heap<app, heapwright::linux_os> heap;
 //
 // What can be wrong with one is said by the static_asserts in class_table.hpp.
@@ -16,17 +16,24 @@ namespace heapwright {
 
 /// How many pages a span has: the fewest that satisfy all three.
 struct span_plan {
+  std::size_t largest_cut =
+      32 * KiB;  ///< the last class cut from spans, a power of two; longer blocks are runs of pages
   std::size_t min_bytes = 16 * KiB;
   std::size_t min_blocks = 4;
   std::size_t max_waste_divisor = 16;  ///< at most 1/16 of a span may be left over behind its last block
 };
 
-/// A thread's private stock. Limits start small and grow while the thread keeps running into them.
+/// A thread's private stock of freed blocks. Limits start small and grow while the thread keeps running into them; once those of
+/// a kind together have reached the thread's share, at the cost of others. Short blocks have one share. Long ones have another
+/// that grows with the program, as they are fewer, and dear to get; they are kept only where they are seen to be asked for again.
 struct thread_cache_plan {
-  std::size_t first_bytes = 2 * KiB;            ///< of freed blocks kept, per class, at first
-  std::size_t max_bytes = 1 * MiB;              ///< by how much all classes together may grow beyond that
-  std::size_t max_blocks_per_class = 2048;      ///< of freed blocks kept
-  std::size_t max_bytes_per_class = 256 * KiB;  ///< of freed blocks kept, at least one batch
+  std::size_t first_bytes = 2 * KiB;  ///< kept per class at first, beyond the share; longer blocks are long
+  std::size_t share_bytes = 1 * MiB;  ///< of short blocks, and the least of long ones
+  std::size_t long_divisor = 4;       ///< of long ones: 1/4 of what is in use, divided by the number of threads, ...
+  std::size_t max_long_bytes = 32 * MiB;        ///< ... up to this
+  std::size_t max_blocks_per_class = 2048;      ///< kept per class
+  std::size_t max_bytes_per_class = 256 * KiB;  ///< kept per class of short blocks
+  std::size_t max_bytes_per_long = 1 * MiB;     ///< kept per class of long blocks
   std::size_t batch_bytes = 8 * KiB;            ///< moved between a thread and the centre at once ...
   std::size_t max_batch = 64;                   ///< ... but no more blocks than this
 };

@@ -8,10 +8,13 @@
 // Blocks of spans that another thread draws from are not kept: they collect in `away` and go back to the centre in batches, so
 // that two threads do not come to share cache lines through the allocator.
 //
+// Blocks of whole classes (class_table.hpp) are kept in the same lists, but come from the page heap and go back to it one by one.
+//
 // Invariants, for each class c:  room[c] = limit[c] - length(returns[c]) >= 0, between calls
 //                                away_count[c] = length(away[c]) < batch
 //                                neither in_use[c] nor idle[c]: all that is here of class c is in returns[c]
-//                                the sum over c of what limit[c] is above its first value, in bytes, <= R.thread_cache.max_bytes
+//                                the sum over c of what limit[c] is above its first value, in bytes, <= its share when
+//                                one was last raised, for the short classes and for the long ones
 //
 // A thread that has no cache points at an empty one: nothing to pop, and an owner that no page has. So the fast path does
 // not ask whether the thread has been seen before; its first operation simply misses.
@@ -39,7 +42,7 @@ class thread_cache {
 
   /// What the slow steps draw from and give back to.
   struct centre {
-    central classes[class_count];
+    central classes[class_table<R>::cut_end];  ///< of those cut from spans
     pages page_heap;
   };
 
@@ -59,10 +62,10 @@ class thread_cache {
   /// Up to here a table says it.
   static constexpr std::size_t small_max = 1024;
 
-  /// A block for `size` bytes; null when the stock has none, or the size is beyond small_max.
+  /// A block for `size` bytes; null when the stock has none, or there is no class for that size.
   [[nodiscard]] void* pop(std::size_t size) noexcept {
     if (size > small_max) [[unlikely]]
-      return nullptr;
+      return pop_class(classes::index(size));
     return pop_class(class_of_small[(size + even_step - 1) / even_step]);
   }
 
@@ -102,10 +105,11 @@ class thread_cache {
 
   // --- the slow steps
 
-  /// A block of class c when the stock has none; null when the system has no memory.
+  /// A block of class c, whose stock is empty; null when the system has no memory.
   [[nodiscard, gnu::noinline]] void* pop_slow(unsigned c, centre& from) noexcept {
+    invariant(of_[c].stock == nullptr, "a stock that still has blocks is filled");
     in_use_[c] = true;
-    heartbeat(from, kept(c) + 1);
+    heartbeat(from, (kept(c) + 1) * weight(c));
     // A few returns alone would bring the next slow step too soon; they wait until there are more, or nothing else.
     block* const drawn = kept(c) < least_stock(c) ? draw(c, from) : nullptr;
     if (drawn != nullptr) {
@@ -125,11 +129,17 @@ class thread_cache {
     misuse<R, OS>::note_freed(b, *map_);
     if (of_[c].room < 0) of_[c].room = 0;  // push has counted a block that it did not keep
     in_use_[c] = true;
-    heartbeat(to, of_[c].room == 0 ? kept(c) : 1);
+    heartbeat(to, of_[c].room == 0 && !classes::is_whole(c) ? kept(c) : weight(c));
     if ((tag ^ owner_) > class_mask) {
+      if (classes::is_whole(c)) return to.page_heap.release(map_->span_at(b));
       b->next = of_[c].away;
       of_[c].away = b;
       if (++away_count_[c] >= classes::of(c).batch) send_away(c, to);
+      return;
+    }
+    if (of_[c].room == 0 && classes::is_long(c)) {
+      if (regret_[c] < UINT8_MAX) ++regret_[c];
+      give_back(c, b, 1, to);
       return;
     }
     if (of_[c].room == 0 && !raise_limit(c, to)) give_back_returns(c, kept(c) / 2 + 1, to);
@@ -155,11 +165,12 @@ class thread_cache {
     }
   }
 
-  /// Bytes in blocks of this thread's stock. Only the thread itself may ask.
-  [[nodiscard]] std::uint64_t cached_bytes() const noexcept {
+  /// Bytes in blocks of this thread's stock, of classes [first, last). Only the thread itself may ask.
+  [[nodiscard]] std::uint64_t cached_bytes(unsigned first, unsigned last) const noexcept {
     std::uint64_t bytes = 0;
-    for (unsigned c = 1; c < class_count; ++c) {
-      bytes += std::uint64_t{length(of_[c].stock) + kept(c) + away_count_[c]} * classes::of(c).size;
+    for (unsigned c = first; c < last; ++c) {
+      const std::uint32_t held = classes::is_whole(c) ? classes::of(c).span_pages * heap_page : classes::of(c).size;
+      bytes += std::uint64_t{length(of_[c].stock) + kept(c) + away_count_[c]} * held;
     }
     return bytes;
   }
@@ -171,6 +182,7 @@ class thread_cache {
   }
 
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] page_tag owner() const noexcept { return owner_; }
 
   thread_cache* next = nullptr;  ///< the owner of the caches links them here
 
@@ -212,7 +224,7 @@ class thread_cache {
   static std::int32_t first_limit(unsigned c) noexcept { return classes::of(c).first_kept; }
 
   void set_limit(unsigned c, std::int32_t limit) noexcept {
-    limit_total_ += (limit - of_[c].limit) * static_cast<std::int64_t>(classes::of(c).size);
+    limit_total_[classes::is_long(c)] += (limit - of_[c].limit) * static_cast<std::int64_t>(classes::of(c).size);
     of_[c].room += limit - of_[c].limit;
     of_[c].limit = limit;
   }
@@ -222,9 +234,16 @@ class thread_cache {
     return std::min<std::uint32_t>(draw_[c] / 2 + 1, 64);
   }
 
+  /// Long blocks are worth keeping only where they are asked for again: not those that a growing array leaves behind. So their
+  /// limit is raised when one is needed that was given back before.
   block* draw(unsigned c, centre& from) noexcept {
+    if (regret_[c] > 0 && raise_limit(c, from)) --regret_[c];
+    if (classes::is_whole(c)) {
+      span* const s = from.page_heap.allocate_whole(c, owner_);
+      return s == nullptr ? nullptr : new (s->block_begin()) block{nullptr};
+    }
     const auto& info = classes::of(c);
-    const std::uint32_t wanted = std::max(draw_[c], info.first_kept);
+    const auto wanted = std::max<std::uint16_t>(std::max(draw_[c], info.first_kept), 1);
     draw_[c] = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
     return from.classes[c].draw(c, wanted, owner_, attached_[c], from.page_heap);
   }
@@ -242,30 +261,59 @@ class thread_cache {
   void give_back_returns(unsigned c, std::uint32_t n, centre& to) noexcept {
     block* const first = of_[c].returns;
     of_[c].returns = nullptr;
-    of_[c].returns = to.classes[c].give_back(c, first, n, to.page_heap);
+    of_[c].returns = give_back(c, first, n, to);
     of_[c].room += static_cast<std::int32_t>(n);
   }
 
-  /// Lets the class keep more, at the cost of classes that keep more than they use when the thread's total is reached.
-  bool raise_limit(unsigned c, centre& to) noexcept {
-    const auto& info = classes::of(c);
-    if (of_[c].limit >= info.max_kept) return false;
-    const std::int32_t raised = std::min<std::int32_t>(of_[c].limit * 2, info.max_kept);
-    const std::int64_t cost = std::int64_t{raised - of_[c].limit} * info.size;
-    for (unsigned tried = 0; limit_total_ + cost > std::int64_t{R.thread_cache.max_bytes} && tried < 4; ++tried) {
-      if (++victim_ >= class_count) victim_ = 1;
-      if (victim_ != c) lower_limit(victim_, to);
+  /// Takes back `n` blocks, the first of a list; returns what follows them.
+  block* give_back(unsigned c, block* first, std::uint32_t n, centre& to) noexcept {
+    if (!classes::is_whole(c)) return to.classes[c].give_back(c, first, n, to.page_heap);
+    for (; n > 0; --n) {
+      block* const following = first->next;
+      to.page_heap.release(map_->span_at(first));
+      first = following;
     }
-    if (limit_total_ + cost > std::int64_t{R.thread_cache.max_bytes}) return false;
+    return first;
+  }
+
+  /// By how many bytes this thread's limits of one kind may exceed their first values.
+  static std::int64_t share(bool is_long, const heap_figures& of) noexcept {
+    constexpr auto& plan = R.thread_cache;
+    constexpr auto relaxed = std::memory_order_relaxed;
+    if (!is_long) return plan.share_bytes;
+    const std::uint64_t in_use = of.spans.load(relaxed) + of.large.load(relaxed);
+    const std::uint64_t threads = std::max<std::uint64_t>(of.threads.load(relaxed), 1);
+    const auto part = static_cast<std::int64_t>(in_use / plan.long_divisor / threads);
+    return std::clamp<std::int64_t>(part, plan.share_bytes, plan.max_long_bytes);
+  }
+
+  /// Lets the class keep more; once the share is reached, at the cost of classes that have not used half of theirs.
+  bool raise_limit(unsigned c, const centre& to) noexcept {
+    const auto& info = classes::of(c);
+    const bool kind = classes::is_long(c);
+    if (!may_raise_[kind] || of_[c].limit >= info.max_kept) return false;
+    const std::int32_t raised = std::clamp<std::int32_t>(of_[c].limit * 2, 1, info.max_kept);
+    const std::int64_t cost = std::int64_t{raised - of_[c].limit} * info.size;
+    const std::int64_t may_be = share(kind, to.page_heap.figures()) - cost;
+    for (unsigned tried = 0; limit_total_[kind] > may_be && tried < 4; ++tried) lower_limit(next_victim(kind));
+    if (limit_total_[kind] > may_be) {
+      may_raise_[kind] = false;
+      return false;
+    }
     set_limit(c, raised);
     return true;
   }
 
-  void lower_limit(unsigned c, centre& to) noexcept {
+  unsigned next_victim(bool is_long) noexcept {
+    const unsigned first = is_long ? classes::first_long : 1;
+    const unsigned end = is_long ? class_count : classes::first_long;
+    unsigned& c = victim_[is_long];
+    return c = c < first || c + 1 >= end ? first : c + 1;
+  }
+
+  void lower_limit(unsigned c) noexcept {
     const std::int32_t lowered = std::max(of_[c].limit / 2, first_limit(c));
-    const auto n = static_cast<std::int32_t>(kept(c));
-    if (n > lowered) give_back_returns(c, static_cast<std::uint32_t>(n - lowered), to);
-    set_limit(c, lowered);
+    if (static_cast<std::int32_t>(kept(c)) <= lowered) set_limit(c, lowered);
   }
 
   [[gnu::noinline]] void flush_class(unsigned c, centre& to) noexcept {
@@ -273,7 +321,7 @@ class thread_cache {
     if (const std::uint32_t n = kept(c); n > 0) give_back_returns(c, n, to);
     if (block* const first = of_[c].stock; first != nullptr) {
       of_[c].stock = nullptr;
-      to.classes[c].give_back(c, first, length(first), to.page_heap);
+      give_back(c, first, length(first), to);
     }
     if (span* const s = attached_[c]; s != nullptr) {
       attached_[c] = nullptr;
@@ -281,7 +329,13 @@ class thread_cache {
     }
     set_limit(c, first_limit(c));
     draw_[c] = 0;
+    regret_[c] = 0;
     in_use_[c] = idle_[c] = false;
+  }
+
+  /// What a block counts towards the next look at the clock.
+  static constexpr std::uint32_t weight(unsigned c) noexcept {
+    return classes::is_whole(c) ? classes::of(c).span_pages : 1;
   }
 
   /// After every few hundred blocks looks at the clock: lets the page heap give memory back, and flushes classes out of use.
@@ -289,6 +343,7 @@ class thread_cache {
     blocks_ += blocks;
     if (blocks_ < blocks_per_clock) return;
     blocks_ = 0;
+    may_raise_[false] = may_raise_[true] = true;
     to.page_heap.tick();
     const std::uint64_t now = OS::milliseconds();
     if (now < idle_check_) return;
@@ -307,11 +362,16 @@ class thread_cache {
 
   std::uint32_t away_count_[class_count]{};
   span* attached_[class_count]{};
-  std::uint16_t draw_[class_count]{};  ///< fresh blocks to draw next time; doubles up to a batch
-  bool in_use_[class_count]{};         ///< a slow step came by since the last check for idle classes
-  bool idle_[class_count]{};           ///< none has since, but before
-  std::int64_t limit_total_ = 0;       ///< bytes
-  unsigned victim_ = 0;
+  std::uint16_t draw_[class_count]{};   ///< fresh blocks to draw next time; doubles up to a batch
+  std::uint8_t regret_[class_count]{};  ///< long blocks given back for want of room, and not asked for again so far
+  bool in_use_[class_count]{};          ///< a slow step came by since the last check for idle classes
+  bool idle_[class_count]{};            ///< none has since, but before
+
+  // Of short blocks, and of long ones.
+  std::int64_t limit_total_[2]{};  ///< bytes by which limits are above their first values
+  unsigned victim_[2]{};           ///< whose limit was lowered last
+  bool may_raise_[2]{true, true};  ///< false from when no class had room to spare until the next look at the clock
+
   std::uint32_t blocks_ = 0;  ///< since the clock was last looked at
   std::uint64_t idle_check_ = 0;
   std::uint32_t id_ = 0;
