@@ -24,6 +24,23 @@ TEST_F(MisuseDeathTest, DoubleFreeOfALargeBlock) {
   EXPECT_DEATH(free(p), "heapwright: free of a foreign pointer: 0x.*freed already");
 }
 
+TEST_F(MisuseDeathTest, DoubleFreeOfAWholeBlock) {
+  void* const p = allocate(100'000);
+  free(p);
+  EXPECT_DEATH(free(p), "heapwright: free of a foreign pointer: 0x.*freed already") << "given back";
+  for (int i = 0; i < 3; ++i) free(allocate(100'000));
+  void* const kept = allocate(100'000);
+  free(kept);
+  EXPECT_DEATH(free(kept), "heapwright: double free: 0x") << "in the stock";
+}
+
+TEST_F(MisuseDeathTest, PointerIntoAWholeBlock) {
+  auto* const p = static_cast<char*>(allocate(100'000));
+  EXPECT_DEATH(free(p + 16), "heapwright: free of a pointer into a block: 0x");
+  EXPECT_DEATH(free(p + 50'000), "heapwright: free of a foreign pointer: 0x");
+  free(p);
+}
+
 TEST_F(MisuseDeathTest, PointerIntoABlock) {
   auto* const p = static_cast<char*>(allocate(100));
   EXPECT_DEATH(free(p + 16), "heapwright: free of a pointer into a block: 0x");

@@ -4,9 +4,10 @@
 //   leaf    for each heap page of that GiB: a tag, four bytes, all that the fast path of free looks at,
 //           and the span the page belongs to
 //
-// A tag is (owner << 13) | (size class << 5) for pages cut into blocks, `large_tag` for the first page of a large block, 0 for
-// what is not ours. An owner is the thread that last drew from the span; it decides only the way a freed block takes. Five bits
-// stay zero, so that the class comes scaled: the thread cache reaches what it has of a class without a shift.
+// A tag is (owner << 13) | (size class << 5) for pages cut into blocks and for the page that a whole block begins in, `large_tag` for
+// that of a large block of no class, 0 for what is not ours. An owner is the thread that last drew from the span; it decides only
+// the way a freed block takes. Five bits stay zero, so that the class comes scaled: the thread cache reaches what it has of a
+// class without a shift.
 //
 // The root holds the address of a leaf's tags minus the index of its first page, so that tags are reached by the page number
 // as it is. Leaves are never freed; the page heap's lock guards their making. Tags and root entries are relaxed atomics: whoever got a pointer to a block got it

@@ -5,7 +5,7 @@
 //   free_resident   free, contents in memory                     a bin of the page heap         span at both ends
 //   free_returned   free, contents given back or never touched   a bin of the page heap         span at both ends
 //   cut             blocks of one size class                     its class's list, or attached  span and tag at every page
-//   large           one block                                    nothing                        span at both ends, tag at the first
+//   large           one block, of a whole class or of none (0)   nothing                        span at both ends, tag at the first
 //
 // Of a cut span:  capacity = live + length(free) + (capacity - carved)
 // where live counts the blocks that are outside: with the program, or in the stock of a thread.
