@@ -85,6 +85,8 @@ struct single_threaded {
     return instance;
   }
 
+  /// The cache may be the one that the last test left, with its stock.
+  single_threaded() { heap().trim(*cache); }
   ~single_threaded() { heap().close_cache(cache); }
 
   void* allocate(std::size_t size) {

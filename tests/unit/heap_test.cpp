@@ -16,6 +16,7 @@ namespace {
 
 using OS = testing::fake_os<4 * KiB>;
 using heap_type = heap<default_recipe, OS>;
+using classes = class_table<default_recipe>;
 
 class Heap : public ::testing::Test, protected testing::single_threaded<heap_type> {
  protected:
@@ -136,6 +137,49 @@ TEST_F(Heap, KeptWholeBlocksGoBackWhenTheyAreOutOfUse) {
   EXPECT_EQ(f.large, before);
 }
 
+TEST_F(Heap, AThreadThatEndsLeavesItsStockToTheNext) {
+  auto* const first = heap().open_cache();
+  void* const p = heap().allocate_slow(*first, 100);
+  EXPECT_TRUE(first->push(p));
+  heap().close_cache(first);
+  auto* const second = heap().open_cache();
+  EXPECT_EQ(second, first);
+  const std::uint64_t left = second->cached_bytes(1, heap_type::cache::class_count);
+  EXPECT_GT(left, 0u);
+  void* const q = heap().allocate_slow(*second, 100);  // a thread that has just got its cache has not asked it yet
+  EXPECT_EQ(second->cached_bytes(1, heap_type::cache::class_count), left - heap().usable_size(q));
+  EXPECT_TRUE(second->push(q));
+  heap().close_cache(second);
+  heap().trim(*cache);
+  EXPECT_EQ(f.spans, 0u) << "memory that is short is had from threads that have ended, too";
+}
+
+TEST_F(Heap, WhatNoThreadComesForGoesBackInTime) {
+  auto* const ended = heap().open_cache();
+  void* const p = heap().allocate_slow(*ended, 100);
+  EXPECT_TRUE(ended->push(p));
+  heap().close_cache(ended);
+  EXPECT_GT(f.spans, 0u);
+  for (int i = 0; i < 5000; ++i) {
+    free(allocate(20'000));
+    if (i % 500 == 0) OS::now += default_recipe.pages.purge_window_ms;
+  }
+  EXPECT_EQ(heap().live_blocks(classes::index(100)), 0u);
+}
+
+TEST_F(Heap, FewThreadsLeaveTheirStock) {
+  constexpr unsigned c = classes::index(100);
+  constexpr int threads = 50;
+  std::vector<heap_type::cache*> caches;
+  for (int i = 0; i < threads; ++i) {
+    caches.push_back(heap().open_cache());
+    free(heap().allocate_slow(*caches.back(), 100));
+  }
+  for (auto* ended : caches) heap().close_cache(ended);
+  const unsigned stocks = default_recipe.thread_cache.max_parked * classes::of(c).first_kept;
+  EXPECT_LE(heap().live_blocks(c), stocks + threads) << "each block is on its way back in this thread's cache";
+}
+
 TEST_F(Heap, WholeBlocksOfAnotherThreadGoBackAtOnce) {
   auto* const other = heap().open_cache();
   const std::uint64_t before = f.large;
@@ -149,9 +193,8 @@ TEST_F(Heap, WholeBlocksOfAnotherThreadGoBackAtOnce) {
 }
 
 TEST_F(Heap, ABlockOfPagesGrowsAndShrinksWhereItIs) {
-  void* const p = allocate(40'000);
-  void* const reserve = allocate(900'000);  // the pages behind p, free afterwards
-  free(reserve);
+  void* const p = allocate(900'000);
+  ASSERT_EQ(heap().reallocate(*cache, p, 40'000), p);  // the pages behind it are free now
   for (const std::size_t size :
        {std::size_t{50'000}, std::size_t{200'000}, std::size_t{700'000}, std::size_t{90'000}, std::size_t{36'000}}) {
     EXPECT_EQ(heap().reallocate(*cache, p, size), p) << size;

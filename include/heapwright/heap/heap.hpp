@@ -41,10 +41,11 @@ class heap {
 
   /// A cache for the calling thread; null when the system has no memory. Close it when the thread ends.
   [[nodiscard]] cache* open_cache() noexcept {
-    holding guard(caches_lock_);
-    cache* c = idle_caches_;
+    holding guard(centre_.caches_lock);
+    cache* c = centre_.idle_caches;
     if (c != nullptr) {
-      idle_caches_ = c->next;
+      centre_.idle_caches = c->next;
+      c->unpark(centre_);
     } else {
       if (cache_count_ + 1 == owners_end) return nullptr;
       void* const p = centre_.page_heap.allocate_metadata(sizeof(cache));
@@ -58,21 +59,20 @@ class heap {
     return c;
   }
 
-  /// Gives everything in it back for others to use. The cache must not be used afterwards.
+  /// Leaves everything in it to the next thread, or gives it back for others to use. The cache must not be used afterwards.
   void close_cache(cache* c) noexcept {
+    {
+      holding guard(centre_.caches_lock);
+      if (c->try_park(centre_)) return set_idle(c);
+    }
     c->flush(centre_);
-    holding guard(caches_lock_);
-    cache** link = &open_caches_;
-    while (*link != c) link = &(*link)->next;
-    *link = c->next;
-    c->next = idle_caches_;
-    idle_caches_ = c;
-    figures().threads.fetch_sub(1, std::memory_order_relaxed);
+    holding guard(centre_.caches_lock);
+    set_idle(c);
   }
 
   // --- blocks; every function here takes the cache of the calling thread
 
-  /// `size` bytes aligned to 16, after pop has been asked. Null when the system has no memory, or beyond PTRDIFF_MAX.
+  /// What pop did not have: `size` bytes aligned to 16. Null when the system has no memory, or beyond PTRDIFF_MAX.
   [[nodiscard]] void* allocate_slow(cache& mine, std::size_t size) noexcept {
     if (const unsigned c = classes::index(size); c != 0) [[likely]]
       return allocate_class(mine, c);
@@ -82,10 +82,7 @@ class heap {
 
   /// `size` bytes aligned to `alignment`, any power of two. Null as above.
   [[nodiscard]] void* allocate_aligned(cache& mine, std::size_t size, std::size_t alignment) noexcept {
-    if (const unsigned c = classes::index_aligned(size, alignment); c != 0) {
-      void* const p = mine.pop_class(c);
-      return p != nullptr ? p : allocate_class(mine, c);
-    }
+    if (const unsigned c = classes::index_aligned(size, alignment); c != 0) return allocate_class(mine, c);
     const span* const s = allocate_large(mine, size, alignment);
     return s == nullptr ? nullptr : s->block_begin();
   }
@@ -194,6 +191,10 @@ class heap {
   /// Gives all memory back to the system that is free, and not in another thread's cache. Returns the bytes given back.
   [[gnu::noinline]] std::size_t trim(cache& mine) noexcept {
     mine.flush(centre_);
+    {
+      holding guard(centre_.caches_lock);
+      centre_.flush_parked(UINT64_MAX);
+    }
     for (unsigned c = 1; c < classes::cut_end; ++c) centre_.classes[c].trim(centre_.page_heap);
     return centre_.page_heap.trim();
   }
@@ -208,7 +209,7 @@ class heap {
   // --- fork: between before_fork and after_fork_in_*, the calling thread holds every lock, so that the child finds nothing half done
 
   void before_fork() noexcept {
-    caches_lock_.acquire();
+    centre_.caches_lock.acquire();
     for (auto& c : centre_.classes) c.fork_lock().acquire();
     centre_.page_heap.fork_lock().acquire();
   }
@@ -216,27 +217,28 @@ class heap {
   void after_fork_in_parent() noexcept {
     centre_.page_heap.fork_lock().release();
     for (auto& c : centre_.classes) c.fork_lock().release();
-    caches_lock_.release();
+    centre_.caches_lock.release();
   }
 
   /// `mine` is the cache of the thread that called fork, or null. Those of all others are emptied for use: their threads are gone.
   void after_fork_in_child(cache* mine) noexcept {
     centre_.page_heap.fork_lock().reset_after_fork();
     for (auto& c : centre_.classes) c.fork_lock().reset_after_fork();
-    caches_lock_.reset_after_fork();
+    centre_.caches_lock.reset_after_fork();
     for (cache* c = open_caches_; c != nullptr;) {
       cache* const following = c->next;
       if (c != mine) {
         c->repair_after_fork();
-        close_cache(c);
+        c->flush(centre_);
+        set_idle(c);
       }
       c = following;
     }
   }
 
  private:
-  /// Precondition: the stock of the class is empty.
   [[gnu::noinline]] void* allocate_class(cache& mine, unsigned c) noexcept {
+    if (void* const p = mine.pop_class(c)) return p;  // of a cache that an earlier thread has left
     if (void* const p = mine.pop_slow(c, centre_)) [[likely]]
       return p;
     // The system has no more; blocks of other classes may add up to pages.
@@ -295,10 +297,18 @@ class heap {
 
   [[nodiscard]] const page_map<OS>& map() const noexcept { return centre_.page_heap.map(); }
 
+  /// The caller holds the lock of the caches, or is alone.
+  void set_idle(cache* c) noexcept {
+    cache** link = &open_caches_;
+    while (*link != c) link = &(*link)->next;
+    *link = c->next;
+    c->next = centre_.idle_caches;
+    centre_.idle_caches = c;
+    figures().threads.fetch_sub(1, std::memory_order_relaxed);
+  }
+
   typename cache::centre centre_;
-  lock<OS> caches_lock_;
   cache* open_caches_ = nullptr;
-  cache* idle_caches_ = nullptr;
   std::uint32_t cache_count_ = 0;
 };
 

@@ -34,8 +34,11 @@ struct thread_cache_plan {
   std::size_t max_blocks_per_class = 2048;      ///< kept per class
   std::size_t max_bytes_per_class = 256 * KiB;  ///< kept per class of short blocks
   std::size_t max_bytes_per_long = 1 * MiB;     ///< kept per class of long blocks
-  std::size_t batch_bytes = 8 * KiB;            ///< moved between a thread and the centre at once ...
-  std::size_t max_batch = 64;                   ///< ... but no more blocks than this
+  std::size_t max_parked_bytes =
+      128 * KiB;                      ///< a thread that ends with no larger shares leaves its stock to the next ...
+  std::size_t max_parked = 8;         ///< ... of at most so many threads at once
+  std::size_t batch_bytes = 8 * KiB;  ///< moved between a thread and the centre at once ...
+  std::size_t max_batch = 64;         ///< ... but no more blocks than this
 };
 
 /// Pages between the heap and the operating system.

@@ -44,6 +44,21 @@ class thread_cache {
   struct centre {
     central classes[class_table<R>::cut_end];  ///< of those cut from spans
     pages page_heap;
+
+    // Caches that no thread has, for the next that comes. Some are parked: with all that was in them when their thread ended.
+    lock<OS> caches_lock;
+    thread_cache* idle_caches = nullptr;
+    std::atomic<std::uint32_t> parked{0};
+
+    /// Flushes those parked at `until` or before. The caller holds the lock.
+    void flush_parked(std::uint64_t until) noexcept {
+      for (thread_cache* c = idle_caches; c != nullptr; c = c->next) {
+        if (c->is_parked() && c->parked_at_ <= until) {
+          c->unpark(*this);
+          c->flush(*this);
+        }
+      }
+    }
   };
 
   /// The empty cache of threads that have none of their own. Never written to.
@@ -155,6 +170,25 @@ class thread_cache {
     }
   }
 
+  /// Threads that end and are followed by others leave their cache as it is, if little can be in it and few are left so.
+  /// Two windows later, or when memory is short, it is flushed by whoever comes by. The caller holds the lock of the caches.
+  [[nodiscard]] bool try_park(centre& in) noexcept {
+    constexpr auto& plan = R.thread_cache;
+    if (limit_total_[false] + limit_total_[true] > std::int64_t{plan.max_parked_bytes}) return false;
+    if (in.parked.load(std::memory_order_relaxed) >= plan.max_parked) return false;
+    in.parked.fetch_add(1, std::memory_order_relaxed);
+    parked_at_ = OS::milliseconds() + 1;
+    return true;
+  }
+
+  void unpark(centre& in) noexcept {
+    if (!is_parked()) return;
+    parked_at_ = 0;
+    in.parked.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] bool is_parked() const noexcept { return parked_at_ != 0; }
+
   /// In the child of a fork, for the cache of a thread that is no more: it may have been interrupted in the middle of a fast
   /// path, so the counters may be off by one. The lists are whole at every instruction: a fence keeps the compiler's order.
   void repair_after_fork() noexcept {
@@ -184,7 +218,7 @@ class thread_cache {
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] page_tag owner() const noexcept { return owner_; }
 
-  thread_cache* next = nullptr;  ///< the owner of the caches links them here
+  thread_cache* next = nullptr;  ///< the heap links caches here, open ones and idle ones
 
  private:
   static constexpr std::size_t even_step = size_class_plan::smallest_step;
@@ -347,7 +381,12 @@ class thread_cache {
     to.page_heap.tick();
     const std::uint64_t now = OS::milliseconds();
     if (now < idle_check_) return;
-    idle_check_ = now + to.page_heap.window_ms();
+    const std::uint64_t window = to.page_heap.window_ms();
+    idle_check_ = now + window;
+    if (to.parked.load(std::memory_order_relaxed) > 0 && now >= window && to.caches_lock.try_acquire()) {
+      to.flush_parked(now - window);
+      to.caches_lock.release();
+    }
     for (unsigned c = 1; c < class_count; ++c) {
       if (!in_use_[c] && has_stock(c)) flush_class(c, to);
       idle_[c] = in_use_[c];
@@ -374,6 +413,7 @@ class thread_cache {
 
   std::uint32_t blocks_ = 0;  ///< since the clock was last looked at
   std::uint64_t idle_check_ = 0;
+  std::uint64_t parked_at_ = 0;  ///< milliseconds, and one more; 0: it is not
   std::uint32_t id_ = 0;
 };
 
