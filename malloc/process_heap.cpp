@@ -66,9 +66,7 @@ void close_at_thread_end(cache_type* cache) noexcept {
 
 thread_local constinit cache_type* this_cache = no_cache_of_its_own;
 
-cache_type* cache_of_this_thread() noexcept {
-  if (this_cache != no_cache_of_its_own) [[likely]]
-    return this_cache;
+[[gnu::noinline]] static cache_type* first_cache_of_this_thread() noexcept {
   if (this_thread_has_ended) return nullptr;
   cache_type* const fresh = the_heap.open_cache();
   if (fresh == nullptr) return nullptr;
@@ -77,9 +75,20 @@ cache_type* cache_of_this_thread() noexcept {
   return fresh;
 }
 
+cache_type* cache_of_this_thread() noexcept {
+  cache_type* const mine = this_cache;
+  return mine != no_cache_of_its_own ? mine : first_cache_of_this_thread();
+}
+
 void* allocate_slow(std::size_t size) noexcept {
   cache_type* const mine = cache_of_this_thread();
   return mine != nullptr ? the_heap.allocate_slow(*mine, size) : the_heap.allocate_uncached(size);
+}
+
+void* allocate_slow_of_twice(std::size_t rounded_twice) noexcept {
+  const unsigned c = cache_type::class_of_twice(rounded_twice);
+  cache_type* const mine = cache_of_this_thread();
+  return mine != nullptr ? the_heap.allocate_class(*mine, c) : the_heap.allocate_uncached(rounded_twice / 2);
 }
 
 void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept {

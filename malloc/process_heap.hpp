@@ -21,10 +21,11 @@ extern constinit heap_type the_heap;
 extern thread_local constinit cache_type* this_cache [[gnu::tls_model("initial-exec")]];
 
 /// The calling thread's cache, opened if it has none yet; null when it has ended or there is no memory for one.
-[[nodiscard, gnu::noinline]] cache_type* cache_of_this_thread() noexcept;
+[[nodiscard]] cache_type* cache_of_this_thread() noexcept;
 
 /// The slow steps of malloc and free, in any state of the thread. Null: no memory (errno is left alone).
 [[nodiscard, gnu::noinline]] void* allocate_slow(std::size_t size) noexcept;
+[[nodiscard, gnu::noinline]] void* allocate_slow_of_twice(std::size_t rounded_twice) noexcept;  ///< see pop_or
 [[nodiscard, gnu::noinline]] void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept;
 [[nodiscard, gnu::noinline]] void* allocate_zeroed(std::size_t size) noexcept;
 [[nodiscard, gnu::noinline]] void* reallocate(void* p, std::size_t size) noexcept;

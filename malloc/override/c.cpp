@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "../process_heap.hpp"
 #include "export.hpp"
@@ -17,8 +18,18 @@ namespace {
   return p;
 }
 
-[[nodiscard, gnu::noinline, gnu::cold]] void* malloc_slow_of_twice(std::size_t twice) noexcept {
-  return malloc_slow(twice / 2);
+[[nodiscard, gnu::noinline, gnu::cold]] void* malloc_slow_of_twice(std::size_t rounded_twice) noexcept {
+  void* const p = allocate_slow_of_twice(rounded_twice);
+  if (p == nullptr) [[unlikely]]
+    errno = ENOMEM;
+  return p;
+}
+
+[[nodiscard, gnu::noinline, gnu::cold]] void* calloc_slow(std::size_t size) noexcept {
+  void* const p = allocate_zeroed(size);
+  if (p == nullptr) [[unlikely]]
+    errno = ENOMEM;
+  return p;
 }
 
 [[nodiscard, gnu::noinline]] void* malloc_larger(std::size_t size) noexcept {
@@ -52,10 +63,13 @@ HEAPWRIGHT_EXPORT void free(void* p) noexcept { deallocate(p); }
 
 HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
   std::size_t bytes = 0;
-  void* const p = __builtin_mul_overflow(count, size, &bytes) ? nullptr : allocate_zeroed(bytes);
-  if (p == nullptr) [[unlikely]]
+  if (__builtin_mul_overflow(count, size, &bytes)) [[unlikely]] {
     errno = ENOMEM;
-  return p;
+    return nullptr;
+  }
+  if (void* const p = this_cache->pop(bytes)) [[likely]]
+    return std::memset(p, 0, bytes);
+  return calloc_slow(bytes);
 }
 
 HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {

@@ -30,7 +30,10 @@ void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
   return current_new_handler() == nullptr ? nullptr : new_caught(size, alignment);
 }
 
-[[gnu::noinline, gnu::cold]] void* new_slow_of_twice(std::size_t twice) { return new_slow(twice / 2, 1); }
+[[gnu::noinline, gnu::cold]] void* new_slow_of_twice(std::size_t rounded_twice) {
+  void* const p = allocate_slow_of_twice(rounded_twice);
+  return p != nullptr ? p : new_slow(rounded_twice / 2, 1);
+}
 
 [[gnu::noinline]] void* new_larger(std::size_t size) {
   if (void* const p = this_cache->pop(size)) [[likely]]
@@ -38,8 +41,8 @@ void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
   return new_slow(size, 1);
 }
 
-[[gnu::noinline, gnu::cold]] void* new_nothrow_slow_of_twice(std::size_t twice) noexcept {
-  return new_nothrow_slow(twice / 2, 1);
+[[gnu::noinline, gnu::cold]] void* new_nothrow_slow_of_twice(std::size_t rounded_twice) noexcept {
+  return new_nothrow_slow(rounded_twice / 2, 1);
 }
 
 [[gnu::noinline]] void* new_nothrow_larger(std::size_t size) noexcept {

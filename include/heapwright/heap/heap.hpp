@@ -80,6 +80,16 @@ class heap {
     return s == nullptr ? nullptr : s->block_begin();
   }
 
+  /// The same for a class, other than 0.
+  [[nodiscard, gnu::noinline]] void* allocate_class(cache& mine, unsigned c) noexcept {
+    if (void* const p = mine.pop_class(c)) return p;  // of a cache that an earlier thread has left
+    if (void* const p = mine.pop_slow(c, centre_)) [[likely]]
+      return p;
+    // The system has no more; blocks of other classes may add up to pages.
+    trim(mine);
+    return mine.pop_slow(c, centre_);
+  }
+
   /// `size` bytes aligned to `alignment`, any power of two. Null as above.
   [[nodiscard]] void* allocate_aligned(cache& mine, std::size_t size, std::size_t alignment) noexcept {
     if (const unsigned c = classes::index_aligned(size, alignment); c != 0) return allocate_class(mine, c);
@@ -237,15 +247,6 @@ class heap {
   }
 
  private:
-  [[gnu::noinline]] void* allocate_class(cache& mine, unsigned c) noexcept {
-    if (void* const p = mine.pop_class(c)) return p;  // of a cache that an earlier thread has left
-    if (void* const p = mine.pop_slow(c, centre_)) [[likely]]
-      return p;
-    // The system has no more; blocks of other classes may add up to pages.
-    trim(mine);
-    return mine.pop_slow(c, centre_);
-  }
-
   span* allocate_whole(cache& mine, unsigned c) noexcept {
     if (span* const s = centre_.page_heap.allocate_whole(c, mine.owner())) return s;
     trim(mine);

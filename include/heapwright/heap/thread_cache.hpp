@@ -98,6 +98,11 @@ class thread_cache {
     return b;
   }
 
+  /// The class whose blocks have half so many bytes, of those up to even_max; 0 is for the smallest.
+  [[nodiscard]] static constexpr unsigned class_of_twice(std::size_t rounded_twice) noexcept {
+    return rounded_twice == 0 ? 1 : static_cast<unsigned>(rounded_twice / (2 * even_step));
+  }
+
   /// Keeps a freed block. False: it has not been kept; it is null, large, another thread's, not ours, or there is no room.
   [[nodiscard]] bool push(void* p) noexcept {
     if constexpr (checks_callers) {
@@ -375,7 +380,11 @@ class thread_cache {
   /// After every few hundred blocks looks at the clock: lets the page heap give memory back, and flushes classes out of use.
   void heartbeat(centre& to, std::uint32_t blocks) noexcept {
     blocks_ += blocks;
-    if (blocks_ < blocks_per_clock) return;
+    if (blocks_ >= blocks_per_clock) [[unlikely]]
+      look_at_clock(to);
+  }
+
+  [[gnu::noinline]] void look_at_clock(centre& to) noexcept {
     blocks_ = 0;
     may_raise_[false] = may_raise_[true] = true;
     to.page_heap.tick();
