@@ -31,7 +31,8 @@ class class_table {
                 "most 254 classes");
   static_assert(R.spans.min_blocks >= 1 && R.spans.max_waste_divisor >= 1,
                 "recipe.spans: a span holds at least one block");
-  static_assert(R.thread_cache.max_batch >= 1, "recipe.thread_cache.max_batch: at least one block moves at a time");
+  static_assert(R.thread_cache.max_batch >= 1 && R.thread_cache.max_batch <= 256,
+                "recipe.thread_cache.max_batch: from 1 to 256 blocks move at a time");
   static_assert(R.thread_cache.max_blocks_per_class >= R.thread_cache.max_batch,
                 "recipe.thread_cache: a class must hold at least one batch");
   static_assert(R.thread_cache.max_blocks_per_class <= 32767, "recipe.thread_cache: block counts are 16 bits wide");

@@ -116,6 +116,7 @@ class heap {
   /// this heap; checked builds die instead.
   bool deallocate_slow(cache& mine, void* p) noexcept {
     const page_tag tag = map().tag_of_anything(p);
+    if (mine.push_away(p, tag)) return true;
     if (tag == large_tag && map().span_at(p)->block_begin() == p) {
       deallocate_large(p);
     } else if (tag != large_tag && tag != 0) [[likely]] {

@@ -11,7 +11,7 @@
 // Blocks of whole classes (class_table.hpp) are kept in the same lists, but come from the page heap and go back to it one by one.
 //
 // Invariants, for each class c:  room[c] = limit[c] - length(returns[c]) >= 0, between calls
-//                                away_count[c] = length(away[c]) < batch
+//                                away_room[c] = batch - 1 - length(away[c]) >= 0; 0 for whole classes
 //                                neither in_use[c] nor idle[c]: all that is here of class c is in returns[c]
 //                                the sum over c of what limit[c] is above its first value, in bytes, <= its share when
 //                                one was last raised, for the short classes and for the long ones
@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include <heapwright/heap/central.hpp>
 #include <heapwright/heap/misuse.hpp>
@@ -66,7 +67,10 @@ class thread_cache {
 
   thread_cache(const centre& of, std::uint32_t id) noexcept
       : owner_(id << owner_shift), map_(&of.page_heap.map()), id_(id) {
-    for (unsigned c = 1; c < class_count; ++c) of_[c].room = of_[c].limit = first_limit(c);
+    for (unsigned c = 1; c < class_count; ++c) {
+      of_[c].room = of_[c].limit = first_limit(c);
+      away_room_[c] = all_away_room(c);
+    }
   }
 
   // --- the fast path
@@ -123,6 +127,20 @@ class thread_cache {
     return true;
   }
 
+  /// Keeps another thread's block until it goes back with others. False: it has not been kept; it is this thread's own, large,
+  /// not ours, or there is no room.
+  [[nodiscard]] bool push_away(void* p, page_tag tag) noexcept {
+    const unsigned c = class_of(tag);
+    if ((tag ^ owner_) <= class_mask || away_room_[c] == 0) return false;
+    --away_room_[c];
+    auto* const b = static_cast<block*>(p);
+    misuse<R, OS>::note_freed(b, *map_);
+    b->next = of_[c].away;
+    std::atomic_signal_fence(std::memory_order_release);
+    of_[c].away = b;
+    return true;
+  }
+
   // --- the slow steps
 
   /// A block of class c, whose stock is empty; null when the system has no memory.
@@ -143,20 +161,20 @@ class thread_cache {
     return pop_class(c);
   }
 
-  /// Frees a block of ours of class c that push did not keep.
+  /// Frees a block of ours of class c that neither push nor push_away kept.
   [[gnu::noinline]] void push_slow(block* b, page_tag tag, centre& to) noexcept {
     const unsigned c = class_of(tag);
     misuse<R, OS>::note_freed(b, *map_);
-    if (of_[c].room < 0) of_[c].room = 0;  // push has counted a block that it did not keep
     in_use_[c] = true;
-    heartbeat(to, of_[c].room == 0 && !classes::is_whole(c) ? kept(c) : weight(c));
     if ((tag ^ owner_) > class_mask) {
-      if (classes::is_whole(c)) return to.page_heap.release(map_->span_at(b));
-      b->next = of_[c].away;
-      of_[c].away = b;
-      if (++away_count_[c] >= classes::of(c).batch) send_away(c, to);
+      heartbeat(to, classes::is_whole(c) ? weight(c) : classes::of(c).batch);
+      b->next = std::exchange(of_[c].away, nullptr);
+      give_back(c, b, away_count(c) + 1, to);
+      away_room_[c] = all_away_room(c);
       return;
     }
+    if (of_[c].room < 0) of_[c].room = 0;  // push has counted a block that it did not keep
+    heartbeat(to, of_[c].room == 0 && !classes::is_whole(c) ? kept(c) : weight(c));
     if (of_[c].room == 0 && classes::is_long(c)) {
       if (regret_[c] < UINT8_MAX) ++regret_[c];
       give_back(c, b, 1, to);
@@ -200,7 +218,7 @@ class thread_cache {
     for (unsigned c = 1; c < class_count; ++c) {
       if (of_[c].returns == of_[c].stock) of_[c].returns = nullptr;  // interrupted while the returns became the stock
       of_[c].room = of_[c].limit - static_cast<std::int32_t>(length(of_[c].returns));
-      away_count_[c] = length(of_[c].away);
+      away_room_[c] = static_cast<std::uint8_t>(all_away_room(c) - length(of_[c].away));
     }
   }
 
@@ -209,7 +227,7 @@ class thread_cache {
     std::uint64_t bytes = 0;
     for (unsigned c = first; c < last; ++c) {
       const std::uint32_t held = classes::is_whole(c) ? classes::of(c).span_pages * heap_page : classes::of(c).size;
-      bytes += std::uint64_t{length(of_[c].stock) + kept(c) + away_count_[c]} * held;
+      bytes += std::uint64_t{length(of_[c].stock) + kept(c) + away_count(c)} * held;
     }
     return bytes;
   }
@@ -257,8 +275,14 @@ class thread_cache {
     return static_cast<std::uint32_t>(of_[c].limit - of_[c].room);
   }
 
-  /// Frees alone may bring a class here without a slow step: of blocks that an earlier thread with this cache drew.
-  [[nodiscard]] bool has_stock(unsigned c) const noexcept { return idle_[c] || kept(c) > 0; }
+  static constexpr std::uint8_t all_away_room(unsigned c) noexcept {
+    return classes::is_whole(c) ? 0 : static_cast<std::uint8_t>(classes::of(c).batch - 1);
+  }
+
+  [[nodiscard]] std::uint32_t away_count(unsigned c) const noexcept { return all_away_room(c) - away_room_[c]; }
+
+  /// Frees alone may bring a class here without a slow step.
+  [[nodiscard]] bool has_stock(unsigned c) const noexcept { return idle_[c] || kept(c) > 0 || away_count(c) > 0; }
 
   static std::int32_t first_limit(unsigned c) noexcept { return classes::of(c).first_kept; }
 
@@ -285,14 +309,6 @@ class thread_cache {
     const auto wanted = std::max<std::uint16_t>(std::max(draw_[c], info.first_kept), 1);
     draw_[c] = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
     return from.classes[c].draw(c, wanted, owner_, attached_[c], from.page_heap);
-  }
-
-  void send_away(unsigned c, centre& to) noexcept {
-    block* const first = of_[c].away;
-    const std::uint32_t n = away_count_[c];
-    of_[c].away = nullptr;
-    away_count_[c] = 0;
-    to.classes[c].give_back(c, first, n, to.page_heap);
   }
 
   /// Takes the newest n blocks off the returns: they are the ones in the processor's cache. The list is taken away as a whole
@@ -356,7 +372,10 @@ class thread_cache {
   }
 
   [[gnu::noinline]] void flush_class(unsigned c, centre& to) noexcept {
-    if (away_count_[c] > 0) send_away(c, to);
+    if (const std::uint32_t n = away_count(c); n > 0) {
+      give_back(c, std::exchange(of_[c].away, nullptr), n, to);
+      away_room_[c] = all_away_room(c);
+    }
     if (const std::uint32_t n = kept(c); n > 0) give_back_returns(c, n, to);
     if (block* const first = of_[c].stock; first != nullptr) {
       of_[c].stock = nullptr;
@@ -408,7 +427,7 @@ class thread_cache {
   const page_map<OS>* map_;
   lists of_[class_count]{};
 
-  std::uint32_t away_count_[class_count]{};
+  std::uint8_t away_room_[class_of(large_tag) + 1]{};  ///< 0 for what is no class, and of the empty cache
   span* attached_[class_count]{};
   std::uint16_t draw_[class_count]{};   ///< fresh blocks to draw next time; doubles up to a batch
   std::uint8_t regret_[class_count]{};  ///< long blocks given back for want of room, and not asked for again so far
