@@ -51,6 +51,8 @@ class class_table {
   static constexpr unsigned count = page_aligned + largest_page_aligned / heap_page - 1;  ///< 0 is "none"
 
   static constexpr unsigned first_long = R.classes.index(R.thread_cache.first_bytes) + 1;
+  static_assert(count <= 255,
+                "recipe.classes, recipe.spans.largest_cut: more than 254 classes, with those aligned to a page");
 
   static constexpr std::size_t largest_cut = R.spans.largest_cut;
 
@@ -71,10 +73,10 @@ class class_table {
 
   [[nodiscard]] static constexpr const entry& of(unsigned c) noexcept { return entries_[c]; }
 
-  [[nodiscard]] static constexpr bool is_whole(unsigned c) noexcept { return c >= cut_end; }
-  /// Of these a thread keeps none at first.
+  /// A thread keeps none of a long class at first.
   [[nodiscard]] static constexpr bool is_long(unsigned c) noexcept { return c >= first_long; }
 
+  [[nodiscard]] static constexpr bool is_whole(unsigned c) noexcept { return c >= cut_end; }
   [[nodiscard]] static constexpr bool is_page_aligned(unsigned c) noexcept { return c >= page_aligned; }
 
   /// The class for a size; 0 when it is too large for any.

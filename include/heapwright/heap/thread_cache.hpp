@@ -12,7 +12,7 @@
 //
 // Invariants, for each class c:  room[c] = limit[c] - length(returns[c]) >= 0, between calls
 //                                away_room[c] = batch - 1 - length(away[c]) >= 0; 0 for whole classes
-//                                neither in_use[c] nor idle[c]: all that is here of class c is in returns[c]
+//                                neither in_use[c] nor idle[c]: all that is here of class c is in returns[c] and away[c]
 //                                the sum over c of what limit[c] is above its first value, in bytes, <= its share when
 //                                one was last raised, for the short classes and for the long ones
 //
@@ -193,8 +193,8 @@ class thread_cache {
     }
   }
 
-  /// Threads that end and are followed by others leave their cache as it is, if little can be in it and few are left so.
-  /// Two windows later, or when memory is short, it is flushed by whoever comes by. The caller holds the lock of the caches.
+  /// Leaves everything in the cache for the next thread, if little can be in it and few are left so. Two windows later, or when
+  /// memory is short, it is flushed by whoever comes by. The caller holds the lock of the caches.
   [[nodiscard]] bool try_park(centre& in) noexcept {
     constexpr auto& plan = R.thread_cache;
     if (limit_total_[false] + limit_total_[true] > std::int64_t{plan.max_parked_bytes}) return false;
