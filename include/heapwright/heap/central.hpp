@@ -27,12 +27,13 @@ class central_class {
  public:
   using lock_type = lock<OS>;
 
-  /// A list of free blocks of class c for the thread with these owner bits, from its attached span, which is replaced when it has
-  /// no more to give: all that have come back to the span, without walking over them, or else up to `wanted` fresh ones.
+  /// A list of free blocks of class c for the thread with these owner bits, from its attached span, which is replaced when another
+  /// has blocks that came back, or when it has no more to give: all that have come back to the span, without walking over them, or else up to `wanted` fresh ones.
   /// Null when the system has no memory.
   [[nodiscard, gnu::noinline]] block* draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
                                            pages& heap) noexcept {
     holding guard(lock_);
+    if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached);
     if (attached == nullptr) attached = next_span(c, owner, heap);
     span* const s = attached;
     if (s == nullptr) return nullptr;
@@ -114,18 +115,31 @@ class central_class {
     return s;
   }
 
-  /// A listed span, one that this thread drew from before if there is one near the front.
-  span* next_listed(page_tag owner, pages& heap) noexcept {
+  /// Exchanges an attached span that has only fresh blocks to give for one of this thread's that has others: they are in memory.
+  void prefer_returned(page_tag owner, span*& attached) noexcept {
+    span* const s = near_front([owner](const span* t) { return t->owner == owner && t->free != nullptr; });
+    if (s == nullptr) return;
+    listed_.remove(s);
+    list(attached);
+    attached = s;
+  }
+
+  /// The first of the first few listed spans of which this is true, or null.
+  template <class Predicate>
+  span* near_front(Predicate is) const noexcept {
     constexpr int tries = 8;
     span* s = listed_.front();
-    if (s == nullptr) return nullptr;
-    span* candidate = s;
-    for (int i = 0; candidate != nullptr && i < tries; ++i, candidate = candidate->next) {
-      if (candidate->owner == owner) {
-        s = candidate;
-        break;
-      }
+    for (int i = 0; s != nullptr && i < tries; ++i, s = s->next) {
+      if (is(s)) return s;
     }
+    return nullptr;
+  }
+
+  /// A listed span, one that this thread drew from before if there is one near the front.
+  span* next_listed(page_tag owner, pages& heap) noexcept {
+    span* s = near_front([owner](const span* t) { return t->owner == owner; });
+    if (s == nullptr) s = listed_.front();
+    if (s == nullptr) return nullptr;
     listed_.remove(s);
     if (s->owner != owner) {
       s->owner = owner;

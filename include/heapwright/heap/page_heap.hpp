@@ -13,7 +13,7 @@
 // excess is given back at once, so that a program that frees all and sleeps does not keep it.
 //
 // Both are guesses ahead of time. What was given back so and then needed again raises both limits for a while, so that a
-// program whose blocks do not fit the gaps is not made to fault for ever.
+// program whose blocks do not fit the gaps is not made to fault for ever; the first by no more than 3/4 of that most.
 #pragma once
 
 #include <algorithm>
@@ -289,7 +289,8 @@ class page_heap {
   void stay_below_peak() noexcept {
     const std::uint64_t used = in_use();
     most_in_use_ = std::max(most_in_use_, used);
-    const std::uint64_t limit = most_in_use_ + most_in_use_ / R.pages.headroom_divisor + missed_;
+    const std::uint64_t headroom = most_in_use_ / R.pages.headroom_divisor + missed_;
+    const std::uint64_t limit = most_in_use_ + std::min(headroom, most_in_use_ / 4 * 3);
     const std::uint64_t resident = used + figures().free_resident.load(relaxed);
     if (resident > limit + worth_a_call) given_early_ += purge(resident - limit);
   }

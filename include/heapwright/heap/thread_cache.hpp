@@ -247,6 +247,7 @@ class thread_cache {
   static constexpr std::size_t even_step = size_class_plan::smallest_step;
   static constexpr page_tag no_owner = ~class_mask;
   static constexpr std::uint32_t blocks_per_clock = 512;
+  static constexpr std::uint32_t looks_per_fading = 16;
 
   static constexpr auto make_class_of_small() {
     std::array<std::uint8_t, small_max / even_step + 1> table{};
@@ -406,6 +407,9 @@ class thread_cache {
   [[gnu::noinline]] void look_at_clock(centre& to) noexcept {
     blocks_ = 0;
     may_raise_[false] = may_raise_[true] = true;
+    if (++looks_ % looks_per_fading == 0) {
+      for (auto& regret : regret_) regret /= 2;
+    }
     to.page_heap.tick();
     const std::uint64_t now = OS::milliseconds();
     if (now < idle_check_) return;
@@ -430,7 +434,7 @@ class thread_cache {
   std::uint8_t away_room_[class_of(large_tag) + 1]{};  ///< 0 for what is no class, and of the empty cache
   span* attached_[class_count]{};
   std::uint16_t draw_[class_count]{};   ///< fresh blocks to draw next time; doubles up to a batch
-  std::uint8_t regret_[class_count]{};  ///< long blocks given back for want of room, and not asked for again so far
+  std::uint8_t regret_[class_count]{};  ///< long blocks given back for want of room, and not asked for again; fades
   bool in_use_[class_count]{};          ///< a slow step came by since the last check for idle classes
   bool idle_[class_count]{};            ///< none has since, but before
 
@@ -440,6 +444,7 @@ class thread_cache {
   bool may_raise_[2]{true, true};  ///< false from when no class had room to spare until the next look at the clock
 
   std::uint32_t blocks_ = 0;  ///< since the clock was last looked at
+  std::uint32_t looks_ = 0;
   std::uint64_t idle_check_ = 0;
   std::uint64_t parked_at_ = 0;  ///< milliseconds, and one more; 0: it is not
   std::uint32_t id_ = 0;
