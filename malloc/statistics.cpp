@@ -8,7 +8,7 @@
 
 namespace heapwright::process {
 
-statistics collect_statistics() noexcept {
+[[gnu::cold]] statistics collect_statistics() noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   const heap_figures& f = the_heap.figures();
   statistics s{};
@@ -35,7 +35,7 @@ statistics collect_statistics() noexcept {
   return s;
 }
 
-void write_statistics(int fd) noexcept {
+[[gnu::cold]] void write_statistics(int fd) noexcept {
   const statistics s = collect_statistics();
   text<1600> out;
   const auto row = [&](const char* name, std::uint64_t bytes) { out.add("  ").add(name).add_bytes(bytes).add("\n"); };

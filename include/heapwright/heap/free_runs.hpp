@@ -44,7 +44,7 @@ class free_runs {
   }
 
   /// `pages` pages of neighbouring runs of both kinds, none of which is long enough alone; null when none are found among the longest.
-  [[nodiscard, gnu::noinline]] span* take_adjacent(std::size_t pages) noexcept {
+  [[nodiscard, gnu::noinline, gnu::cold]] span* take_adjacent(std::size_t pages) noexcept {
     constexpr unsigned tries = 16;
     if (!reserve(1)) return nullptr;
     span* const first = resident_.find_long(tries, [&](span* s) { return first_of_adjacent(s, pages); });

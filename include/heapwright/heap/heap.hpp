@@ -40,7 +40,7 @@ class heap {
   [[nodiscard]] constexpr cache empty_cache() const noexcept { return cache(centre_); }
 
   /// A cache for the calling thread; null when the system has no memory. Close it when the thread ends.
-  [[nodiscard]] cache* open_cache() noexcept {
+  [[nodiscard, gnu::cold]] cache* open_cache() noexcept {
     holding guard(centre_.caches_lock);
     cache* c = centre_.idle_caches;
     if (c != nullptr) {
@@ -162,7 +162,8 @@ class heap {
 
   // --- for threads without a cache: those that have ended theirs, or could not get one. Each call takes a lock.
 
-  [[nodiscard]] void* allocate_uncached(std::size_t size, std::size_t alignment = default_alignment) noexcept {
+  [[nodiscard, gnu::cold]] void* allocate_uncached(std::size_t size,
+                                                   std::size_t alignment = default_alignment) noexcept {
     const unsigned c = classes::index_aligned(size, alignment);
     if (c == 0 || classes::is_whole(c)) {
       const span* const s = c == 0 ? allocate_large(size, alignment) : centre_.page_heap.allocate_whole(c, 0);
@@ -178,7 +179,7 @@ class heap {
   }
 
   /// False: not a block of this heap; checked builds die instead.
-  bool deallocate_uncached(void* p) noexcept {
+  [[gnu::cold]] bool deallocate_uncached(void* p) noexcept {
     const page_tag tag = map().tag_of_anything(p);
     if (tag == large_tag && map().span_at(p)->block_begin() == p) {
       deallocate_large(p);
@@ -200,7 +201,7 @@ class heap {
   // --- the whole
 
   /// Gives all memory back to the system that is free, and not in another thread's cache. Returns the bytes given back.
-  [[gnu::noinline]] std::size_t trim(cache& mine) noexcept {
+  [[gnu::noinline, gnu::cold]] std::size_t trim(cache& mine) noexcept {
     mine.flush(centre_);
     {
       holding guard(centre_.caches_lock);
@@ -232,7 +233,7 @@ class heap {
   }
 
   /// `mine` is the cache of the thread that called fork, or null. Those of all others are emptied for use: their threads are gone.
-  void after_fork_in_child(cache* mine) noexcept {
+  [[gnu::cold]] void after_fork_in_child(cache* mine) noexcept {
     centre_.page_heap.fork_lock().reset_after_fork();
     for (auto& c : centre_.classes) c.fork_lock().reset_after_fork();
     centre_.caches_lock.reset_after_fork();
@@ -248,7 +249,7 @@ class heap {
   }
 
  private:
-  span* allocate_whole(cache& mine, unsigned c) noexcept {
+  [[gnu::noinline]] span* allocate_whole(cache& mine, unsigned c) noexcept {
     if (span* const s = centre_.page_heap.allocate_whole(c, mine.owner())) return s;
     trim(mine);
     return centre_.page_heap.allocate_whole(c, mine.owner());
@@ -276,7 +277,7 @@ class heap {
 
   /// Makes a block that is a run of pages longer or shorter, where it is or by moving its pages. False: it is as it was.
   /// Precondition: size is beyond largest_cut.
-  bool resize(cache& mine, span* s, std::size_t size) noexcept {
+  [[gnu::noinline, gnu::cold]] bool resize(cache& mine, span* s, std::size_t size) noexcept {
     const unsigned c = classes::index(size);
     const std::size_t pages = c != 0 ? classes::of(c).span_pages : divide_up(size + s->offset, heap_page);
     const std::size_t before = s->bytes();

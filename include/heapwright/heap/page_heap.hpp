@@ -59,7 +59,7 @@ class page_heap {
   }
 
   /// A run of pages for one block of whole class c, drawn by the thread with these owner bits; null as above.
-  [[nodiscard]] span* allocate_whole(unsigned c, page_tag owner) noexcept {
+  [[nodiscard, gnu::noinline]] span* allocate_whole(unsigned c, page_tag owner) noexcept {
     span* const s = allocate(class_table<R>::of(c).span_pages, heap_page, span_state::large);
     if (s == nullptr) return nullptr;
     if (!class_table<R>::is_page_aligned(c)) spread(s);
@@ -87,13 +87,13 @@ class page_heap {
   }
 
   /// Makes a large block longer or shorter where it is. False: it stays as it was.
-  [[nodiscard]] bool try_resize(span* s, std::size_t pages) noexcept {
+  [[nodiscard, gnu::noinline, gnu::cold]] bool try_resize(span* s, std::size_t pages) noexcept {
     holding guard(lock_);
     return pages <= s->pages ? shrink(s, pages) : extend(s, pages);
   }
 
   /// Makes a large block longer by letting the system move its pages elsewhere. False: it stays as it was.
-  [[nodiscard]] bool try_remap(span* s, std::size_t pages) noexcept {
+  [[nodiscard, gnu::noinline, gnu::cold]] bool try_remap(span* s, std::size_t pages) noexcept {
     const std::size_t bytes = os_pages<OS>::rounded(pages * heap_page);
     if (!is_aligned(s->start, OS::page_size()) || s->bytes() % OS::page_size() != 0) return false;
     if (bytes <= s->bytes() || bytes > largest_move) return false;
@@ -144,7 +144,7 @@ class page_heap {
   }
 
   /// Gives all free memory back to the system. Returns the bytes given back.
-  [[gnu::noinline]] std::size_t trim() noexcept {
+  [[gnu::noinline, gnu::cold]] std::size_t trim() noexcept {
     holding guard(lock_);
     return give_back_everything();
   }
@@ -228,7 +228,7 @@ class page_heap {
 
   // --- to and from the system
 
-  [[gnu::noinline]] bool grow(std::size_t pages, std::size_t alignment) noexcept {
+  [[gnu::noinline, gnu::cold]] bool grow(std::size_t pages, std::size_t alignment) noexcept {
     const std::size_t need = os_pages<OS>::rounded(pages * heap_page + alignment - heap_page);
     const std::size_t share = std::clamp(figures().mapped.load(relaxed) / 8, std::uint64_t{R.pages.growth},
                                          std::uint64_t{R.pages.max_growth});
@@ -236,7 +236,7 @@ class page_heap {
     return map_more(comfortable) || (comfortable > need && map_more(need));
   }
 
-  bool map_more(std::size_t bytes) noexcept {
+  [[gnu::noinline, gnu::cold]] bool map_more(std::size_t bytes) noexcept {
     if (!free_.reserve(1)) return false;
     void* const fresh = OS::map(bytes);
     if (fresh == nullptr) return false;
@@ -261,7 +261,7 @@ class page_heap {
     if (mapped > figures().mapped_peak.load(relaxed)) figures().mapped_peak.store(mapped, relaxed);
   }
 
-  [[gnu::noinline]] std::size_t purge(std::size_t bytes) noexcept {
+  [[gnu::noinline, gnu::cold]] std::size_t purge(std::size_t bytes) noexcept {
     std::size_t done = 0;
     while (done < bytes) {
       span* s = free_.longest(span_state::free_resident);
@@ -312,7 +312,7 @@ class page_heap {
   }
 
   /// Returns address space, up to about `bytes` of it. Shorter runs keep theirs: each hole costs the system a mapping.
-  void unmap_long_runs(std::size_t bytes, std::size_t shortest) noexcept {
+  [[gnu::noinline, gnu::cold]] void unmap_long_runs(std::size_t bytes, std::size_t shortest) noexcept {
     for (std::size_t done = 0; done < bytes;) {
       span* const s = free_.longest(span_state::free_returned);
       if (s == nullptr || s->bytes() < shortest) break;

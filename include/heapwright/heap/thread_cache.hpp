@@ -322,7 +322,7 @@ class thread_cache {
   }
 
   /// Takes back `n` blocks, the first of a list; returns what follows them.
-  block* give_back(unsigned c, block* first, std::uint32_t n, centre& to) noexcept {
+  [[gnu::noinline]] block* give_back(unsigned c, block* first, std::uint32_t n, centre& to) noexcept {
     if (!classes::is_whole(c)) return to.classes[c].give_back(c, first, n, to.page_heap);
     for (; n > 0; --n) {
       block* const following = first->next;
@@ -404,7 +404,7 @@ class thread_cache {
       look_at_clock(to);
   }
 
-  [[gnu::noinline]] void look_at_clock(centre& to) noexcept {
+  [[gnu::noinline, gnu::cold]] void look_at_clock(centre& to) noexcept {
     blocks_ = 0;
     may_raise_[false] = may_raise_[true] = true;
     if (++looks_ % looks_per_fading == 0) {
