@@ -8,7 +8,7 @@
 
 namespace heapwright::process {
 
-[[gnu::cold]] statistics collect_statistics() noexcept {
+statistics collect_statistics() noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   const heap_figures& f = the_heap.figures();
   statistics s{};
@@ -35,7 +35,7 @@ namespace heapwright::process {
   return s;
 }
 
-[[gnu::cold]] void write_statistics(int fd) noexcept {
+void write_statistics(int fd) noexcept {
   const statistics s = collect_statistics();
   text<1600> out;
   const auto row = [&](const char* name, std::uint64_t bytes) { out.add("  ").add(name).add_bytes(bytes).add("\n"); };

@@ -21,7 +21,7 @@ using namespace heapwright::process;
 
 extern "C" {
 
-[[gnu::cold]] HEAPWRIGHT_EXPORT struct mallinfo2 mallinfo2() noexcept {
+HEAPWRIGHT_EXPORT struct mallinfo2 mallinfo2() noexcept {
   const statistics s = collect_statistics();
   struct mallinfo2 info {};
   info.arena = s.mapped - s.large_in_use;
@@ -67,7 +67,7 @@ HEAPWRIGHT_EXPORT int mallopt(int parameter, int value) noexcept {
 
 HEAPWRIGHT_EXPORT void malloc_stats() noexcept { write_statistics(2); }
 
-[[gnu::cold]] HEAPWRIGHT_EXPORT int malloc_info(int options, std::FILE* out) noexcept {
+HEAPWRIGHT_EXPORT int malloc_info(int options, std::FILE* out) noexcept {
   if (options != 0) return EINVAL;
   const statistics s = collect_statistics();
   text<2000> xml;
