@@ -40,6 +40,9 @@ class class_table {
       is_power_of_two(R.spans.largest_cut) && R.spans.largest_cut <= R.classes.largest &&
           R.spans.largest_cut / R.classes.steps_per_doubling >= heap_page,
       "recipe.spans.largest_cut: a power of two; larger classes are whole pages, so a step is at least a page there");
+  static_assert(R.classes.size(R.classes.index(R.thread_cache.first_bytes)) == R.thread_cache.first_bytes &&
+                    R.thread_cache.first_bytes < 2 * heap_page,
+                "recipe.thread_cache.first_bytes: a size class, shorter than two pages; longer blocks are long");
   static_assert(R.pages.growth % (64 * KiB) == 0 && R.pages.max_growth >= R.pages.growth,
                 "recipe.pages: growth is a multiple of 64 KiB, max_growth not below it");
 
