@@ -68,7 +68,6 @@ void options::read_environment(char** environment) noexcept {
   const bool secure = ::getauxval(AT_SECURE) != 0;
   for (std::size_t i = 0; i < option_table.size(); ++i) {
     const option& o = option_table[i];
-    values_[i] = o.default_value;
     const char* const given = secure ? nullptr : value_of(o.name, environment);
     if (given != nullptr && !parse(given, o.max, values_[i])) report(o, given);
   }

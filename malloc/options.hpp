@@ -27,7 +27,7 @@ inline constexpr std::array<option, 3> option_table{{
     {"HEAPWRIGHT_VERBOSE", 0, 1, "1 prints a line to stderr when the library has been loaded."},
 }};
 
-/// The options in effect.
+/// The options in effect: until the environment has been read, the defaults.
 class options {
  public:
   /// The value asked for in the environment, or the default; a value that is no number in the option's range is reported to
@@ -37,7 +37,15 @@ class options {
   [[nodiscard]] std::uint64_t operator[](option_id id) const noexcept { return values_[static_cast<std::size_t>(id)]; }
 
  private:
-  std::array<std::uint64_t, option_table.size()> values_{};
+  using values = std::array<std::uint64_t, option_table.size()>;
+
+  static constexpr values defaults() noexcept {
+    values of_all{};
+    for (std::size_t i = 0; i < of_all.size(); ++i) of_all[i] = option_table[i].default_value;
+    return of_all;
+  }
+
+  values values_ = defaults();
 };
 
 }  // namespace heapwright::process

@@ -27,8 +27,8 @@ constexpr cache_type* no_cache_of_its_own = const_cast<cache_type*>(&no_cache);
 
 thread_local constinit bool this_thread_has_ended [[gnu::tls_model("initial-exec")]] = false;
 
-// pthread keys count from 0, so the key is kept as key + 1.
-constinit std::atomic<std::uint64_t> thread_end_key{0};
+constexpr std::uint64_t no_key = ~std::uint64_t{0};
+constinit std::atomic<std::uint64_t> thread_end_key{no_key};
 
 void close_this_thread(void* cache) noexcept {
   this_thread_has_ended = true;
@@ -40,26 +40,26 @@ cache_type* cache_of_forking_thread() noexcept {
   return this_cache->id() == 0 ? nullptr : this_cache;  // the empty cache has no number
 }
 
-/// With the first cache of the process. Returns the key, or 0 when there is none to be had.
+/// With the first cache of the process. Returns the key, or no_key when there is none to be had.
 std::uint64_t hook_thread_end_and_fork() noexcept {
   pthread_key_t key;
-  if (::pthread_key_create(&key, [](void* c) { close_this_thread(c); }) != 0) return 0;
-  std::uint64_t expected = 0;
-  if (!thread_end_key.compare_exchange_strong(expected, std::uint64_t{key} + 1)) {
+  if (::pthread_key_create(&key, [](void* c) { close_this_thread(c); }) != 0) return no_key;
+  std::uint64_t expected = no_key;
+  if (!thread_end_key.compare_exchange_strong(expected, key)) {
     ::pthread_key_delete(key);
     return expected;
   }
   ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); },
                    [] { the_heap.after_fork_in_child(cache_of_forking_thread()); });
-  return std::uint64_t{key} + 1;
+  return key;
 }
 
 /// Without a key the cache is lost when the thread ends, and nothing else.
 void close_at_thread_end(cache_type* cache) noexcept {
   std::uint64_t key = thread_end_key.load(std::memory_order_acquire);
-  if (key == 0) key = hook_thread_end_and_fork();
+  if (key == no_key) key = hook_thread_end_and_fork();
   // May itself allocate, for keys beyond the first few: this_cache is set by then.
-  if (key != 0) ::pthread_setspecific(static_cast<pthread_key_t>(key - 1), cache);
+  if (key != no_key) ::pthread_setspecific(static_cast<pthread_key_t>(key), cache);
 }
 
 }  // namespace

@@ -312,6 +312,7 @@ TEST(LinuxOs, ProtectAndHugeCallsKeepErrno) {
   EXPECT_EQ(linux_os::map_huge(std::size_t{1} << 46), nullptr) << "more than any machine sets aside";
   EXPECT_FALSE(linux_os::protect(reinterpret_cast<void*>(1), 4096));
   EXPECT_FALSE(linux_os::advise_huge(reinterpret_cast<void*>(1), 2 * MiB));
+  linux_os::advise_sparse(reinterpret_cast<void*>(1), 4096);
   EXPECT_EQ(errno, 42);
 }
 

@@ -124,6 +124,16 @@ class free_runs {
     return {first_whole_page(s), last_whole_page(s)};
   }
 
+  // --- the page map
+
+  /// Has ready what the map needs for so many bytes at p, or anywhere for null. False when the system has no memory.
+  [[nodiscard]] bool reserve_map(const void* p, std::size_t bytes) noexcept {
+    return leaves_.reserve(map_.leaves_for(p, bytes), figures_.metadata);
+  }
+
+  /// Makes room in the map for [p, p + bytes); reserved before.
+  void cover(const void* p, std::size_t bytes) noexcept { map_.cover(p, bytes, leaves_); }
+
   // --- records
 
   /// Whether `n` records can be had without fail; splitting must not fail half way.
@@ -224,13 +234,15 @@ class free_runs {
     return s != nullptr ? end : end - OS::page_size();
   }
 
-  page_map<OS> map_;
-  run_bins resident_;
-  run_bins returned_;
+  // What every heap touches together; the map's root, of which it touches one page, comes last.
   span* spare_ = nullptr;
   std::size_t spare_count_ = 0;
   metadata_memory<OS> metadata_;
+  typename page_map<OS>::leaf_stock leaves_;
   heap_figures figures_{};
+  run_bins resident_;
+  run_bins returned_;
+  page_map<OS> map_;
 };
 
 }  // namespace heapwright

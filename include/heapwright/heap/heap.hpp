@@ -310,9 +310,9 @@ class heap {
     figures().threads.fetch_sub(1, std::memory_order_relaxed);
   }
 
-  typename cache::centre centre_;
   cache* open_caches_ = nullptr;
   std::uint32_t cache_count_ = 0;
+  typename cache::centre centre_;
 };
 
 }  // namespace heapwright

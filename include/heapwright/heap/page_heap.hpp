@@ -99,7 +99,7 @@ class page_heap {
     if (bytes <= s->bytes() || bytes > largest_move) return false;
     holding guard(lock_);
     // The page map must not run out of memory after the move.
-    if (!map().reserve(map().leaves_for(nullptr, bytes), figures().metadata)) return false;
+    if (!free_.reserve_map(nullptr, bytes)) return false;
     void* const moved = OS::remap(s->start, s->bytes(), bytes);
     if (moved == nullptr) return false;
     map().set_tag(s->start, 0);
@@ -110,7 +110,7 @@ class page_heap {
     s->pages = bytes / heap_page;
     s->zeroed = false;
     s->size_class = 0;
-    map().cover(moved, bytes);
+    free_.cover(moved, bytes);
     map().set_ends(s);
     map().set_tag(s->start, large_tag);
     return true;
@@ -240,11 +240,11 @@ class page_heap {
     if (!free_.reserve(1)) return false;
     void* const fresh = OS::map(bytes);
     if (fresh == nullptr) return false;
-    if (!map().reserve(map().leaves_for(fresh, bytes), figures().metadata)) {
+    if (!free_.reserve_map(fresh, bytes)) {
       OS::unmap(fresh, bytes);
       return false;
     }
-    map().cover(fresh, bytes);
+    free_.cover(fresh, bytes);
     span* const s = free_.new_record();
     s->start = static_cast<std::byte*>(fresh);
     s->pages = bytes / heap_page;
@@ -354,7 +354,6 @@ class page_heap {
   }
 
   lock_type lock_;
-  free_runs<OS> free_;
   std::uint64_t low_water_ = 0;  ///< least free_resident since the window began
   std::uint64_t most_in_use_ = 0;
   std::uint64_t given_early_ = 0;  ///< bytes given back ahead of a window's end, and not needed since
@@ -362,6 +361,7 @@ class page_heap {
   std::atomic<std::uint64_t> window_ms_plus_one_{
       0};  ///< 0: the recipe's; so that a heap is all zero and costs no file pages
   std::atomic<std::uint64_t> window_end_{0};
+  free_runs<OS> free_;
 };
 
 }  // namespace heapwright

@@ -1,7 +1,7 @@
 // From any address to what the heap knows of it: a radix tree of two levels over 48 bits of address space.
 //
-//   root    one pointer per GiB of address space (2 MiB of zero pages, of which a process touches one or two)
-//   leaf    for each heap page of that GiB: a tag, four bytes, all that the fast path of free looks at,
+//   root    one pointer per 2 GiB of address space (1 MiB of zero pages, of which a process touches one or two)
+//   leaf    for each heap page of those 2 GiB: a tag, four bytes, all that the fast path of free looks at,
 //           and the span the page belongs to
 //
 // A tag is (owner << 13) | (size class << 5) for pages cut into blocks and for the page that a whole block begins in, `large_tag` for
@@ -10,8 +10,11 @@
 // class without a shift.
 //
 // The root holds the address of a leaf's tags minus the index of its first page, so that tags are reached by the page number
-// as it is. Leaves are never freed; the page heap's lock guards their making. Tags and root entries are relaxed atomics: whoever got a pointer to a block got it
-// by some synchronisation, which carries what was written here before.
+// as it is. Leaves are never freed; the page heap's lock guards their making. Tags and root entries are relaxed atomics: whoever
+// got a pointer to a block got it by some synchronisation, which carries what was written here before.
+//
+// The root is short of 2 MiB on purpose: Linux aligns the mapping of a library that long, and with it where libc lies in the
+// page cache's larger pieces; a small program has 20 KiB more of libc mapped then.
 #pragma once
 
 #include <atomic>
@@ -42,7 +45,7 @@ inline constexpr std::uint32_t owners_end = (std::uint32_t{1} << (32 - owner_shi
 template <platform OS>
 class page_map {
   static constexpr unsigned address_bits = 48;
-  static constexpr unsigned leaf_shift = 30;
+  static constexpr unsigned leaf_shift = 31;
   static constexpr std::size_t leaf_pages = std::size_t{1} << (leaf_shift - heap_page_shift);
   static constexpr std::size_t root_entries = std::size_t{1} << (address_bits - leaf_shift);
 
@@ -54,7 +57,42 @@ class page_map {
   };
 
  public:
-  static constexpr std::size_t leaf_bytes = sizeof(leaf);
+  /// Leaves made ahead, so that nothing fails half way. Not in the map: its root is reached with no displacement, and is long.
+  class leaf_stock {
+   public:
+    /// Has so many ready. False when the system has no memory.
+    [[nodiscard]] bool reserve(std::size_t leaves, std::atomic<std::uint64_t>& metadata) noexcept {
+      while (count_ < leaves) {
+        const std::size_t bytes = align_up(sizeof(leaf), OS::page_size());
+        void* const p = OS::map(bytes);
+        if (p == nullptr) return false;
+        OS::advise_sparse(p, bytes);
+        metadata.fetch_add(sizeof(leaf), std::memory_order_relaxed);
+        auto* const fresh = static_cast<ready*>(p);
+        if (first_ != nullptr) fresh->next = first_;  // a page that is not written to costs no memory
+        first_ = fresh;
+        ++count_;
+      }
+      return true;
+    }
+
+    /// One that is all zero; reserve has had it made.
+    [[nodiscard]] void* take() noexcept {
+      ready* const l = first_;
+      first_ = l->next;
+      --count_;
+      if (first_ != nullptr) l->next = nullptr;
+      return l;
+    }
+
+   private:
+    struct ready {
+      ready* next;
+    };
+
+    ready* first_ = nullptr;
+    std::size_t count_ = 0;
+  };
 
   /// The tag of p's page; 0 for null and everything that is not ours. Precondition: p < 2^48.
   [[nodiscard]] page_tag tag(const void* p) const noexcept {
@@ -87,31 +125,13 @@ class page_map {
     return missing;
   }
 
-  /// Has so many leaves ready. False when the system has no memory.
-  [[nodiscard]] bool reserve(std::size_t leaves, std::atomic<std::uint64_t>& metadata) noexcept {
-    while (spare_count_ < leaves) {
-      void* const p = OS::map(align_up(sizeof(leaf), OS::page_size()));
-      if (p == nullptr) return false;
-      metadata.fetch_add(sizeof(leaf), std::memory_order_relaxed);
-      auto* const fresh = static_cast<spare_leaf*>(p);
-      if (spares_ != nullptr) fresh->next = spares_;  // a page that is not written to costs no memory
-      spares_ = fresh;
-      ++spare_count_;
-    }
-    return true;
-  }
-
-  /// Makes room for entries of [p, p + bytes); reserve has had enough leaves made.
-  void cover(const void* p, std::size_t bytes) noexcept {
+  /// Makes room for entries of [p, p + bytes); that many leaves are in the stock.
+  void cover(const void* p, std::size_t bytes, leaf_stock& stock) noexcept {
     const std::uintptr_t last = address_of(p) + bytes - 1;
     if (last >> address_bits != 0) die("memory mapped beyond 48 bits of address space", p, "");
     for (std::uintptr_t i = address_of(p) >> leaf_shift; i <= last >> leaf_shift; ++i) {
       if (root_[i].load(std::memory_order_relaxed) != 0) continue;
-      spare_leaf* const fresh = spares_;
-      spares_ = fresh->next;
-      --spare_count_;
-      if (spares_ != nullptr) fresh->next = nullptr;  // a leaf is all zero
-      root_[i].store(address_of(fresh) - i * leaf_pages * sizeof(tag_cell), std::memory_order_release);
+      root_[i].store(address_of(stock.take()) - i * leaf_pages * sizeof(tag_cell), std::memory_order_release);
     }
   }
 
@@ -156,13 +176,7 @@ class page_map {
     return (address_of(p) >> heap_page_shift) & (leaf_pages - 1);
   }
 
-  struct spare_leaf {
-    spare_leaf* next;
-  };
-
   std::atomic<std::uintptr_t> root_[root_entries]{};
-  spare_leaf* spares_ = nullptr;
-  std::size_t spare_count_ = 0;
 };
 
 }  // namespace heapwright

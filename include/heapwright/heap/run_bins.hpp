@@ -88,8 +88,8 @@ class run_bins {
     }
   }
 
-  span_list bins_[count];
   std::uint64_t nonempty_[words]{};
+  span_list bins_[count];
 };
 
 }  // namespace heapwright

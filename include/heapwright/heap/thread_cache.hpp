@@ -44,12 +44,13 @@ class thread_cache {
   /// What the slow steps draw from and give back to.
   struct centre {
     central classes[class_table<R>::cut_end];  ///< of those cut from spans
-    pages page_heap;
 
     // Caches that no thread has, for the next that comes. Some are parked: with all that was in them when their thread ended.
     lock<OS> caches_lock;
     thread_cache* idle_caches = nullptr;
     std::atomic<std::uint32_t> parked{0};
+
+    pages page_heap;
 
     /// Flushes those parked at `until` or before. The caller holds the lock.
     void flush_parked(std::uint64_t until) noexcept {

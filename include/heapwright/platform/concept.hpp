@@ -14,6 +14,8 @@
 //                          aligned to their size; null when it has too few. Unmapped in multiples of 2 MiB
 //   advise_huge(p, bytes)  2 MiB-aligned part of what map returned: asks for pages of 2 MiB wherever it is touched from now
 //                          on. False: the system gives none; the memory is usable all the same
+//   advise_sparse(p, n)    page-aligned part of what map returned, little of which will ever be touched: asks that a touch cost
+//                          a single page, whatever the system does elsewhere
 //   milliseconds()         a steady clock, coarse (a few ms) and cheap
 //   wait(word, expected)   sleeps while word == expected, until wake; may return early
 //   wake_one(word)         wakes one thread sleeping on word
@@ -39,6 +41,7 @@ concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& 
   { P::protect(p, n) } noexcept -> std::same_as<bool>;
   { P::map_huge(n) } noexcept -> std::same_as<void*>;
   { P::advise_huge(p, n) } noexcept -> std::same_as<bool>;
+  { P::advise_sparse(p, n) } noexcept;
   { P::milliseconds() } noexcept -> std::same_as<std::uint64_t>;
   { P::wait(word, std::uint32_t{}) } noexcept;
   { P::wake_one(word) } noexcept;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A program that needs no memory must not pay for ours: hello world has at most 256 KiB more resident than under glibc, now and
 at its peak. Means of many runs, for single ones differ by 200 KiB: how much of libc the kernel maps around a fault depends on where
-libc happens to lie.
+libc happens to lie. And where the system gives huge pages unasked, none of its mappings is one it would give them to.
 
     hello_rss.py HELLO LIBRARY
 """
@@ -23,7 +23,9 @@ def mean_bytes(hello, preload):
         out = subprocess.run([hello], env=environment, capture_output=True, text=True, check=True)
         if preload and "loaded into process" not in out.stderr:
             sys.exit(f"the library is not in the process: {out.stderr}")
-        resident, peak = (int(n) for n in out.stdout.splitlines()[1].split())
+        resident, peak, eligible = (int(n) for n in out.stdout.splitlines()[1].split())
+        if eligible > 0:
+            sys.exit(f"{eligible >> 20} MiB may come to lie in huge pages")
         # The kernel's account of the peak lags behind by some hundred KiB; what is resident is exact.
         figures.append((resident, max(resident, peak)))
     return [statistics.mean(column) for column in zip(*figures)]

@@ -25,9 +25,10 @@ class linux_os {
  public:
   static std::size_t page_size() noexcept {
     // getauxval works before libc is initialised; the answer is cached, and a race stores the same value twice.
-    static constinit std::atomic<std::size_t> cached{0};
+    constexpr std::size_t unknown = 1;  // other than 0, to lie with initialised data: those pages are written to anyway
+    static constinit std::atomic<std::size_t> cached{unknown};
     std::size_t size = cached.load(std::memory_order_relaxed);
-    if (size == 0) [[unlikely]] {
+    if (size == unknown) [[unlikely]] {
       size = ::getauxval(AT_PAGESZ);
       cached.store(size, std::memory_order_relaxed);
     }
@@ -72,6 +73,11 @@ class linux_os {
   static bool advise_huge(void* p, std::size_t bytes) noexcept {
     errno_keeper keep;
     return !never_huge() && ::madvise(p, bytes, MADV_HUGEPAGE) == 0;
+  }
+
+  static void advise_sparse(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    ::madvise(p, bytes, MADV_NOHUGEPAGE);
   }
 
   static std::uint64_t milliseconds() noexcept {
