@@ -55,12 +55,25 @@ INSTANTIATE_TEST_SUITE_P(StepsPerDoubling, SizeClasses, ::testing::Values(1, 2, 
 
 TEST(ClassTable, SpansHoldTheirBlocksAndWasteLittle) {
   using table = class_table<default_recipe>;
+  constexpr const span_plan& plan = default_recipe.spans;
   for (unsigned c = 1; c < table::cut_end; ++c) {
     const auto& info = table::of(c);
-    const std::size_t bytes = info.span_pages * heap_page;
-    EXPECT_GE(info.capacity, default_recipe.spans.min_blocks);
-    EXPECT_LE(info.capacity * info.size, bytes);
-    EXPECT_LE(bytes - info.capacity * info.size, bytes / default_recipe.spans.max_waste_divisor) << info.size;
+    const auto check = [&](std::size_t pages, const span_length& asked) {
+      const std::size_t bytes = pages * heap_page;
+      EXPECT_GE(bytes / info.size, asked.min_blocks) << info.size;
+      EXPECT_LE(bytes % info.size, bytes / asked.max_waste_divisor) << info.size;
+    };
+    check(info.last_pages, plan.last);
+    check(info.first_pages, plan.first);
+    for (std::uint64_t in_use = 0; in_use < 4 * MiB; in_use += 4 * KiB) {
+      const std::size_t pages = table::span_pages(c, in_use);
+      check(pages, plan.first);
+      if (pages != info.first_pages) {
+        EXPECT_LE(pages * heap_page, in_use / plan.growth_divisor) << info.size;
+      }
+    }
+    EXPECT_EQ(table::span_pages(c, 0), info.first_pages);
+    EXPECT_EQ(table::span_pages(c, 100 * MiB), info.last_pages);
     EXPECT_LE(info.batch, info.max_kept);
   }
 }
@@ -85,8 +98,7 @@ TEST(ClassTable, WholeBlocksHaveRoomToBeginAtAnyOf16Lines) {
   for (unsigned c = table::cut_end; c < table::count; ++c) {
     const auto& info = table::of(c);
     const std::size_t offset = table::is_page_aligned(c) ? 0 : table::largest_offset;
-    EXPECT_EQ(info.size + offset, info.span_pages * heap_page);
-    EXPECT_EQ(info.capacity, 1u);
+    EXPECT_EQ(info.size + offset, info.first_pages * heap_page);
     EXPECT_EQ(info.first_kept, 0u) << "a small program pays for no more than it uses";
   }
 }

@@ -38,7 +38,7 @@ class central_class {
     span* const s = attached;
     if (s == nullptr) return nullptr;
     block* const drawn = s->free != nullptr ? take_returned(s) : carve(s, c, wanted);
-    if (s->carved == classes::of(c).capacity) {
+    if (s->carved == s->capacity) {
       s->place = span_place::exhausted;
       attached = nullptr;
     } else {
@@ -107,8 +107,10 @@ class central_class {
   /// A span for this thread to draw from, with its owner bits at every page; null when the system has no memory.
   span* next_span(unsigned c, page_tag owner, pages& heap) noexcept {
     if (span* const s = next_listed(owner, heap)) return s;
-    span* const s = heap.allocate(classes::of(c).span_pages, heap_page, span_state::cut);
+    const std::size_t size = classes::of(c).size;
+    span* const s = heap.allocate(classes::span_pages(c, live_ * size), heap_page, span_state::cut);
     if (s == nullptr) return nullptr;
+    s->capacity = static_cast<std::uint32_t>(s->bytes() / size);
     s->size_class = static_cast<std::uint8_t>(c);
     s->owner = owner;
     heap.map().set_all(s, tag_of(owner, c));
@@ -159,7 +161,7 @@ class central_class {
   /// Links the next blocks of a span that has never been used so far; those beyond stay untouched.
   block* carve(span* s, unsigned c, std::uint32_t wanted) noexcept {
     const std::size_t size = classes::of(c).size;
-    const std::uint32_t n = std::min(wanted, classes::of(c).capacity - s->carved);
+    const std::uint32_t n = std::min(wanted, s->capacity - s->carved);
     std::byte* const first = s->start + s->carved * size;
     std::byte* const last = first + (n - 1) * size;
     for (std::byte* p = first; p != last; p += size) new (p) block{reinterpret_cast<block*>(p + size)};

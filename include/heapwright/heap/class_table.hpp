@@ -29,8 +29,10 @@ class class_table {
   static_assert(R.classes.valid(),
                 "recipe.classes: steps_per_doubling and largest must be powers of two, largest at least 16 x steps, at "
                 "most 254 classes");
-  static_assert(R.spans.min_blocks >= 1 && R.spans.max_waste_divisor >= 1,
+  static_assert(R.spans.first.min_blocks >= 1 && R.spans.first.max_waste_divisor >= 1 && R.spans.last.min_blocks >= 1 &&
+                    R.spans.last.max_waste_divisor >= 1,
                 "recipe.spans: a span holds at least one block");
+  static_assert(R.spans.growth_divisor >= 1, "recipe.spans.growth_divisor: at least 1");
   static_assert(R.thread_cache.max_batch >= 1 && R.thread_cache.max_batch <= 256,
                 "recipe.thread_cache.max_batch: from 1 to 256 blocks move at a time");
   static_assert(R.thread_cache.max_blocks_per_class >= R.thread_cache.max_batch,
@@ -66,15 +68,23 @@ class class_table {
   static constexpr std::size_t largest = R.classes.largest - largest_offset;
 
   struct entry {
-    std::uint32_t size;        ///< bytes per block
-    std::uint32_t span_pages;  ///< heap pages per span
-    std::uint32_t capacity;    ///< blocks per span
-    std::uint16_t batch;       ///< blocks moved at once between a thread and the centre
-    std::uint16_t first_kept;  ///< freed blocks a thread may keep at first ...
-    std::uint16_t max_kept;    ///< ... and at most
+    std::uint32_t size;         ///< bytes per block
+    std::uint32_t first_pages;  ///< heap pages of the shortest span; of a whole block
+    std::uint32_t last_pages;   ///< of the longest
+    std::uint16_t batch;        ///< blocks moved at once between a thread and the centre
+    std::uint16_t first_kept;   ///< freed blocks a thread may keep at first ...
+    std::uint16_t max_kept;     ///< ... and at most
   };
 
   [[nodiscard]] static constexpr const entry& of(unsigned c) noexcept { return entries_[c]; }
+
+  /// Heap pages of a new span of class c, when the class has so many bytes in use.
+  [[nodiscard]] static constexpr std::size_t span_pages(unsigned c, std::uint64_t in_use) noexcept {
+    const entry& info = of(c);
+    const std::uint64_t part = in_use / R.spans.growth_divisor / heap_page;
+    if (part >= info.last_pages) return info.last_pages;
+    return std::max<std::size_t>(part - part % info.first_pages, info.first_pages);
+  }
 
   /// A thread keeps none of a long class at first.
   [[nodiscard]] static constexpr bool is_long(unsigned c) noexcept { return c >= first_long; }
@@ -109,9 +119,9 @@ class class_table {
     return size <= largest_even ? size : size + cache_line;
   }
 
-  static constexpr std::uint32_t span_pages_for(std::size_t size) {
-    std::size_t bytes = align_up(std::max(R.spans.min_bytes, size * R.spans.min_blocks), heap_page);
-    while (bytes % size > bytes / R.spans.max_waste_divisor) bytes += heap_page;
+  static constexpr std::uint32_t fewest_pages(std::size_t size, const span_length& asked) {
+    std::size_t bytes = align_up(std::max(asked.min_bytes, size * asked.min_blocks), heap_page);
+    while (bytes % size > bytes / asked.max_waste_divisor) bytes += heap_page;
     return static_cast<std::uint32_t>(bytes / heap_page);
   }
 
@@ -120,13 +130,15 @@ class class_table {
     std::array<entry, count> all{};
     for (unsigned c = 1; c < count; ++c) {
       const std::size_t size = block_size(c);
-      const auto pages = is_whole(c) ? static_cast<std::uint32_t>(divide_up(size, heap_page)) : span_pages_for(size);
+      const auto whole = static_cast<std::uint32_t>(divide_up(size, heap_page));
+      const std::uint32_t last = is_whole(c) ? whole : fewest_pages(size, R.spans.last);
+      const std::uint32_t first = is_whole(c) ? whole : std::min(fewest_pages(size, R.spans.first), last);
       const std::size_t batch = std::clamp<std::size_t>(plan.batch_bytes / size, 1, plan.max_batch);
       const std::size_t most = size > plan.first_bytes ? plan.max_bytes_per_long : plan.max_bytes_per_class;
       const std::size_t kept = std::clamp(most / size, batch, plan.max_blocks_per_class);
       all[c] = {.size = static_cast<std::uint32_t>(size),
-                .span_pages = pages,
-                .capacity = static_cast<std::uint32_t>(pages * heap_page / size),
+                .first_pages = first,
+                .last_pages = last,
                 .batch = static_cast<std::uint16_t>(batch),
                 .first_kept = static_cast<std::uint16_t>(std::min(plan.first_bytes / size, batch)),
                 .max_kept = static_cast<std::uint16_t>(kept)};

@@ -279,7 +279,7 @@ class heap {
   /// Precondition: size is beyond largest_cut.
   [[gnu::noinline, gnu::cold]] bool resize(cache& mine, span* s, std::size_t size) noexcept {
     const unsigned c = classes::index(size);
-    const std::size_t pages = c != 0 ? classes::of(c).span_pages : divide_up(size + s->offset, heap_page);
+    const std::size_t pages = c != 0 ? classes::of(c).first_pages : divide_up(size + s->offset, heap_page);
     const std::size_t before = s->bytes();
     if (!centre_.page_heap.try_resize(s, pages) && !(before >= worth_moving && centre_.page_heap.try_remap(s, pages)))
       return false;

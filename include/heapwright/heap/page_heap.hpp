@@ -60,7 +60,7 @@ class page_heap {
 
   /// A run of pages for one block of whole class c, drawn by the thread with these owner bits; null as above.
   [[nodiscard, gnu::noinline]] span* allocate_whole(unsigned c, page_tag owner) noexcept {
-    span* const s = allocate(class_table<R>::of(c).span_pages, heap_page, span_state::large);
+    span* const s = allocate(class_table<R>::of(c).first_pages, heap_page, span_state::large);
     if (s == nullptr) return nullptr;
     if (!class_table<R>::is_page_aligned(c)) spread(s);
     set_whole(s, c, owner);

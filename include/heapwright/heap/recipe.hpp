@@ -15,11 +15,19 @@
 namespace heapwright {
 
 /// How many pages a span has: the fewest that satisfy all three.
+struct span_length {
+  std::size_t min_bytes;
+  std::size_t min_blocks;
+  std::size_t max_waste_divisor;  ///< of 16: at most 1/16 of a span may be left over behind its last block
+};
+
+/// A class's spans grow with it. Those of a class in light use are short: they come free sooner, for other classes. Those of one in heavy
+/// use are long, and fewer: each costs some hundred instructions.
 struct span_plan {
   std::size_t largest_cut = 32 * KiB;  ///< the last class cut from spans, a power of two; longer ones are pages
-  std::size_t min_bytes = 16 * KiB;
-  std::size_t min_blocks = 4;
-  std::size_t max_waste_divisor = 16;  ///< at most 1/16 of a span may be left over behind its last block
+  span_length first{4 * KiB, 4, 8};
+  std::size_t growth_divisor = 16;  ///< a span is about 1/16 of what its class has in use, between the first length ...
+  span_length last{32 * KiB, 8, 16};  ///< ... and this one
 };
 
 /// A thread's private stock of freed blocks. Limits start small and grow while the thread keeps running into them; once those of
@@ -45,9 +53,9 @@ struct page_plan {
   std::size_t max_growth = 64 * MiB;    ///< a heap of n bytes asks for n / 8, up to this
   std::uint64_t purge_window_ms = 400;  ///< pages that stayed free this long are given back
   std::size_t max_free_resident =
-      64 * MiB;                      ///< free memory beyond this and beyond what is in use is given back at once
-  std::size_t headroom_divisor = 8;  ///< in memory may be 1/8 more than was ever in use at once
-  std::size_t unmap_from = 1 * MiB;  ///< runs this long are unmapped, shorter ones keep their address space
+      64 * MiB;                       ///< free memory beyond this and beyond what is in use is given back at once
+  std::size_t headroom_divisor = 32;  ///< in memory may be 1/32 more than was ever in use at once
+  std::size_t unmap_from = 1 * MiB;   ///< runs this long are unmapped, shorter ones keep their address space
 };
 
 struct recipe {

@@ -39,6 +39,7 @@ struct span {
   block* free = nullptr;
   std::uint32_t live = 0;
   std::uint32_t carved = 0;
+  std::uint32_t capacity = 0;
   std::uint32_t owner = 0;  ///< tag bits of the thread that last drew from it
   std::uint8_t size_class = 0;
   span_state state = span_state::free_returned;

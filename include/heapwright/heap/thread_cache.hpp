@@ -227,7 +227,7 @@ class thread_cache {
   [[nodiscard]] std::uint64_t cached_bytes(unsigned first, unsigned last) const noexcept {
     std::uint64_t bytes = 0;
     for (unsigned c = first; c < last; ++c) {
-      const std::uint32_t held = classes::is_whole(c) ? classes::of(c).span_pages * heap_page : classes::of(c).size;
+      const std::uint32_t held = classes::is_whole(c) ? classes::of(c).first_pages * heap_page : classes::of(c).size;
       bytes += std::uint64_t{length(of_[c].stock) + kept(c) + away_count(c)} * held;
     }
     return bytes;
@@ -395,7 +395,7 @@ class thread_cache {
 
   /// What a block counts towards the next look at the clock.
   static constexpr std::uint32_t weight(unsigned c) noexcept {
-    return classes::is_whole(c) ? classes::of(c).span_pages : 1;
+    return classes::is_whole(c) ? classes::of(c).first_pages : 1;
   }
 
   /// After every few hundred blocks looks at the clock: lets the page heap give memory back, and flushes classes out of use.
