@@ -1,6 +1,7 @@
 // One thread's use of the heap: blocks do not overlap, keep their contents, are aligned, and their memory comes back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <random>
@@ -78,6 +79,23 @@ TEST_F(Heap, QuietMemoryGoesBackWhileTheThreadDoesLittle) {
     if (i % 500 == 0) OS::now += default_recipe.pages.purge_window_ms;
   }
   EXPECT_LT(f.spans + f.free_resident, 2 * MiB);
+}
+
+TEST_F(Heap, WhatIsLeftOfAPeakIsGatheredAsItIsReplaced) {
+  std::minstd_rand random(1);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 200'000; ++i) blocks.push_back(allocate(64));
+  std::shuffle(blocks.begin(), blocks.end(), random);
+  for (; blocks.size() > 2000; blocks.pop_back()) free(blocks.back());
+  EXPECT_GT(f.spans, 8 * MiB) << "some of nearly every span is still in use";
+  for (int i = 0; i < 100'000; ++i) {
+    void*& p = blocks[random() % blocks.size()];
+    free(p);
+    p = allocate(64);
+    if (i % 5000 == 0) OS::now += default_recipe.pages.purge_window_ms;
+  }
+  EXPECT_LT(f.spans + f.free_resident, 1 * MiB) << blocks.size() * 64 << " bytes are in use";
+  for (void* p : blocks) free(p);
 }
 
 TEST_F(Heap, AlignmentsFromOneByteToOneGibibyte) {

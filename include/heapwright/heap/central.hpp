@@ -4,7 +4,7 @@
 // A span with something to give is either listed here, for anyone to take, or attached to one thread, which alone draws from
 // it. A span with nothing to give is neither; the first block that comes back lists it again. Blocks always come back to
 // their own span, whoever frees them. A span whose blocks are all back leaves the class and goes to the page heap, except
-// that the last listed one stays, so that a class in light use does not fetch and return the same span for ever.
+// that the last listed one stays, or a few short ones, so that a class in light use does not fetch and return the same span for ever.
 //
 // Drawing from a span puts the drawing thread's owner bits into the page map, so that the thread that frees a block can see
 // whether it drew it itself.
@@ -33,7 +33,7 @@ class central_class {
   [[nodiscard, gnu::noinline]] block* draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
                                            pages& heap) noexcept {
     holding guard(lock_);
-    if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached);
+    if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached, heap);
     if (attached == nullptr) attached = next_span(c, owner, heap);
     span* const s = attached;
     if (s == nullptr) return nullptr;
@@ -83,11 +83,17 @@ class central_class {
     for (span* s = listed_.front(); s != nullptr;) {
       span* const next = s->next;
       if (s->live == 0) {
-        listed_.remove(s);
+        unlist(s);
         retire(s, heap);
       }
       s = next;
     }
+  }
+
+  /// Whether less than half of the class's spans is in use, and more than a little could be had by gathering it.
+  [[nodiscard, gnu::noinline]] bool is_sparse(unsigned c) noexcept {
+    holding guard(lock_);
+    return span_bytes_ > 2 * live_ * classes::of(c).size + R.spans.worth_gathering;
   }
 
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
@@ -104,12 +110,26 @@ class central_class {
     s->place = span_place::listed;
   }
 
+  void unlist(span* s) noexcept {
+    listed_.remove(s);
+    if (s->live == 0) empty_bytes_ -= s->bytes();
+  }
+
+  /// A listed span whose blocks have all come back stays if few do.
+  void keep_or_retire(span* s, pages& heap) noexcept {
+    empty_bytes_ += s->bytes();
+    if (empty_bytes_ <= R.spans.kept_empty || (s->next == nullptr && s->previous == nullptr)) return;
+    unlist(s);
+    retire(s, heap);
+  }
+
   /// A span for this thread to draw from, with its owner bits at every page; null when the system has no memory.
   span* next_span(unsigned c, page_tag owner, pages& heap) noexcept {
     if (span* const s = next_listed(owner, heap)) return s;
     const std::size_t size = classes::of(c).size;
     span* const s = heap.allocate(classes::span_pages(c, live_ * size), heap_page, span_state::cut);
     if (s == nullptr) return nullptr;
+    span_bytes_ += s->bytes();
     s->capacity = static_cast<std::uint32_t>(s->bytes() / size);
     s->size_class = static_cast<std::uint8_t>(c);
     s->owner = owner;
@@ -118,11 +138,12 @@ class central_class {
   }
 
   /// Exchanges an attached span that has only fresh blocks to give for one of this thread's that has others: they are in memory.
-  void prefer_returned(page_tag owner, span*& attached) noexcept {
+  void prefer_returned(page_tag owner, span*& attached, pages& heap) noexcept {
     span* const s = near_front([owner](const span* t) { return t->owner == owner && t->free != nullptr; });
     if (s == nullptr) return;
-    listed_.remove(s);
+    unlist(s);
     list(attached);
+    if (attached->live == 0) keep_or_retire(attached, heap);
     attached = s;
   }
 
@@ -142,7 +163,7 @@ class central_class {
     span* s = near_front([owner](const span* t) { return t->owner == owner; });
     if (s == nullptr) s = listed_.front();
     if (s == nullptr) return nullptr;
-    listed_.remove(s);
+    unlist(s);
     if (s->owner != owner) {
       s->owner = owner;
       heap.map().set_all_tags(s, tag_of(owner, s->size_class));
@@ -178,16 +199,11 @@ class central_class {
     s->free = first;
     s->live -= n;
     if (s->place == span_place::exhausted) list(s);
-    if (s->live == 0 && s->place == span_place::listed) retire_unless_alone(s, heap);
-  }
-
-  void retire_unless_alone(span* s, pages& heap) noexcept {
-    if (s->next == nullptr && s->previous == nullptr) return;
-    listed_.remove(s);
-    retire(s, heap);
+    if (s->live == 0 && s->place == span_place::listed) keep_or_retire(s, heap);
   }
 
   void retire(span* s, pages& heap) noexcept {
+    span_bytes_ -= s->bytes();
     heap.map().set_all_tags(s, 0);
     heap.release(s);
   }
@@ -195,6 +211,8 @@ class central_class {
   lock_type lock_;
   span_list listed_;
   std::uint64_t live_ = 0;
+  std::uint64_t span_bytes_ = 0;
+  std::uint64_t empty_bytes_ = 0;  ///< of listed spans with live == 0
 };
 
 }  // namespace heapwright

@@ -132,7 +132,8 @@ class class_table {
       const std::size_t size = block_size(c);
       const auto whole = static_cast<std::uint32_t>(divide_up(size, heap_page));
       const std::uint32_t last = is_whole(c) ? whole : fewest_pages(size, R.spans.last);
-      const std::uint32_t first = is_whole(c) ? whole : std::min(fewest_pages(size, R.spans.first), last);
+      const span_length& first_length = size <= R.spans.small ? R.spans.first_of_small : R.spans.first;
+      const std::uint32_t first = is_whole(c) ? whole : std::min(fewest_pages(size, first_length), last);
       const std::size_t batch = std::clamp<std::size_t>(plan.batch_bytes / size, 1, plan.max_batch);
       const std::size_t most = size > plan.first_bytes ? plan.max_bytes_per_long : plan.max_bytes_per_class;
       const std::size_t kept = std::clamp(most / size, batch, plan.max_blocks_per_class);

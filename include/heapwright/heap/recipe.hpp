@@ -19,15 +19,21 @@ struct span_length {
   std::size_t min_bytes;
   std::size_t min_blocks;
   std::size_t max_waste_divisor;  ///< of 16: at most 1/16 of a span may be left over behind its last block
+
+  [[nodiscard]] constexpr bool is_valid() const noexcept { return min_blocks >= 1 && max_waste_divisor >= 1; }
 };
 
 /// A class's spans grow with it. Those of a class in light use are short: they come free sooner, for other classes. Those of one in heavy
-/// use are long, and fewer: each costs some hundred instructions.
+/// use are long, and fewer: each costs some hundred instructions. Small blocks are in heavy use in most programs.
 struct span_plan {
   std::size_t largest_cut = 32 * KiB;  ///< the last class cut from spans, a power of two; longer ones are pages
+  std::size_t small = 128;             ///< blocks up to here are small
+  span_length first_of_small{16 * KiB, 4, 16};
   span_length first{4 * KiB, 4, 8};
   std::size_t growth_divisor = 16;  ///< a span is about 1/16 of what its class has in use, between the first length ...
-  span_length last{32 * KiB, 8, 16};  ///< ... and this one
+  span_length last{32 * KiB, 8, 16};       ///< ... and this one
+  std::size_t kept_empty = 16 * KiB;       ///< of a class's spans, so much may stay whose blocks have all come back
+  std::size_t worth_gathering = 64 * KiB;  ///< more than this has to be free in spans of a class that is thinly spread
 };
 
 /// A thread's private stock of freed blocks. Limits start small and grow while the thread keeps running into them; once those of

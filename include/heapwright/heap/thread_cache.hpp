@@ -8,6 +8,10 @@
 // Blocks of spans that another thread draws from are not kept: they collect in `away` and go back to the centre in batches, so
 // that two threads do not come to share cache lines through the allocator.
 //
+// Gathering. After a peak what is left lies all over the heap, and so do the blocks that are freed and asked for again here. Once per
+// window of time the thread looks at its classes, one after the other. In one whose spans are less than half in use it keeps
+// no freed blocks until the next look: they go back to their spans, most of which come free, and new ones are drawn from few.
+//
 // Blocks of whole classes (class_table.hpp) are kept in the same lists, but come from the page heap and go back to it one by one.
 //
 // Invariants, for each class c:  room[c] = limit[c] - length(returns[c]) >= 0, between calls
@@ -147,8 +151,9 @@ class thread_cache {
   /// A block of class c, whose stock is empty; null when the system has no memory.
   [[nodiscard, gnu::noinline]] void* pop_slow(unsigned c, centre& from) noexcept {
     invariant(of_[c].stock == nullptr, "a stock that still has blocks is filled");
-    in_use_[c] = true;
     heartbeat(from, (kept(c) + 1) * weight(c));
+    in_use_[c] = true;
+    if (is_sparse_[c] && kept(c) > 0) give_back_returns(c, kept(c), from);
     // A few returns alone would bring the next slow step too soon; they wait until there are more, or nothing else.
     block* const drawn = kept(c) < least_stock(c) ? draw(c, from) : nullptr;
     if (drawn != nullptr) {
@@ -166,7 +171,6 @@ class thread_cache {
   [[gnu::noinline]] void push_slow(block* b, page_tag tag, centre& to) noexcept {
     const unsigned c = class_of(tag);
     misuse<R, OS>::note_freed(b, *map_);
-    in_use_[c] = true;
     if ((tag ^ owner_) > class_mask) {
       heartbeat(to, classes::is_whole(c) ? weight(c) : classes::of(c).batch);
       b->next = std::exchange(of_[c].away, nullptr);
@@ -176,6 +180,7 @@ class thread_cache {
     }
     if (of_[c].room < 0) of_[c].room = 0;  // push has counted a block that it did not keep
     heartbeat(to, of_[c].room == 0 && !classes::is_whole(c) ? kept(c) : weight(c));
+    in_use_[c] = true;
     if (of_[c].room == 0 && classes::is_long(c)) {
       if (regret_[c] < UINT8_MAX) ++regret_[c];
       give_back(c, b, 1, to);
@@ -189,9 +194,7 @@ class thread_cache {
 
   /// Gives everything back to the centre. The cache can go on being used.
   [[gnu::noinline]] void flush(centre& to) noexcept {
-    for (unsigned c = 1; c < class_count; ++c) {
-      if (in_use_[c] || has_stock(c)) flush_class(c, to);
-    }
+    for (unsigned c = 1; c < class_count; ++c) flush_class(c, to);
   }
 
   /// Leaves everything in the cache for the next thread, if little can be in it and few are left so. Two windows later, or when
@@ -248,6 +251,7 @@ class thread_cache {
   static constexpr std::size_t even_step = size_class_plan::smallest_step;
   static constexpr page_tag no_owner = ~class_mask;
   static constexpr std::uint32_t blocks_per_clock = 512;
+  static constexpr std::uint32_t blocks_per_sweep = 4;
   static constexpr std::uint32_t looks_per_fading = 16;
 
   static constexpr auto make_class_of_small() {
@@ -282,9 +286,6 @@ class thread_cache {
   }
 
   [[nodiscard]] std::uint32_t away_count(unsigned c) const noexcept { return all_away_room(c) - away_room_[c]; }
-
-  /// Frees alone may bring a class here without a slow step.
-  [[nodiscard]] bool has_stock(unsigned c) const noexcept { return idle_[c] || kept(c) > 0 || away_count(c) > 0; }
 
   static std::int32_t first_limit(unsigned c) noexcept { return classes::of(c).first_kept; }
 
@@ -373,7 +374,13 @@ class thread_cache {
     if (static_cast<std::int32_t>(kept(c)) <= lowered) set_limit(c, lowered);
   }
 
-  [[gnu::noinline]] void flush_class(unsigned c, centre& to) noexcept {
+  /// Frees alone may bring a class here without a slow step.
+  [[nodiscard]] bool is_empty(unsigned c) const noexcept {
+    return !in_use_[c] && !idle_[c] && kept(c) == 0 && away_count(c) == 0;
+  }
+
+  /// Gives back all that is here of a class.
+  [[gnu::noinline]] void drain(unsigned c, centre& to) noexcept {
     if (const std::uint32_t n = away_count(c); n > 0) {
       give_back(c, std::exchange(of_[c].away, nullptr), n, to);
       away_room_[c] = all_away_room(c);
@@ -387,10 +394,36 @@ class thread_cache {
       attached_[c] = nullptr;
       to.classes[c].detach(s, to.page_heap);
     }
+    in_use_[c] = idle_[c] = false;
+  }
+
+  /// The same, and forgets how much the thread has needed of it.
+  void flush_class(unsigned c, centre& to) noexcept {
+    if (!is_empty(c)) drain(c, to);
     set_limit(c, first_limit(c));
     draw_[c] = 0;
     regret_[c] = 0;
-    in_use_[c] = idle_[c] = false;
+    is_sparse_[c] = false;
+  }
+
+  /// Sees to the next class that has something here: one that no slow step came by for a window is flushed, one that is thinly spread is
+  /// drained. One at a time: a pause is as long as it takes to give back what the limit of one class allows.
+  void sweep_on(centre& to) noexcept {
+    skip_empty(to);
+    if (swept_ == class_count) return;
+    const unsigned c = swept_++;
+    if (in_use_[c]) {
+      idle_[c] = std::exchange(in_use_[c], false);
+      is_sparse_[c] = !classes::is_whole(c) && to.classes[c].is_sparse(c);
+      if (is_sparse_[c]) drain(c, to);
+    } else {
+      flush_class(c, to);
+    }
+    skip_empty(to);
+  }
+
+  void skip_empty(centre& to) noexcept {
+    while (swept_ < class_count && is_empty(swept_)) flush_class(swept_++, to);
   }
 
   /// What a block counts towards the next look at the clock.
@@ -398,7 +431,7 @@ class thread_cache {
     return classes::is_whole(c) ? classes::of(c).first_pages : 1;
   }
 
-  /// After every few hundred blocks looks at the clock: lets the page heap give memory back, and flushes classes out of use.
+  /// After every few hundred blocks looks at the clock: lets the page heap give memory back, and once per window begins a sweep.
   void heartbeat(centre& to, std::uint32_t blocks) noexcept {
     blocks_ += blocks;
     if (blocks_ >= blocks_per_clock) [[unlikely]]
@@ -406,24 +439,25 @@ class thread_cache {
   }
 
   [[gnu::noinline, gnu::cold]] void look_at_clock(centre& to) noexcept {
-    blocks_ = 0;
+    to.page_heap.tick();
+    if (swept_ == class_count) look_for_window(to);
+    if (swept_ < class_count) sweep_on(to);
+    blocks_ = swept_ < class_count ? blocks_per_clock - blocks_per_sweep : 0;
+  }
+
+  void look_for_window(centre& to) noexcept {
     may_raise_[false] = may_raise_[true] = true;
     if (++looks_ % looks_per_fading == 0) {
       for (auto& regret : regret_) regret /= 2;
     }
-    to.page_heap.tick();
     const std::uint64_t now = OS::milliseconds();
-    if (now < idle_check_) return;
+    if (now < next_sweep_) return;
     const std::uint64_t window = to.page_heap.window_ms();
-    idle_check_ = now + window;
+    next_sweep_ = now + window;
+    swept_ = 1;
     if (to.parked.load(std::memory_order_relaxed) > 0 && now >= window && to.caches_lock.try_acquire()) {
       to.flush_parked(now - window);
       to.caches_lock.release();
-    }
-    for (unsigned c = 1; c < class_count; ++c) {
-      if (!in_use_[c] && has_stock(c)) flush_class(c, to);
-      idle_[c] = in_use_[c];
-      in_use_[c] = false;
     }
   }
 
@@ -436,7 +470,8 @@ class thread_cache {
   span* attached_[class_count]{};
   std::uint16_t draw_[class_count]{};   ///< fresh blocks to draw next time; doubles up to a batch
   std::uint8_t regret_[class_count]{};  ///< long blocks given back for want of room, and not asked for again; fades
-  bool in_use_[class_count]{};          ///< a slow step came by since the last check for idle classes
+  bool is_sparse_[class_count]{};       ///< thinly spread over its spans when last looked at: nothing is kept
+  bool in_use_[class_count]{};          ///< a slow step came by since the last sweep
   bool idle_[class_count]{};            ///< none has since, but before
 
   // Of short blocks, and of long ones.
@@ -446,8 +481,9 @@ class thread_cache {
 
   std::uint32_t blocks_ = 0;  ///< since the clock was last looked at
   std::uint32_t looks_ = 0;
-  std::uint64_t idle_check_ = 0;
-  std::uint64_t parked_at_ = 0;  ///< milliseconds, and one more; 0: it is not
+  std::uint64_t next_sweep_ = 0;  ///< milliseconds
+  unsigned swept_ = class_count;  ///< the sweep is at this class; class_count: none is going on
+  std::uint64_t parked_at_ = 0;   ///< milliseconds, and one more; 0: it is not
   std::uint32_t id_ = 0;
 };
 
