@@ -29,8 +29,7 @@ class class_table {
   static_assert(R.classes.valid(),
                 "recipe.classes: steps_per_doubling and largest must be powers of two, largest at least 16 x steps, at "
                 "most 254 classes");
-  static_assert(R.spans.first.min_blocks >= 1 && R.spans.first.max_waste_divisor >= 1 && R.spans.last.min_blocks >= 1 &&
-                    R.spans.last.max_waste_divisor >= 1,
+  static_assert(R.spans.first.is_valid() && R.spans.first_of_small.is_valid() && R.spans.last.is_valid(),
                 "recipe.spans: a span holds at least one block");
   static_assert(R.spans.growth_divisor >= 1, "recipe.spans.growth_divisor: at least 1");
   static_assert(R.thread_cache.max_batch >= 1 && R.thread_cache.max_batch <= 256,

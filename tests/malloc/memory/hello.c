@@ -7,6 +7,7 @@
 
 static size_t eligible_for_huge_pages(void) {
   const size_t huge = (size_t)2 << 20;
+  if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) return 0;  // a kernel without them
   FILE* const f = fopen("/proc/self/smaps", "r");
   if (f == NULL) return (size_t)-1;
   size_t sum = 0;

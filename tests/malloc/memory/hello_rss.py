@@ -3,7 +3,7 @@
 at its peak. And where the system gives huge pages unasked, none of its mappings is one it would give them to.
 
 How much of libc the kernel maps around a fault depends on where libc happens to lie, so we take means of many runs; and on the
-pieces in which it is in the page cache, up to a megabyte more after it has been written to a disk. In a tmpfs the pieces
+pieces in which it is in the page cache, half a megabyte more after it has been written to a disk. In a tmpfs the pieces
 are single pages: a copy of libc is used that lies there.
 
     hello_rss.py HELLO LIBRARY
