@@ -210,6 +210,26 @@ TEST_F(Heap, WholeBlocksOfAnotherThreadGoBackAtOnce) {
   heap().close_cache(other);
 }
 
+// The fast path of free finds no room for a block of this thread's. Before the slow step looks again, another thread comes to draw from
+// the block's span, and the block counts as the other thread's.
+TEST_F(Heap, ASpanChangesThreadsInTheMiddleOfAFree) {
+  auto* const other = heap().open_cache();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(allocate(3000));
+  free(blocks[0]);  // of a class of which nothing is kept at first
+  ASSERT_FALSE(cache->push(blocks[1]));
+  void* const taken = heap().allocate_slow(*other, 3000);
+  ASSERT_EQ(taken, blocks[0]) << "of the same span";
+  heap().deallocate_slow(*cache, blocks[1]);
+  heap().trim(*cache);  // gives back all that is kept: nothing
+
+  heap().deallocate_slow(*other, taken);
+  for (std::size_t i = 2; i < blocks.size(); ++i) free(blocks[i]);
+  heap().close_cache(other);
+  heap().trim(*cache);
+  EXPECT_EQ(f.spans, 0u);
+}
+
 TEST_F(Heap, ABlockOfPagesGrowsAndShrinksWhereItIs) {
   void* const p = allocate(900'000);
   ASSERT_EQ(heap().reallocate(*cache, p, 40'000), p);  // the pages behind it are free now

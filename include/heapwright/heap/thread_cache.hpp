@@ -137,6 +137,7 @@ class thread_cache {
   [[nodiscard]] bool push_away(void* p, page_tag tag) noexcept {
     const unsigned c = class_of(tag);
     if ((tag ^ owner_) <= class_mask || away_room_[c] == 0) return false;
+    uncount_unkept(c);
     --away_room_[c];
     auto* const b = static_cast<block*>(p);
     misuse<R, OS>::note_freed(b, *map_);
@@ -171,6 +172,7 @@ class thread_cache {
   [[gnu::noinline]] void push_slow(block* b, page_tag tag, centre& to) noexcept {
     const unsigned c = class_of(tag);
     misuse<R, OS>::note_freed(b, *map_);
+    uncount_unkept(c);
     if ((tag ^ owner_) > class_mask) {
       heartbeat(to, classes::is_whole(c) ? weight(c) : classes::of(c).batch);
       b->next = std::exchange(of_[c].away, nullptr);
@@ -178,7 +180,6 @@ class thread_cache {
       away_room_[c] = all_away_room(c);
       return;
     }
-    if (of_[c].room < 0) of_[c].room = 0;  // push has counted a block that it did not keep
     heartbeat(to, of_[c].room == 0 && !classes::is_whole(c) ? kept(c) : weight(c));
     in_use_[c] = true;
     if (of_[c].room == 0 && classes::is_long(c)) {
@@ -279,6 +280,12 @@ class thread_cache {
 
   [[nodiscard]] std::uint32_t kept(unsigned c) const noexcept {
     return static_cast<std::uint32_t>(of_[c].limit - of_[c].room);
+  }
+
+  /// push counts a block before it finds that there is no room. It may be another thread's by the time that the slow step looks at it:
+  /// one that has begun to draw from the block's span.
+  void uncount_unkept(unsigned c) noexcept {
+    if (of_[c].room < 0) of_[c].room = 0;
   }
 
   static constexpr std::uint8_t all_away_room(unsigned c) noexcept {
