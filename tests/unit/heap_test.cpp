@@ -210,6 +210,31 @@ TEST_F(Heap, WholeBlocksOfAnotherThreadGoBackAtOnce) {
   heap().close_cache(other);
 }
 
+TEST_F(Heap, ThreadsShareSpansOfLongBlocksAndKeepTheirOwn) {
+  constexpr std::size_t size = 20'000;
+  std::vector<heap_type::cache*> threads;
+  for (int i = 0; i < 8; ++i) threads.push_back(heap().open_cache());
+  std::vector<void*> blocks;
+  for (auto* t : threads) blocks.push_back(heap().allocate_slow(*t, size));
+  EXPECT_LE(f.spans, 2 * classes::of(classes::index(size)).first_pages * heap_page);
+
+  // Neighbours in a span, of two threads: each thread comes to keep what it has drawn itself.
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t t = 0; t < 2; ++t) {
+      if (!threads[t]->push(blocks[t])) heap().deallocate_slow(*threads[t], blocks[t]);
+      blocks[t] = threads[t]->pop(size);
+      if (blocks[t] == nullptr) blocks[t] = heap().allocate_slow(*threads[t], size);
+    }
+  }
+  EXPECT_FALSE(threads[0]->push(blocks[1]));
+  EXPECT_TRUE(threads[0]->push(blocks[0]));
+  EXPECT_TRUE(threads[1]->push(blocks[1]));
+  for (std::size_t t = 2; t < threads.size(); ++t) heap().deallocate_slow(*threads[t], blocks[t]);
+  for (auto* t : threads) heap().close_cache(t);
+  heap().trim(*cache);
+  EXPECT_EQ(f.spans, 0u);
+}
+
 // The fast path of free finds no room for a block of this thread's. Before the slow step looks again, another thread comes to draw from
 // the block's span, and the block counts as the other thread's.
 TEST_F(Heap, ASpanChangesThreadsInTheMiddleOfAFree) {

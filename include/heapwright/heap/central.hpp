@@ -7,13 +7,15 @@
 // that the last listed one stays, or a few short ones, so that a class in light use does not fetch and return the same span for ever.
 //
 // Drawing from a span puts the drawing thread's owner bits into the page map, so that the thread that frees a block can see
-// whether it drew it itself.
+// whether it drew it itself. Where no two blocks begin in the same page they go to the page of each block drawn. Such spans,
+// which are long, are not attached: all threads draw from the same few.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include <heapwright/heap/page_heap.hpp>
 
@@ -33,6 +35,7 @@ class central_class {
   [[nodiscard, gnu::noinline]] block* draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
                                            pages& heap) noexcept {
     holding guard(lock_);
+    if (classes::has_own_tags(c)) return draw_shared(c, wanted, owner, heap);
     if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached, heap);
     if (attached == nullptr) attached = next_span(c, owner, heap);
     span* const s = attached;
@@ -126,6 +129,10 @@ class central_class {
   /// A span for this thread to draw from, with its owner bits at every page; null when the system has no memory.
   span* next_span(unsigned c, page_tag owner, pages& heap) noexcept {
     if (span* const s = next_listed(owner, heap)) return s;
+    return new_span(c, owner, heap);
+  }
+
+  span* new_span(unsigned c, page_tag owner, pages& heap) noexcept {
     const std::size_t size = classes::of(c).size;
     span* const s = heap.allocate(classes::span_pages(c, live_ * size), heap_page, span_state::cut);
     if (s == nullptr) return nullptr;
@@ -177,6 +184,36 @@ class central_class {
     live_ += s->carved - s->live;
     s->live = s->carved;
     return all;
+  }
+
+  /// Up to `wanted` blocks of a span that is listed before and after, unless it has no more to give; those that have come back go first.
+  block* draw_shared(unsigned c, std::uint32_t wanted, page_tag owner, pages& heap) noexcept {
+    span* s = near_front([](const span* t) { return t->free != nullptr; });
+    if (s == nullptr) s = listed_.front();
+    if (s != nullptr) {
+      unlist(s);
+    } else if (s = new_span(c, 0, heap); s == nullptr) {
+      return nullptr;
+    }
+    block* const drawn = s->free != nullptr ? take_some_returned(s, wanted) : carve(s, c, wanted);
+    for (const block* b = drawn; b != nullptr; b = b->next) heap.map().set_tag(b, tag_of(owner, c));
+    if (s->live == s->capacity) {
+      s->place = span_place::exhausted;
+    } else {
+      list(s);
+    }
+    return drawn;
+  }
+
+  block* take_some_returned(span* s, std::uint32_t wanted) noexcept {
+    block* const first = s->free;
+    block* last = first;
+    std::uint32_t n = 1;
+    for (; n < wanted && last->next != nullptr; ++n) last = last->next;
+    s->free = std::exchange(last->next, nullptr);
+    s->live += n;
+    live_ += n;
+    return first;
   }
 
   /// Links the next blocks of a span that has never been used so far; those beyond stay untouched.

@@ -88,6 +88,9 @@ class class_table {
   /// A thread keeps none of a long class at first.
   [[nodiscard]] static constexpr bool is_long(unsigned c) noexcept { return c >= first_long; }
 
+  /// No two blocks of class c begin in the same page, so each has a tag of its own, and threads can share a span.
+  [[nodiscard]] static constexpr bool has_own_tags(unsigned c) noexcept { return of(c).size >= heap_page; }
+
   [[nodiscard]] static constexpr bool is_whole(unsigned c) noexcept { return c >= cut_end; }
   [[nodiscard]] static constexpr bool is_page_aligned(unsigned c) noexcept { return c >= page_aligned; }
 
