@@ -31,7 +31,8 @@ class central_class {
 
   /// A list of free blocks of class c for the thread with these owner bits, from its attached span, which is replaced when another
   /// has blocks that came back, or when it has no more to give: all that have come back to the span, without walking over
-  /// them, or else up to `wanted` fresh ones. Null when the system has no memory.
+  /// them, or else up to `wanted` fresh ones. From a shared span, where blocks have tags of their own: up to `wanted`, and nothing
+  /// is attached. Null when the system has no memory.
   [[nodiscard, gnu::noinline]] block* draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
                                            pages& heap) noexcept {
     holding guard(lock_);
