@@ -13,6 +13,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -21,7 +22,12 @@ PROGRAMS = ROOT / "bench/malloc/programs"
 INPUTS = ROOT / "tests/programs/inputs"
 OURS = "heapwright"
 
-QUICK = ["churn", "strings", "threads-2", "messages-1", "lua"]
+QUICK = ["churn", "strings", "messages-1", "lua"]
+
+# The same work, shared between so many threads.
+SCALING = {threads: f"threads-{threads}" for threads in (1, 2, 8, 64)}
+
+START_UP_ROUNDS = 100
 
 # Real programs: what has to be installed, and the command.
 REAL = {
@@ -108,16 +114,45 @@ def geometric_means(all_figures):
             for n in sorted(everywhere)}
 
 
+def under(library, command):
+    """What a command prints that is run with this library as its malloc, or with libc's."""
+    environment = {**os.environ, **({"LD_PRELOAD": str(library)} if library else {})}
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
 def latencies(libraries, rounds):
     """{allocator: {operation: {quantile: median over the rounds}}}"""
     runs = {n: [] for n in libraries}
     for number in range(rounds):
         for name, library in libraries.items():
             progress(f"latency: round {number + 1} of {rounds}, {name}")
-            environment = {**os.environ, **({"LD_PRELOAD": str(library)} if library else {})}
-            result = subprocess.run([BUILD / "latency"], env=environment, stdout=subprocess.PIPE, text=True, check=True)
-            runs[name].append(json.loads(result.stdout))
+            runs[name].append(json.loads(under(library, [BUILD / "latency"])))
     return {n: {o: {q: statistics.median(r[o][q] for r in of) for q in of[0][o]} for o in ("malloc", "free")} for n, of in runs.items()}
+
+
+def scaling(libraries, rounds):
+    """{allocator: {"1 to 2": throughput on two threads to that on one, ...}}, medians of the ratios within a round"""
+    steps = {"1 to 2": (1, 2), "2 to 8": (2, 8), "2 to 64": (2, 64)}
+    ratios = {n: {step: [] for step in steps} for n in libraries}
+    for number in range(rounds):
+        for name, library in libraries.items():
+            progress(f"scaling: round {number + 1} of {rounds}, {name}")
+            seconds = {}
+            for threads, program in SCALING.items():
+                begin = time.monotonic()
+                under(library, [BUILD / "workloads", program])
+                seconds[threads] = time.monotonic() - begin
+            for step, (few, many) in steps.items():
+                ratios[name][step].append(seconds[few] / seconds[many])
+    return {n: {step: statistics.median(of) for step, of in steps_of.items()} for n, steps_of in ratios.items()}
+
+
+def start_up():
+    """{allocator: {"microseconds": more than under glibc, "KiB": more than under glibc}} of `true`, medians of the differences within a round"""
+    rows = {row["name"]: row["samples"] for row in compare(["true"], START_UP_ROUNDS)["rows"] if row["failure"] is None}
+    units = {"microseconds": ("wall_seconds", 1e6), "KiB": ("peak_rss_bytes", 1 / 1024)}
+    return {n: {unit: statistics.median((a[key] - b[key]) * scale for a, b in zip(of, rows["glibc"])) for unit, (key, scale) in units.items()}
+            for n, of in rows.items() if n not in ("glibc", "as built")}
 
 
 def progress(text):
@@ -181,24 +216,35 @@ def main():
         if not columns:
             columns = [n for n in every[name]["time"] if n != "glibc"]
             print(line("time|peak RSS to glibc", columns, lambda n: n) + "   ours/best")
-        time, peak, best = every[name]["time"], every[name]["peak"], every[name]["to best"]
-        print(line(name, columns, lambda n: f"{time[n]:.2f}|{peak[n]:5.2f}" if n in time else "-")
+        of, best = every[name], every[name]["to best"]
+        print(line(name, columns, lambda n: f"{of['time'][n]:.2f}|{of['peak'][n]:5.2f}" if n in of["time"] else "-")
               + ("   {:.2f} ({:.2f}-{:.2f}) {}".format(*best["ratio"], best["peer"]) if best else ""), flush=True)
     means = geometric_means(every)
     for metric in METRICS:
         print(line("mean " + metric, columns, lambda n: f"{means[n][metric]:.3f}" if n in means else "-"))
 
-    found = {"programs": results, "figures": every, "means": means, "latency": {}}
+    found = {"programs": results, "figures": every, "means": means}
     write(arguments.json, found)
     if arguments.plot:
         plot(means, arguments.plot)
     if arguments.programs:
         return
-    rows = next(iter(results.values()))["rows"]
-    found["latency"] = latencies({row["name"]: row["library"] for row in rows if row["name"] != "as built"}, rounds)
+    libraries = {row["name"]: row["library"] for row in next(iter(results.values()))["rows"] if row["name"] != "as built"}
+    found["start-up"] = start_up()
+    print(f"\n{'`true`, more than glibc':24}{'microseconds':>14}{'KiB':>8}")
+    for name, of in found["start-up"].items():
+        print(f"{name:24}{of['microseconds']:14.0f}{of['KiB']:8.0f}")
+    found["latency"] = latencies(libraries, rounds)
     print(f"\n{'ns: p50, p99, p99.9, max':24}{'malloc':>32}{'free':>34}")
     for name, of in found["latency"].items():
         print(f"{name:24}" + "  ".join("".join(f"{of[o][q]:8.0f}" for q in of[o]) for o in ("malloc", "free")))
+    write(arguments.json, found)
+    if arguments.quick:
+        return
+    found["scaling"] = scaling(libraries, rounds + 3)
+    print(f"\n{'throughput, threads':24}" + "".join(f"{step:>10}" for step in found["scaling"][OURS]))
+    for name, of in found["scaling"].items():
+        print(f"{name:24}" + "".join(f"{ratio:10.2f}" for ratio in of.values()))
     write(arguments.json, found)
 
 

@@ -40,17 +40,17 @@ struct span_plan {
 /// a kind together have reached the thread's share, at the cost of others. Short blocks have one share. Long ones have another
 /// that grows with the program, as they are fewer, and dear to get; they are kept only where they are seen to be asked for again.
 struct thread_cache_plan {
-  std::size_t first_bytes = 2 * KiB;            ///< kept per class at first, beyond the share; longer blocks are long
-  std::size_t share_bytes = 1 * MiB;            ///< of short blocks, and the least of long ones
-  std::size_t long_divisor = 4;                 ///< of long ones: a quarter of what is in use, divided by threads, ...
-  std::size_t max_long_bytes = 32 * MiB;        ///< ... up to this
-  std::size_t max_blocks_per_class = 2048;      ///< kept per class
-  std::size_t max_bytes_per_class = 256 * KiB;  ///< kept per class of short blocks
-  std::size_t max_bytes_per_long = 1 * MiB;     ///< kept per class of long blocks
-  std::size_t max_parked_bytes = 128 * KiB;     ///< who has grown by no more leaves the stock to the next thread ...
-  std::size_t max_parked = 8;                   ///< ... that many times
-  std::size_t batch_bytes = 8 * KiB;            ///< moved between a thread and the centre at once ...
-  std::size_t max_batch = 64;                   ///< ... but no more blocks than this
+  std::size_t first_bytes = 2 * KiB;           ///< kept per class at first, beyond the share; longer blocks are long
+  std::size_t share_bytes = 1 * MiB;           ///< of short blocks, and the least of long ones
+  std::size_t long_divisor = 4;                ///< of long ones: a quarter of what is in use, divided by threads, ...
+  std::size_t max_long_bytes = 32 * MiB;       ///< ... up to this
+  std::size_t max_blocks_per_class = 2048;     ///< kept per class
+  std::size_t max_bytes_per_class = 64 * KiB;  ///< kept per class of short blocks
+  std::size_t max_bytes_per_long = 1 * MiB;    ///< kept per class of long blocks
+  std::size_t max_parked_bytes = 128 * KiB;    ///< who has grown by no more leaves the stock to the next thread ...
+  std::size_t max_parked = 8;                  ///< ... that many times
+  std::size_t batch_bytes = 8 * KiB;           ///< moved between a thread and the centre at once ...
+  std::size_t max_batch = 64;                  ///< ... but no more blocks than this
 };
 
 /// Pages between the heap and the operating system.
