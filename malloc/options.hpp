@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <heapwright/heap/recipe.hpp>
+#include "chosen_recipe.hpp"
 
 namespace heapwright::process {
 
@@ -20,7 +20,7 @@ struct option {
 enum class option_id : std::size_t { purge_delay_ms, stats, verbose };
 
 inline constexpr std::array<option, 3> option_table{{
-    {"HEAPWRIGHT_PURGE_DELAY_MS", default_recipe.pages.purge_window_ms, 3'600'000,
+    {"HEAPWRIGHT_PURGE_DELAY_MS", chosen_recipe.pages.purge_window_ms, 3'600'000,
      "Milliseconds for which freed memory is kept before it is given back to the system; 0 keeps it no longer than the "
      "next few hundred calls."},
     {"HEAPWRIGHT_STATS", 0, 1, "1 prints statistics to stderr when the process exits."},

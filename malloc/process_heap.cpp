@@ -49,7 +49,7 @@ std::uint64_t hook_thread_end_and_fork() noexcept {
     ::pthread_key_delete(key);
     return expected;
   }
-  ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); },
+  ::pthread_atfork([] { the_heap.lock_all(); }, [] { the_heap.unlock_all(); },
                    [] { the_heap.after_fork_in_child(cache_of_forking_thread()); });
   return key;
 }
@@ -108,12 +108,7 @@ void* reallocate(void* p, std::size_t size) noexcept {
   if (!the_heap.owns(p)) return libc_realloc(p, size);
   if (cache_type* const mine = cache_of_this_thread()) [[likely]]
     return the_heap.reallocate(*mine, p, size);
-  const std::size_t usable = the_heap.usable_size(p);
-  void* const fresh = the_heap.allocate_uncached(size);
-  if (fresh == nullptr) return nullptr;
-  std::memcpy(fresh, p, size < usable ? size : usable);
-  the_heap.deallocate_uncached(p);
-  return fresh;
+  return the_heap.reallocate_uncached(p, size);
 }
 
 void deallocate_slow(void* p) noexcept {

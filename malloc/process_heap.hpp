@@ -7,13 +7,21 @@
 // The empty cache is empty for ever, so the fast path needs no question about the state.
 #pragma once
 
-#include <heapwright/heap/heap.hpp>
+#include <heapwright/heap/heap_core.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
+
+#include "chosen_recipe.hpp"
 
 namespace heapwright::process {
 
-using heap_type = heap<default_recipe, linux_os>;
+static_assert(chosen_recipe.concurrency == concurrency_mode::thread_caching,
+              "recipe.concurrency: a malloc serves all threads of a process, so it must be thread_caching");
+
+using heap_type = heap_core<chosen_recipe, linux_os>;
 using cache_type = heap_type::cache;
+
+/// What malloc's blocks are aligned to.
+inline constexpr std::size_t natural_alignment = class_table<chosen_recipe>::alignment;
 
 extern constinit heap_type the_heap;
 
@@ -40,15 +48,21 @@ std::size_t trim() noexcept;
 
 /// For alignments beyond the default one; any power of two.
 [[nodiscard]] inline void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept {
-  if (void* const p = this_cache->pop_class(class_table<default_recipe>::index_aligned(size, alignment))) [[likely]]
+  if (void* const p = this_cache->pop_class(class_table<chosen_recipe>::index_aligned(size, alignment))) [[likely]]
     return p;
   return allocate_aligned_slow(size, alignment);
 }
 
 /// The fast path of malloc and operator new: the stock of a small class, or else `larger(size)`, or `slow_of_twice` of twice the rounded
-/// size, which is what the register holds by then.
+/// size, which is what the register holds by then. Where the recipe lists sizes, a table says the class.
 template <class Larger, class Slow>
 [[nodiscard, gnu::always_inline]] inline void* pop_or(std::size_t size, Larger larger, Slow slow_of_twice) {
+  if constexpr (cache_type::even_max == 0) {
+    if (size > cache_type::small_max) [[unlikely]]
+      return larger(size);
+    void* const p = this_cache->pop_small(size);
+    return p != nullptr ? p : larger(size);
+  }
   if (size > cache_type::even_max) [[unlikely]]
     return larger(size);
   const std::size_t rounded_twice = align_up(2 * size, 2 * default_alignment);
@@ -66,8 +80,8 @@ inline void deallocate(void* p) noexcept {
 /// The size is looked at in checked builds only: a program that deletes an object through a pointer to a base without a virtual
 /// destructor says a wrong one, and goes on well under other mallocs.
 inline void deallocate_sized(void* p, [[maybe_unused]] std::size_t size) noexcept {
-  if constexpr (checks_callers) {
-    if (p != nullptr) misuse<default_recipe, linux_os>::check_size(p, size, the_heap.usable_size(p));
+  if constexpr (misuse<chosen_recipe, linux_os>::checks) {
+    if (p != nullptr) misuse<chosen_recipe, linux_os>::check_size(p, size, the_heap.usable_size(p));
   }
   deallocate(p);
 }

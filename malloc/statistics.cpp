@@ -9,11 +9,10 @@
 namespace heapwright::process {
 
 statistics collect_statistics() noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
   const heap_figures& f = the_heap.figures();
   statistics s{};
   const cache_type* const mine = this_cache;
-  using classes = class_table<default_recipe>;
+  using classes = class_table<chosen_recipe>;
   const std::uint64_t cached_small = mine->cached_bytes(1, classes::cut_end);
   const std::uint64_t cached_whole = mine->cached_bytes(classes::cut_end, classes::count);
   s.cached = cached_small + cached_whole;
@@ -22,16 +21,16 @@ statistics collect_statistics() noexcept {
   // Other threads go on meanwhile; a difference is never allowed to wrap.
   const auto minus = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
   s.small_in_use = minus(outside, cached_small);
-  s.large_in_use = minus(f.large.load(relaxed), cached_whole);
-  s.free_in_spans = minus(f.spans.load(relaxed), outside);
-  s.free_resident = f.free_resident.load(relaxed);
-  s.free_returned = f.free_returned.load(relaxed);
-  s.mapped = f.mapped.load(relaxed);
-  s.mapped_peak = f.mapped_peak.load(relaxed);
-  s.metadata = f.metadata.load(relaxed);
-  s.returned_total = f.returned_total.load(relaxed);
-  s.threads = f.threads.load(relaxed);
-  s.threads_total = f.threads_total.load(relaxed);
+  s.large_in_use = minus(f.large.get(), cached_whole);
+  s.free_in_spans = minus(f.spans.get(), outside);
+  s.free_resident = f.free_resident.get();
+  s.free_returned = f.free_returned.get();
+  s.mapped = f.mapped.get();
+  s.mapped_peak = f.mapped_peak.get();
+  s.metadata = f.metadata.get();
+  s.returned_total = f.returned_total.get();
+  s.threads = f.threads.get();
+  s.threads_total = f.threads_total.get();
   return s;
 }
 

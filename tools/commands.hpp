@@ -28,6 +28,15 @@ struct compare_options {
 };
 int compare(const compare_options& options);
 
+struct build_options {
+  std::string header;
+  std::string output;
+  std::string recipe;    ///< the name of a recipe in it; empty for the one that there is
+  std::string compiler;  ///< empty for $CXX, or else c++
+  bool check = false;
+};
+int build(const build_options& options);
+
 struct info_options {
   pid_t pid = 0;  ///< 0 to tell about the installation rather than a process
   bool json = false;

@@ -110,8 +110,8 @@ void print_loaded(const found_record& found, pid_t pid, std::uint64_t rss) {
   const process_record& r = found.record;
   fmt::print("process {}: loaded\n  library  {}\n  version  {} ({})\n  options  {}\n  threads  {} now, {} ever\n\n",
              pid, found.path, r.version, r.build, *r.options != '\0' ? r.options : "all at their defaults",
-             found.figures.threads.load(), found.figures.threads_total.load());
-  const auto whole = static_cast<double>(std::max({rss, found.figures.mapped.load(), found.figures.metadata.load()}));
+             found.figures.threads.get(), found.figures.threads_total.get());
+  const auto whole = static_cast<double>(std::max({rss, found.figures.mapped.get(), found.figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
     const auto width = whole > 0 ? static_cast<std::size_t>(40 * static_cast<double>(bytes) / whole + 0.5) : 0;
     fmt::print("  {:<28}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)), std::string(width, '#'));
@@ -149,7 +149,7 @@ int about_process(const info_options& options) {
       result["build"] = found->record.build;
       result["options"] = found->record.options;
       for (const figure_line& f : memory_lines(found->figures)) result["bytes"][f.key] = f.bytes;
-      result["threads"] = found->figures.threads.load();
+      result["threads"] = found->figures.threads.get();
     }
     std::cout << result.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
   } else if (found) {

@@ -23,7 +23,7 @@ void take_command(CLI::App& app, std::vector<std::string>& command) {
 int main(int argc, char** argv) {
   CLI::App app("heapwright " HEAPWRIGHT_VERSION
                ": run programs on heapwright's malloc, compare it with others, look into a "
-               "process that runs on it.");
+               "process that runs on it, make a malloc of your own.");
   app.set_version_flag("--version", "heapwright " HEAPWRIGHT_VERSION);
   app.require_subcommand(1);
 
@@ -60,6 +60,19 @@ int main(int argc, char** argv) {
       "Exit code: 0 if every allocator ran the command well and alike, 1 if one did not (the table says "
       "which), 125 for bad input, 126 if the command cannot be executed, 127 if it is not found.");
 
+  build_options build_with;
+  CLI::App& build_app = *app.add_subcommand("build", "Make a malloc from a recipe of your own");
+  build_app.add_option("HEADER", build_with.header, "Defines it: inline constexpr heapwright::recipe NAME = {...};")
+      ->required();
+  build_app.add_option("-o,--output", build_with.output, "The library to make")->type_name("LIB")->required();
+  build_app.add_option("--recipe", build_with.recipe, "Which recipe, if the header has several")->type_name("NAME");
+  build_app.add_option("--compiler", build_with.compiler, "Instead of $CXX, or else c++; needs C++20")
+      ->type_name("COMMAND");
+  build_app.add_flag("--check", build_with.check, "Try it: conformance and stress tests");
+  build_app.footer(
+      "Exit code: 0 if the library was made (and tried, if asked), 1 if it was made and a test failed, 125 if it could "
+      "not be made.");
+
   info_options info_with;
   CLI::App& info_app =
       *app.add_subcommand("info", "Is it loaded, which version, which options, how much memory and where");
@@ -72,6 +85,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     if (run_app.parsed()) run(run_with);
     if (compare_app.parsed()) return compare(compare_with);
+    if (build_app.parsed()) return build(build_with);
     return info(info_with);
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version);

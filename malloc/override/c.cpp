@@ -44,7 +44,7 @@ void* allocate_with_alignment(std::size_t alignment, std::size_t size) noexcept 
     errno = EINVAL;
     return nullptr;
   }
-  void* const p = alignment <= default_alignment ? allocate(size) : allocate_aligned(size, alignment);
+  void* const p = alignment <= natural_alignment ? allocate(size) : allocate_aligned(size, alignment);
   if (p == nullptr) errno = ENOMEM;
   return p;
 }
@@ -104,7 +104,7 @@ HEAPWRIGHT_EXPORT void* memalign(std::size_t alignment, std::size_t size) noexce
 
 HEAPWRIGHT_EXPORT int posix_memalign(void** result, std::size_t alignment, std::size_t size) noexcept {
   if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
-  void* const p = alignment <= default_alignment ? allocate(size) : allocate_aligned(size, alignment);
+  void* const p = alignment <= natural_alignment ? allocate(size) : allocate_aligned(size, alignment);
   if (p == nullptr) return ENOMEM;
   *result = p;
   return 0;

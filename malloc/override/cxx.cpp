@@ -13,7 +13,7 @@ namespace heapwright::process {
 namespace {
 
 void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
-  return alignment <= default_alignment ? allocate(size) : allocate_aligned(size, alignment);
+  return alignment <= natural_alignment ? allocate(size) : allocate_aligned(size, alignment);
 }
 
 [[gnu::noinline]] void* new_slow(std::size_t size, std::size_t alignment) {

@@ -1,5 +1,5 @@
 // libFuzzer: the input is a program for the heap; a model knows every block's place and contents.
-#include <heapwright/heap/heap.hpp>
+#include <heapwright/heap/heap_core.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
 
 #include "support.hpp"
@@ -9,7 +9,7 @@ namespace {
 using namespace heapwright;
 using namespace heapwright::fuzzing;
 
-constinit heap<default_recipe, linux_os> tested;
+constinit heap_core<default_recipe, linux_os> tested;
 
 class program {
   static constexpr std::size_t usual_alignment = 16;

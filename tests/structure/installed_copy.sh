@@ -22,4 +22,7 @@ flags=$(PKG_CONFIG_PATH=$libdir pkg-config --define-variable=prefix="$place/pref
 
 if [ -x "$place/prefix/bin/heapwright" ]; then
   "$place/prefix/bin/heapwright" run -- true || { echo "the installed tool does not find the installed library"; exit 1; }
+  printf '#include <heapwright/heap/recipe.hpp>\nconstexpr heapwright::recipe mine{};\n' >"$place/recipe.hpp"
+  CXX=$cxx "$place/prefix/bin/heapwright" build "$place/recipe.hpp" -o "$place/libmine.so" --check &&
+    "$place/prefix/bin/heapwright" run --with "$place/libmine.so" -- true || { echo "the installed tool does not make a malloc"; exit 1; }
 fi

@@ -337,6 +337,90 @@ class Compare(Case):
             self.assertEqual(list(self.folder.iterdir()), [])
 
 
+class Build(Case):
+    RECIPE = "#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe mine = {%s};\n"
+
+    def header(self, content, name="recipe.hpp"):
+        path = self.folder / name
+        path.write_text(content if "recipe" in content else self.RECIPE % content)
+        return str(path)
+
+    def build(self, header, *options, **variables):
+        self.library = self.folder / "libmine.so"
+        return heapwright("build", header, "-o", str(self.library), *options,
+                          env={**os.environ, "TMPDIR": str(self.folder), **variables})
+
+    def not_built(self, result, *words):
+        self.refused(result, 125, *words)
+        self.assertNotIn("template", result.stderr, "nobody wants to read that")
+        left = {p.name for p in self.folder.iterdir()} - {"recipe.hpp", "other.hpp"}
+        self.assertEqual(left, set(), "nothing is left behind")
+
+    def test_a_malloc_to_run_programs_with(self):
+        result = self.build(self.header(".classes = {.exact = {24, 40, 96}}, .pages = {.purge_window_ms = 123}"), "--check")
+        self.assertEqual(result.returncode, 0, result)
+        self.assertIn("tried and good", result.stdout)
+        self.assertIn("heapwright run --with", result.stdout)
+        needed = subprocess.run(["objdump", "-p", self.library], capture_output=True, text=True, check=True).stdout
+        self.assertEqual([w.split()[1] for w in needed.splitlines() if "NEEDED" in w], ["libc.so.6"])
+        says = heapwright("run", "--with", str(self.library), "--stats", "--", "python3", "-c", "print(6 * 7)")
+        self.assertEqual(says.stdout, "42\n")
+        self.assertIn("(recipe mine)", says.stderr)
+
+    def test_the_other_compiler(self):
+        if shutil.which("clang++-16") is None:
+            self.skipTest("no clang++-16")
+        self.assertEqual(self.build(self.header(""), "--compiler", "clang++-16").returncode, 0)
+        self.assertEqual(heapwright("run", "--with", str(self.library), "--", "true").returncode, 0)
+        self.not_built(self.build_again(".classes = {.steps_per_doubling = 3}", "clang++-16"),
+                       "recipe.classes: steps_per_doubling and largest must be powers of two")
+
+    def build_again(self, content, compiler):
+        self.library.unlink()
+        return self.build(self.header(content), "--compiler", compiler)
+
+    def test_what_is_wrong_with_a_recipe_is_said_in_a_sentence(self):
+        for content, sentence in [
+            (".classes = {.steps_per_doubling = 3}", "recipe.classes: steps_per_doubling and largest must be powers of two"),
+            (".classes = {.exact = {16, 16}}", "recipe.classes.exact: at most 32 sizes, rising"),
+            (".classes = {.exact = {16, 1040}}", "recipe.classes.exact: the last size must be one that the steps"),
+            (".thread_cache = {.max_batch = 0}", "recipe.thread_cache.max_batch: from 1 to 256"),
+            (".pages = {.prefault = true}", "give_back must be at_once or when_asked"),
+            (".concurrency = heapwright::concurrency_mode::central", "it must be thread_caching"),
+        ]:
+            result = self.build(self.header(content))
+            self.not_built(result, sentence)
+            self.assertLessEqual(len(result.stderr.splitlines()), 3, result.stderr)
+
+    def test_what_the_compiler_says_of_a_header_has_file_and_line(self):
+        self.not_built(self.build(self.header(".no_such_field = 1")), "recipe.hpp:2:", "no_such_field")
+
+    def test_which_recipe(self):
+        self.not_built(self.build(self.header("// recipe x = {}\n")), "defines no recipe", "--recipe NAME")
+        two = "#include <heapwright/heap/recipe.hpp>\nconstexpr heapwright::recipe a{}, b{};\nconstexpr heapwright::recipe c = {};\n"
+        self.not_built(self.build(self.header(two)), "several recipes: a, c", "--recipe NAME")
+        self.assertEqual(self.build(self.header(two), "--recipe", "b").returncode, 0)
+
+    def test_bad_input(self):
+        good = self.header("")
+        self.not_built(self.build("/no/such/header.hpp"), "cannot be read: No such file")
+        self.not_built(self.build(str(self.folder)), "is a folder")
+        self.not_built(self.build(good, "--compiler", "no-such-compiler"), "no-such-compiler cannot be run", "--compiler")
+        self.not_built(self.build(good, CXX="no-such-compiler"), "no-such-compiler cannot be run")
+        self.refused(heapwright("build", good, "-o", "/no/such/folder/lib.so"), 125, "its folder does not exist")
+        self.refused(heapwright("build", good), 125, "--output is required")
+
+    def test_interruption_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen([HEAPWRIGHT, "build", self.header(""), "-o", str(self.folder / "lib.so")],
+                                       env={**os.environ, "TMPDIR": str(self.folder)}, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while not any(self.folder.glob("heapwright-*/check.cpp")):
+                time.sleep(0.01)
+            process.send_signal(number)
+            self.assertEqual(process.wait(30), -number)
+            self.assertEqual([p.name for p in self.folder.iterdir()], ["recipe.hpp"])
+
+
 class Info(Case):
     def process(self, *command, **variables):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE,

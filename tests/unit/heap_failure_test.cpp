@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include <heapwright/heap/heap.hpp>
+#include <heapwright/heap/heap_core.hpp>
 
 #include "fake_os.hpp"
 
@@ -14,7 +14,7 @@ namespace heapwright {
 namespace {
 
 template <class OS>
-class Failure : public ::testing::Test, protected testing::single_threaded<heap<default_recipe, OS>> {
+class Failure : public ::testing::Test, protected testing::single_threaded<heap_core<default_recipe, OS>> {
  protected:
   struct block {
     unsigned char* p;

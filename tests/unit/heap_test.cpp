@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include <heapwright/heap/heap.hpp>
+#include <heapwright/heap/heap_core.hpp>
 
 #include "fake_os.hpp"
 
@@ -16,7 +16,7 @@ namespace heapwright {
 namespace {
 
 using OS = testing::fake_os<4 * KiB>;
-using heap_type = heap<default_recipe, OS>;
+using heap_type = heap_core<default_recipe, OS>;
 using classes = class_table<default_recipe>;
 
 class Heap : public ::testing::Test, protected testing::single_threaded<heap_type> {

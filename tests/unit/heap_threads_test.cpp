@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <heapwright/heap/heap.hpp>
+#include <heapwright/heap/heap_core.hpp>
 
 #include "fake_os.hpp"
 
@@ -18,7 +18,7 @@ namespace heapwright {
 namespace {
 
 using OS = testing::fake_os<4 * KiB>;
-constinit heap<default_recipe, OS> shared_heap;
+constinit heap_core<default_recipe, OS> shared_heap;
 
 struct parcel {
   std::uint32_t size;
@@ -75,7 +75,7 @@ class worker {
   }
 
   std::minstd_rand random_;
-  heap<default_recipe, OS>::cache* cache_ = shared_heap.open_cache();
+  heap_core<default_recipe, OS>::cache* cache_ = shared_heap.open_cache();
 };
 
 void exchange(unsigned threads, int steps) {

@@ -1,14 +1,14 @@
 // Checked builds name the caller's mistake and die.
 #include <gtest/gtest.h>
 
-#include <heapwright/heap/heap.hpp>
+#include <heapwright/heap/heap_core.hpp>
 
 #include "fake_os.hpp"
 
 namespace heapwright {
 namespace {
 
-using heap_type = heap<default_recipe, linux_os>;
+using heap_type = heap_core<default_recipe, linux_os>;
 
 class MisuseDeathTest : public ::testing::Test, protected testing::single_threaded<heap_type> {};
 

@@ -27,7 +27,7 @@ class central_class {
   using pages = page_heap<R, OS>;
 
  public:
-  using lock_type = lock<OS>;
+  using lock_type = heap_lock<R, OS>;
 
   /// A list of free blocks of class c for the thread with these owner bits, from its attached span, which is replaced when another
   /// has blocks that came back, or when it has no more to give: all that have come back to the span, without walking over
@@ -107,6 +107,9 @@ class central_class {
     holding guard(lock_);
     return live_;
   }
+
+  /// The same for who holds the lock.
+  [[nodiscard]] std::uint64_t live_held() const noexcept { return live_; }
 
  private:
   void list(span* s) noexcept {

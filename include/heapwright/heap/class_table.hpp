@@ -13,11 +13,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <heapwright/core/layout.hpp>
 #include <heapwright/heap/recipe.hpp>
+#include <heapwright/sync/lock.hpp>
 
 namespace heapwright {
+
+/// What guards a part of a heap that several threads use.
+template <recipe R, platform OS>
+using heap_lock = std::conditional_t<R.concurrency == concurrency_mode::thread_caching, lock<OS>, no_lock>;
 
 /// The heap's page: the grain of the page map and of spans. The system's page may be larger (16 KiB, 64 KiB); then only
 /// whole system pages are given back, and nothing else changes.
@@ -26,9 +32,15 @@ inline constexpr unsigned heap_page_shift = 12;
 
 template <recipe R>
 class class_table {
-  static_assert(R.classes.valid(),
-                "recipe.classes: steps_per_doubling and largest must be powers of two, largest at least 16 x steps, at "
-                "most 254 classes");
+  static_assert(R.classes.steps_are_valid(),
+                "recipe.classes: steps_per_doubling and largest must be powers of two, largest at least 16 x steps");
+  static_assert(R.classes.exact_is_valid(),
+                "recipe.classes.exact: at most 32 sizes, rising, multiples of 8, from 16 on");
+  static_assert(
+      R.classes.exact_meets_steps() && R.classes.exact.last() <= heap_page,
+      "recipe.classes.exact: the last size must be one that the steps per doubling give too (a power of two is), at "
+      "most 4096");
+  static_assert(R.classes.count() < 255, "recipe.classes: at most 254 classes");
   static_assert(R.spans.first.is_valid() && R.spans.first_of_small.is_valid() && R.spans.last.is_valid(),
                 "recipe.spans: a span holds at least one block");
   static_assert(R.spans.growth_divisor >= 1, "recipe.spans.growth_divisor: at least 1");
@@ -47,6 +59,13 @@ class class_table {
   static_assert(R.pages.growth % (64 * KiB) == 0 && R.pages.max_growth >= R.pages.growth,
                 "recipe.pages: growth is a multiple of 64 KiB, max_growth not below it");
 
+  static_assert(R.pages.growth > 0 && R.pages.limit > 0, "recipe.pages: growth and limit must not be 0");
+  static_assert(!(R.pages.prefault || R.pages.locked) || R.pages.give_back != give_back_policy::over_time,
+                "recipe.pages: memory that is touched ahead or locked would be given back after a window; give_back "
+                "must be at_once or when_asked");
+  static_assert(R.pages.huge != huge_page_use::reserved || R.pages.growth % (2 * MiB) == 0,
+                "recipe.pages.growth: a multiple of 2 MiB where huge pages are reserved");
+
   static constexpr unsigned page_aligned = R.classes.count() + 1;  ///< the class of two pages; the next is one longer
   static constexpr std::size_t largest_page_aligned = R.spans.largest_cut;
 
@@ -59,6 +78,9 @@ class class_table {
                 "recipe.classes, recipe.spans.largest_cut: more than 254 classes, with those aligned to a page");
 
   static constexpr std::size_t largest_cut = R.spans.largest_cut;
+
+  /// What every block is aligned to whose size may ask for it.
+  static constexpr std::size_t alignment = R.classes.granule();
 
   /// A whole block begins so many bytes behind the start of its pages, at most.
   static constexpr std::size_t largest_offset = 15 * cache_line;
@@ -105,12 +127,20 @@ class class_table {
   [[nodiscard]] static constexpr unsigned index_aligned(std::size_t size, std::size_t alignment) noexcept {
     if (alignment > heap_page || size > largest) return 0;
     const std::size_t rounded = align_up(std::max<std::size_t>(size, 1), alignment);
+    if (rounded <= R.classes.exact.last()) return exact_aligned(rounded, alignment);
     if (alignment <= cache_line || rounded <= largest_even) return index(rounded);
     const auto pages = static_cast<unsigned>(divide_up(rounded, heap_page));
     return rounded <= largest_page_aligned ? page_aligned + pages - 2 : 0;
   }
 
  private:
+  /// One that lies behind the exact sizes at the latest.
+  static constexpr unsigned exact_aligned(std::size_t rounded, std::size_t alignment) noexcept {
+    unsigned c = R.classes.index(rounded);
+    while (R.classes.size(c) % alignment != 0) ++c;
+    return c;
+  }
+
   /// Blocks of a span up to here are as long as their class says, those of two pages and more longer by a line.
   static constexpr std::size_t largest_even = R.classes.size(R.classes.index(2 * heap_page) - 1);
 

@@ -2,8 +2,9 @@
 //
 //   mapped = spans + large + free_resident + free_returned        (metadata is mapped apart and counted apart)
 //
-// Written under the page heap's lock, read by anyone at any time, also from another process: each figure is a relaxed
-// atomic, so a reader may see one change before another; the equation holds whenever no change is under way.
+// Written under the page heap's lock (those of threads under that of the caches), so an addition is no read-modify-write of the
+// processor's. Read by anyone at any time, also from another process: a reader may see one change before another; the equation holds
+// whenever no change is under way.
 #pragma once
 
 #include <atomic>
@@ -11,20 +12,40 @@
 
 namespace heapwright {
 
-struct heap_figures {
-  using figure = std::atomic<std::uint64_t>;
+class figure {
+ public:
+  /// Both return the new value. The caller holds the lock that guards the figure.
+  std::uint64_t add(std::uint64_t n) noexcept { return set(get() + n); }
+  std::uint64_t subtract(std::uint64_t n) noexcept { return set(get() - n); }
 
-  figure mapped;          ///< bytes of address space held for blocks
-  figure mapped_peak;     ///< the largest value `mapped` has had
-  figure spans;           ///< bytes in spans cut into blocks of one size class
-  figure large;           ///< bytes in blocks that are a run of pages of their own
-  figure free_resident;   ///< bytes free in runs, contents still in memory
-  figure free_returned;   ///< bytes free in runs, contents given back to the system or never touched
-  figure metadata;        ///< bytes mapped for the heap's own records
-  figure returned_total;  ///< bytes given back to the system since the start
-  figure mappings;        ///< times memory was mapped since the start
-  figure threads;         ///< threads that have a cache now
-  figure threads_total;   ///< threads that have ever had one
+  std::uint64_t set(std::uint64_t value) noexcept {
+    value_.store(value, std::memory_order_relaxed);
+    return value;
+  }
+
+  [[nodiscard]] std::uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
+  operator std::uint64_t() const noexcept { return get(); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+struct heap_figures {
+  figure mapped;                  ///< bytes of address space held for blocks
+  figure mapped_peak;             ///< the largest value `mapped` has had
+  figure spans;                   ///< bytes in spans cut into blocks of one size class
+  figure large;                   ///< bytes in blocks that are a run of pages of their own
+  figure free_resident;           ///< bytes free in runs, contents still in memory
+  figure free_returned;           ///< bytes free in runs, contents given back to the system or never touched
+  figure metadata;                ///< bytes mapped for the heap's own records
+  figure returned_total;          ///< bytes given back to the system since the start
+  figure mappings;                ///< times memory was mapped since the start
+  figure huge_reserved_total;     ///< bytes had from the system so far in huge pages that were set aside ...
+  figure huge_transparent_total;  ///< ... in memory that it has promised to back by huge pages where it can ...
+  figure locked_total;            ///< ... locked in memory ...
+  figure bound_total;             ///< ... and bound to a NUMA node
+  figure threads;                 ///< threads that have a cache now
+  figure threads_total;           ///< threads that have ever had one
 };
 
 }  // namespace heapwright

@@ -1,7 +1,8 @@
 // The free runs of a page heap, of two kinds: resident (contents in memory) and returned (given back or never touched). Finds,
 // cuts and merges them, and keeps the records of all spans.
 //
-// Invariants: no two neighbouring runs are of one kind, but for the moment between remove or split and put or insert;
+// Invariants: no two neighbouring runs are of one kind, but for the moment between remove or split and put or insert (unless the recipe wants
+// no merging);
 // the page map knows every span by its first and its last page;
 // figures.free_resident and figures.free_returned are the sums of the lengths of the runs of each kind.
 //
@@ -17,12 +18,15 @@
 #include <heapwright/heap/figures.hpp>
 #include <heapwright/heap/metadata.hpp>
 #include <heapwright/heap/page_map.hpp>
+#include <heapwright/heap/page_supply.hpp>
 #include <heapwright/heap/run_bins.hpp>
 
 namespace heapwright {
 
-template <platform OS>
+template <recipe R, platform OS>
 class free_runs {
+  using supply = page_supply<R, OS>;
+
  public:
   // --- taking
 
@@ -90,15 +94,14 @@ class free_runs {
   [[gnu::noinline]] void put(span* s) noexcept {
     map_.set_ends(s);
     bins(s->state).insert(s);
-    count(s->state).fetch_add(s->bytes(), std::memory_order_relaxed);
+    count(s->state).add(s->bytes());
   }
 
   /// Takes a run out of its bin.
   [[gnu::noinline]] void remove(span* s) noexcept {
     bins(s->state).remove(s);
-    invariant(count(s->state).load(std::memory_order_relaxed) >= s->bytes(),
-              "a free run is longer than all free memory");
-    count(s->state).fetch_sub(s->bytes(), std::memory_order_relaxed);
+    invariant(count(s->state).get() >= s->bytes(), "a free run is longer than all free memory");
+    count(s->state).subtract(s->bytes());
   }
 
   /// Cuts s after `pages` pages; returns the second part, in no bin. A record has been reserved.
@@ -162,6 +165,27 @@ class free_runs {
     ++spare_count_;
   }
 
+  /// Returns all that was ever had from the system, blocks in use and records included. Nothing of the heap may be used afterwards.
+  void unmap_all() noexcept {
+    std::byte* begin = nullptr;
+    std::byte* end = nullptr;
+    // Spans may be shorter than the system's pages; what borders on each other is returned together.
+    const auto unmap = [&] {
+      if (begin != end) OS::unmap(begin, static_cast<std::size_t>(end - begin));
+    };
+    map_.for_each_span([&](const span& s) {
+      if (s.start != end) {
+        unmap();
+        begin = s.start;
+      }
+      end = s.end();
+    });
+    unmap();
+    map_.unmap_all();
+    leaves_.unmap_all();
+    metadata_.unmap_all();
+  }
+
   /// Zeroed memory for a record of another kind, never freed; null when the system has none.
   [[nodiscard]] void* allocate_metadata(std::size_t bytes) noexcept { return metadata_.allocate(bytes, figures_); }
 
@@ -171,7 +195,7 @@ class free_runs {
   [[nodiscard]] const heap_figures& figures() const noexcept { return figures_; }
 
  private:
-  heap_figures::figure& count(span_state kind) noexcept {
+  figure& count(span_state kind) noexcept {
     return kind == span_state::free_resident ? figures_.free_resident : figures_.free_returned;
   }
 
@@ -207,6 +231,7 @@ class free_runs {
 
   /// Joins a free run that is in no bin with free neighbours of its kind.
   span* merge(span* s) noexcept {
+    if constexpr (!R.pages.coalesce) return s;
     span* const before = free_before(s);
     if (before != nullptr && before->state == s->state) s = join(before, s, before);
     span* const after = free_after(s);
@@ -223,15 +248,15 @@ class free_runs {
   }
 
   std::uintptr_t first_whole_page(const span* s) const noexcept {
-    const std::uintptr_t begin = align_down(address_of(s->start), OS::page_size());
+    const std::uintptr_t begin = align_down(address_of(s->start), supply::grain());
     while (s != nullptr && address_of(s->start) > begin) s = free_before(s);
-    return s != nullptr ? begin : begin + OS::page_size();
+    return s != nullptr ? begin : begin + supply::grain();
   }
 
   std::uintptr_t last_whole_page(const span* s) const noexcept {
-    const std::uintptr_t end = align_up(address_of(s->end()), OS::page_size());
+    const std::uintptr_t end = align_up(address_of(s->end()), supply::grain());
     while (s != nullptr && address_of(s->end()) < end) s = free_after(s);
-    return s != nullptr ? end : end - OS::page_size();
+    return s != nullptr ? end : end - supply::grain();
   }
 
   // What every heap touches together; the map's root, of which it touches one page, comes last.

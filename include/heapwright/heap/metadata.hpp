@@ -1,8 +1,9 @@
-// Memory for the heap's own records, apart from the blocks. Grows by system pages and never shrinks; records of one kind
+// Memory for the heap's own records, apart from the blocks. Grows by system pages, and goes back as a whole; records of one kind
 // are kept in a free list by whoever uses that kind. The caller holds the lock that guards it.
 #pragma once
 
 #include <cstddef>
+#include <new>
 
 #include <heapwright/core/layout.hpp>
 #include <heapwright/heap/figures.hpp>
@@ -23,19 +24,37 @@ class metadata_memory {
     return p;
   }
 
+  /// Unmaps all of it.
+  void unmap_all() noexcept {
+    while (newest_ != nullptr) {
+      const chunk old = *newest_;
+      OS::unmap(newest_, old.bytes);
+      newest_ = old.before;
+    }
+  }
+
  private:
   static constexpr std::size_t step = 64 * KiB;
 
+  /// At the beginning of each mapping.
+  struct alignas(cache_line) chunk {
+    chunk* before;
+    std::size_t bytes;
+  };
+
   bool grow(std::size_t bytes, heap_figures& figures) noexcept {
+    bytes += sizeof(chunk);
     const std::size_t mapped = os_pages<OS>::rounded(bytes > step ? bytes : step);
     void* const fresh = OS::map(mapped);
     if (fresh == nullptr) return false;
-    next_ = static_cast<std::byte*>(fresh);
-    left_ = mapped;
-    figures.metadata.fetch_add(mapped, std::memory_order_relaxed);
+    newest_ = new (fresh) chunk{newest_, mapped};
+    next_ = static_cast<std::byte*>(fresh) + sizeof(chunk);
+    left_ = mapped - sizeof(chunk);
+    figures.metadata.add(mapped);
     return true;
   }
 
+  chunk* newest_ = nullptr;
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
 };

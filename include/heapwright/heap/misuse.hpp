@@ -1,5 +1,5 @@
 // What checked builds know of a block, to name the caller's mistake: double free, a pointer into a block, a wrong size.
-// In release builds everything here is empty.
+// In release builds everything here is empty, unless the recipe asks for it.
 //
 // A free block carries a mark in its second word: its address, scrambled. Freeing a block that carries its mark is a double
 // free; a program that stores exactly that value at that place would be accused wrongly, which chance does not do.
@@ -17,12 +17,14 @@ class misuse {
   using classes = class_table<R>;
 
  public:
+  static constexpr bool checks = checks_callers || R.hardening.check_callers;
+
   static void note_allocated(block* b) noexcept {
-    if constexpr (checks_callers) mark_of(b) = 0;
+    if constexpr (checks) mark_of(b) = 0;
   }
 
   static void note_freed([[maybe_unused]] block* b, [[maybe_unused]] const page_map<OS>& map) noexcept {
-    if constexpr (checks_callers) {
+    if constexpr (checks) {
       const span* const s = map.span_at(b);
       const std::size_t offset = address_of(b) - address_of(s->block_begin());
       if (offset % (s->state == span_state::large ? s->bytes() : classes::of(s->size_class).size) != 0)
@@ -34,14 +36,14 @@ class misuse {
 
   /// A pointer that the page map does not know.
   static void note_foreign(void* p) noexcept {
-    if constexpr (checks_callers)
+    if constexpr (checks)
       die("free of a foreign pointer", p,
           "(not the beginning of a block of this malloc, or of a large one freed already)");
   }
 
   /// The caller says how large the block is; `usable` is what it has.
   static void check_size(void* p, std::size_t size, std::size_t usable) noexcept {
-    if constexpr (checks_callers) {
+    if constexpr (checks) {
       if (size > usable) die("free with a wrong size", p, "(larger than the block)");
     }
   }
@@ -51,8 +53,13 @@ class misuse {
     block* next;
     std::uintptr_t mark;
   };
-  static_assert(sizeof(free_block) <= size_class_plan::smallest_step);
 
+ public:
+  /// Of a free block, from its beginning.
+  static constexpr std::size_t own_bytes = sizeof(free_block);
+  static_assert(own_bytes <= size_class_plan::smallest_step);
+
+ private:
   static std::uintptr_t& mark_of(block* b) noexcept { return reinterpret_cast<free_block*>(b)->mark; }
 
   static std::uintptr_t expected_mark(const block* b) noexcept {

@@ -29,16 +29,18 @@ namespace heapwright {
 
 template <recipe R, platform OS>
 class page_heap {
+  using supply = page_supply<R, OS>;
   static constexpr auto relaxed = std::memory_order_relaxed;
 
  public:
-  using lock_type = lock<OS>;
+  using lock_type = heap_lock<R, OS>;
 
   /// A run of at least `pages` heap pages for `use` (cut or large), its start aligned to `alignment` bytes (a power of two,
   /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero.
   [[nodiscard, gnu::noinline]] span* allocate(std::size_t pages, std::size_t alignment, span_state use) noexcept {
     holding guard(lock_);
-    const std::uint64_t returned = figures().free_returned.load(relaxed);
+    if (!fits_limit(pages * heap_page)) return nullptr;
+    const std::uint64_t returned = figures().free_returned.get();
     span* s = take(pages, alignment);
     if (s != nullptr) note_missed(returned);
     if (s == nullptr && grow(pages, alignment)) s = take(pages, alignment);
@@ -52,9 +54,10 @@ class page_heap {
     s->live = s->carved = 0;
     s->free = nullptr;
     s->offset = 0;
-    count(use).fetch_add(s->bytes(), relaxed);
+    count(use).add(s->bytes());
     if (use == span_state::large) map().set_tag(s->start, large_tag);
     stay_below_peak();
+    stay_below_limit();
     return s;
   }
 
@@ -94,10 +97,11 @@ class page_heap {
 
   /// Makes a large block longer by letting the system move its pages elsewhere. False: it stays as it was.
   [[nodiscard, gnu::noinline, gnu::cold]] bool try_remap(span* s, std::size_t pages) noexcept {
-    const std::size_t bytes = os_pages<OS>::rounded(pages * heap_page);
-    if (!is_aligned(s->start, OS::page_size()) || s->bytes() % OS::page_size() != 0) return false;
+    const std::size_t bytes = supply::rounded(pages * heap_page);
+    if (!is_aligned(s->start, supply::grain()) || s->bytes() % supply::grain() != 0) return false;
     if (bytes <= s->bytes() || bytes > largest_move) return false;
     holding guard(lock_);
+    if (!fits_limit(bytes - s->bytes())) return false;
     // The page map must not run out of memory after the move.
     if (!free_.reserve_map(nullptr, bytes)) return false;
     void* const moved = OS::remap(s->start, s->bytes(), bytes);
@@ -105,7 +109,7 @@ class page_heap {
     map().set_tag(s->start, 0);
     map().clear_ends(s);
     count_mapped(bytes - s->bytes());
-    figures().large.fetch_add(bytes - s->bytes(), relaxed);
+    figures().large.add(bytes - s->bytes());
     s->start = static_cast<std::byte*>(moved);
     s->pages = bytes / heap_page;
     s->zeroed = false;
@@ -113,13 +117,14 @@ class page_heap {
     free_.cover(moved, bytes);
     map().set_ends(s);
     map().set_tag(s->start, large_tag);
+    stay_below_limit();
     return true;
   }
 
   /// Makes a large block read as zero by giving its contents back. False: the system refused; contents are as they were.
   [[nodiscard]] static bool clear(span* s) noexcept {
-    const std::uintptr_t first = align_up(address_of(s->start), OS::page_size());
-    const std::uintptr_t last = align_down(address_of(s->end()), OS::page_size());
+    const std::uintptr_t first = align_up(address_of(s->start), supply::grain());
+    const std::uintptr_t last = align_down(address_of(s->end()), supply::grain());
     if (first >= last || !OS::discard(reinterpret_cast<void*>(first), last - first)) return false;
     std::memset(s->start, 0, first - address_of(s->start));
     std::memset(reinterpret_cast<void*>(last), 0, address_of(s->end()) - last);
@@ -130,6 +135,7 @@ class page_heap {
   /// Gives back what was not needed for a whole window of time, if one has passed. Cheap otherwise; called now and then from
   /// the slow steps of malloc and free. Never waits for the lock.
   [[gnu::noinline]] void tick() noexcept {
+    if constexpr (R.pages.give_back != give_back_policy::over_time) return;
     const std::uint64_t now = OS::milliseconds();
     if (now < window_end_.load(relaxed)) return;
     if (!lock_.try_acquire()) return;
@@ -137,7 +143,7 @@ class page_heap {
       unmap_long_runs(purge(low_water_), R.pages.unmap_from);
       missed_ -= missed_ / 8;
       given_early_ = 0;
-      low_water_ = figures().free_resident.load(relaxed);
+      low_water_ = figures().free_resident.get();
       window_end_.store(now + window_ms(), relaxed);
     }
     lock_.release();
@@ -160,11 +166,23 @@ class page_heap {
     return set == 0 ? R.pages.purge_window_ms : set - 1;
   }
 
+  /// Bytes that may be in memory for blocks, free ones included: in use never more, and what is free is given back to stay below. None: no
+  /// limit. Takes effect with the next request.
+  void set_limit(std::uint64_t bytes) noexcept { limit_plus_one_.store(bytes + 1, relaxed); }
+
+  [[nodiscard]] std::uint64_t limit() const noexcept {
+    const std::uint64_t set = limit_plus_one_.load(relaxed);
+    return set == 0 ? R.pages.limit : set - 1;
+  }
+
   /// Zeroed memory for a record of the heap's own, never freed; null when the system has none.
   [[nodiscard]] void* allocate_metadata(std::size_t bytes) noexcept {
     holding guard(lock_);
     return free_.allocate_metadata(bytes);
   }
+
+  /// Returns everything to the system, what is in use and this heap's records included: the heap must not be used afterwards.
+  void unmap_all() noexcept { free_.unmap_all(); }
 
   [[nodiscard]] page_map<OS>& map() noexcept { return free_.map(); }
   [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return free_.map(); }
@@ -176,9 +194,7 @@ class page_heap {
   static constexpr std::size_t worth_a_call = 256 * KiB;  ///< less is not given back ahead of its time
   static constexpr std::size_t largest_move = 64 * GiB;   ///< bounds what is set aside for the page map
 
-  heap_figures::figure& count(span_state state) noexcept {
-    return state == span_state::cut ? figures().spans : figures().large;
-  }
+  figure& count(span_state state) noexcept { return state == span_state::cut ? figures().spans : figures().large; }
 
   // --- taking
 
@@ -190,22 +206,29 @@ class page_heap {
     return s;
   }
 
-  void note_low_water() noexcept { low_water_ = std::min(low_water_, figures().free_resident.load(relaxed)); }
+  void note_low_water() noexcept { low_water_ = std::min(low_water_, figures().free_resident.get()); }
 
   // --- giving
 
   void release_held(span* s) noexcept {
     if (s->state == span_state::large) map().set_tag(s->start, 0);
-    count(s->state).fetch_sub(s->bytes(), relaxed);
+    count(s->state).subtract(s->bytes());
     s->state = span_state::free_resident;
     s->zeroed = false;
     free_.insert(s);
-    const std::uint64_t keep = std::max<std::uint64_t>(R.pages.max_free_resident, in_use()) + missed_;
-    const std::uint64_t free = figures().free_resident.load(relaxed);
+    if constexpr (R.pages.give_back == give_back_policy::when_asked) return;
+    const std::uint64_t keep = keeps_free();
+    const std::uint64_t free = figures().free_resident.get();
     if (free > keep + worth_a_call) {
       given_early_ += purge(free - keep);
       unmap_long_runs(free - keep, R.pages.max_free_resident);
     }
+  }
+
+  /// So much free memory may stay for now.
+  [[nodiscard]] std::uint64_t keeps_free() const noexcept {
+    if constexpr (R.pages.give_back == give_back_policy::at_once) return R.pages.max_free_resident;
+    return std::max<std::uint64_t>(R.pages.max_free_resident, in_use()) + missed_;
   }
 
   bool shrink(span* s, std::size_t pages) noexcept {
@@ -219,26 +242,27 @@ class page_heap {
 
   bool extend(span* s, std::size_t pages) noexcept {
     const std::size_t more = pages - s->pages;
-    if (!free_.extend(s, more)) return false;
-    figures().large.fetch_add(more * heap_page, relaxed);
+    if (!fits_limit(more * heap_page) || !free_.extend(s, more)) return false;
+    figures().large.add(more * heap_page);
     note_low_water();
     stay_below_peak();
+    stay_below_limit();
     return true;
   }
 
   // --- to and from the system
 
   [[gnu::noinline, gnu::cold]] bool grow(std::size_t pages, std::size_t alignment) noexcept {
-    const std::size_t need = os_pages<OS>::rounded(pages * heap_page + alignment - heap_page);
-    const std::size_t share = std::clamp(figures().mapped.load(relaxed) / 8, std::uint64_t{R.pages.growth},
-                                         std::uint64_t{R.pages.max_growth});
-    const std::size_t comfortable = need < R.pages.growth ? os_pages<OS>::rounded(share) : need;
+    const std::size_t need = supply::mapped_for(pages * heap_page + alignment - heap_page);
+    const std::size_t share =
+        std::clamp(figures().mapped.get() / 8, std::uint64_t{R.pages.growth}, std::uint64_t{R.pages.max_growth});
+    const std::size_t comfortable = need < R.pages.growth ? supply::mapped_for(share) : need;
     return map_more(comfortable) || (comfortable > need && map_more(need));
   }
 
   [[gnu::noinline, gnu::cold]] bool map_more(std::size_t bytes) noexcept {
     if (!free_.reserve(1)) return false;
-    void* const fresh = OS::map(bytes);
+    void* const fresh = supply::map(bytes, figures());
     if (fresh == nullptr) return false;
     if (!free_.reserve_map(fresh, bytes)) {
       OS::unmap(fresh, bytes);
@@ -248,17 +272,17 @@ class page_heap {
     span* const s = free_.new_record();
     s->start = static_cast<std::byte*>(fresh);
     s->pages = bytes / heap_page;
-    s->state = span_state::free_returned;
+    s->state = supply::comes_resident ? span_state::free_resident : span_state::free_returned;
     s->zeroed = true;
     count_mapped(bytes);
-    figures().mappings.fetch_add(1, relaxed);
+    figures().mappings.add(1);
     free_.insert(s);
     return true;
   }
 
   void count_mapped(std::size_t bytes) noexcept {
-    const std::uint64_t mapped = figures().mapped.fetch_add(bytes, relaxed) + bytes;
-    if (mapped > figures().mapped_peak.load(relaxed)) figures().mapped_peak.store(mapped, relaxed);
+    const std::uint64_t mapped = figures().mapped.add(bytes);
+    if (mapped > figures().mapped_peak.get()) figures().mapped_peak.set(mapped);
   }
 
   [[gnu::noinline, gnu::cold]] std::size_t purge(std::size_t bytes) noexcept {
@@ -268,7 +292,7 @@ class page_heap {
       if (s == nullptr) break;
       free_.remove(s);
       // Of a run much longer than what is to go, the front stays: it is what the next requests are cut from.
-      const std::size_t pages = align_up(bytes - done, std::max(OS::page_size(), 16 * heap_page)) / heap_page;
+      const std::size_t pages = align_up(bytes - done, std::max(supply::grain(), 16 * heap_page)) / heap_page;
       if (s->pages > pages && free_.reserve(1)) {
         span* const tail = free_.split(s, s->pages - pages);
         free_.put(s);
@@ -281,23 +305,30 @@ class page_heap {
     return done;
   }
 
-  [[nodiscard]] std::uint64_t in_use() const noexcept {
-    return figures().spans.load(relaxed) + figures().large.load(relaxed);
-  }
+  [[nodiscard]] std::uint64_t in_use() const noexcept { return figures().spans.get() + figures().large.get(); }
 
   /// After memory has come into use: gives back what free memory beside it would put above the peak.
   void stay_below_peak() noexcept {
+    if constexpr (R.pages.give_back == give_back_policy::when_asked) return;
     const std::uint64_t used = in_use();
     most_in_use_ = std::max(most_in_use_, used);
     const std::uint64_t headroom = most_in_use_ / R.pages.headroom_divisor + missed_;
     const std::uint64_t limit = most_in_use_ + std::min(headroom, most_in_use_ / 4 * 3);
-    const std::uint64_t resident = used + figures().free_resident.load(relaxed);
+    const std::uint64_t resident = used + figures().free_resident.get();
     if (resident > limit + worth_a_call) given_early_ += purge(resident - limit);
+  }
+
+  [[nodiscard]] bool fits_limit(std::uint64_t more) const noexcept { return in_use() + more <= limit(); }
+
+  void stay_below_limit() noexcept {
+    const std::uint64_t resident = in_use() + figures().free_resident.get();
+    if (resident > limit()) [[unlikely]]
+      purge(resident - limit());
   }
 
   /// After a request has been served: memory that was given back early and is needed again should have stayed.
   void note_missed(std::uint64_t returned_before) noexcept {
-    const std::uint64_t returned = figures().free_returned.load(relaxed);
+    const std::uint64_t returned = figures().free_returned.get();
     if (returned >= returned_before) return;
     const std::uint64_t missed = std::min(returned_before - returned, given_early_);
     given_early_ -= missed;
@@ -305,7 +336,7 @@ class page_heap {
   }
 
   std::size_t give_back_everything() noexcept {
-    const std::size_t done = purge(SIZE_MAX - MiB);
+    const std::size_t done = purge(SIZE_MAX / 2);
     low_water_ = 0;
     unmap_long_runs(SIZE_MAX, R.pages.unmap_from);
     return done;
@@ -335,7 +366,7 @@ class page_heap {
       free_.put(s);
       return 0;
     }
-    figures().returned_total.fetch_add(bytes, relaxed);
+    figures().returned_total.add(bytes);
     s->state = span_state::free_returned;
     s->zeroed = first <= address_of(s->start) && last >= address_of(s->end());
     free_.insert(s);
@@ -344,10 +375,10 @@ class page_heap {
 
   bool unmap(span* s) noexcept {
     const std::size_t bytes = s->bytes();
-    const std::size_t page = OS::page_size();
+    const std::size_t page = supply::grain();
     if (!is_aligned(s->start, page) || bytes % page != 0) return false;
     if (!OS::unmap(s->start, bytes)) return false;
-    figures().mapped.fetch_sub(bytes, relaxed);
+    figures().mapped.subtract(bytes);
     map().clear_ends(s);
     free_.recycle(s);
     return true;
@@ -361,7 +392,8 @@ class page_heap {
   std::atomic<std::uint64_t> window_ms_plus_one_{
       0};  ///< 0: the recipe's; so that a heap is all zero and costs no file pages
   std::atomic<std::uint64_t> window_end_{0};
-  free_runs<OS> free_;
+  std::atomic<std::uint64_t> limit_plus_one_{0};  ///< 0: the recipe's
+  free_runs<R, OS> free_;
 };
 
 }  // namespace heapwright

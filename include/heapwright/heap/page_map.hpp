@@ -10,19 +10,21 @@
 // class without a shift.
 //
 // The root holds the address of a leaf's tags minus the index of its first page, so that tags are reached by the page number
-// as it is. Leaves are never freed; the page heap's lock guards their making. Tags and root entries are relaxed atomics: whoever
+// as it is. Leaves live as long as the map; the page heap's lock guards their making. Tags and root entries are relaxed atomics: whoever
 // got a pointer to a block got it by some synchronisation, which carries what was written here before.
 //
 // The root is short of 2 MiB on purpose: Linux aligns the mapping of a library that long, and with it where libc lies in the
 // page cache's larger pieces; a small program has 20 KiB more of libc mapped then.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 
 #include <heapwright/core/check.hpp>
+#include <heapwright/heap/figures.hpp>
 #include <heapwright/heap/span.hpp>
 #include <heapwright/platform/concept.hpp>
 
@@ -56,18 +58,19 @@ class page_map {
     std::atomic<span*> spans[leaf_pages];
   };
 
+  static std::size_t mapped_bytes() noexcept { return align_up(sizeof(leaf), OS::page_size()); }
+
  public:
   /// Leaves made ahead, so that nothing fails half way. Not in the map: its root is reached with no displacement, and is long.
   class leaf_stock {
    public:
     /// Has so many ready. False when the system has no memory.
-    [[nodiscard]] bool reserve(std::size_t leaves, std::atomic<std::uint64_t>& metadata) noexcept {
+    [[nodiscard]] bool reserve(std::size_t leaves, figure& metadata) noexcept {
       while (count_ < leaves) {
-        const std::size_t bytes = align_up(sizeof(leaf), OS::page_size());
-        void* const p = OS::map(bytes);
+        void* const p = OS::map(mapped_bytes());
         if (p == nullptr) return false;
-        OS::advise_sparse(p, bytes);
-        metadata.fetch_add(sizeof(leaf), std::memory_order_relaxed);
+        OS::advise_sparse(p, mapped_bytes());
+        metadata.add(sizeof(leaf));
         auto* const fresh = static_cast<ready*>(p);
         if (first_ != nullptr) fresh->next = first_;  // a page that is not written to costs no memory
         first_ = fresh;
@@ -83,6 +86,13 @@ class page_map {
       --count_;
       if (first_ != nullptr) l->next = nullptr;
       return l;
+    }
+
+    /// Unmaps those that were not taken.
+    void unmap_all() noexcept {
+      while (count_ > 0) {
+        OS::unmap(take(), mapped_bytes());
+      }
     }
 
    private:
@@ -162,6 +172,39 @@ class page_map {
 
   void set_all_tags(span* s, page_tag t) noexcept {
     for (std::byte* page = s->start; page != s->end(); page += heap_page) set_tag(page, t);
+  }
+
+  /// Calls f(span&) for each span there is, by address. Looks at every page of the address space that the map covers, a millisecond or so
+  /// for each 2 GiB. The caller holds the lock of the page heap.
+  template <class F>
+  void for_each_span(F f) const {
+    std::uintptr_t next = 0;  // the page behind the last span
+    for (std::uintptr_t i = 0; i < root_entries; ++i) {
+      if (root_[i].load(std::memory_order_relaxed) == 0) continue;
+      const std::uintptr_t end = (i + 1) * leaf_pages;
+      for (std::uintptr_t page = std::max(next, i * leaf_pages); page < end;) {
+        auto* const start = reinterpret_cast<std::byte*>(page << heap_page_shift);
+        span* const s = span_at(start);
+        // What has been unmapped may have left entries behind.
+        if (s == nullptr || s->start != start) {
+          ++page;
+          continue;
+        }
+        page += s->pages;
+        next = page;
+        f(*s);
+      }
+    }
+  }
+
+  /// Unmaps all leaves.
+  void unmap_all() noexcept {
+    for (std::uintptr_t i = 0; i < root_entries; ++i) {
+      if (leaf* const l = leaf_of(reinterpret_cast<void*>(i << leaf_shift))) {
+        OS::unmap(l, mapped_bytes());
+        root_[i].store(0, std::memory_order_relaxed);
+      }
+    }
   }
 
  private:

@@ -2,7 +2,7 @@
 // everything:
 //
 //   inline constexpr heapwright::recipe app = {.thread_cache = {.share_bytes = 256 * KiB}};
-//   heapwright::heap<app, heapwright::linux_os> heap;
+//   heapwright::heap<app> heap;
 //
 // What can be wrong with one is said by the static_asserts in class_table.hpp.
 #pragma once
@@ -53,6 +53,19 @@ struct thread_cache_plan {
   std::size_t max_batch = 64;                  ///< ... but no more blocks than this
 };
 
+/// When free pages go back to the system.
+enum class give_back_policy : std::uint8_t {
+  over_time,  ///< what was not needed for a window of time; and at once what is beyond max_free_resident and beyond what is in use
+  at_once,    ///< what is beyond max_free_resident
+  when_asked  ///< nothing, until somebody calls trim (malloc_trim)
+};
+
+enum class huge_page_use : std::uint8_t {
+  none,         ///< as the system decides
+  transparent,  ///< asks for pages of 2 MiB wherever they can be had
+  reserved      ///< takes those that the administrator has set aside, and then as transparent
+};
+
 /// Pages between the heap and the operating system.
 struct page_plan {
   std::size_t growth = 1 * MiB;         ///< least address space asked for at once
@@ -62,15 +75,51 @@ struct page_plan {
       64 * MiB;                       ///< free memory beyond this and beyond what is in use is given back at once
   std::size_t headroom_divisor = 32;  ///< in memory may be 1/32 more than was ever in use at once
   std::size_t unmap_from = 1 * MiB;   ///< runs this long are unmapped, shorter ones keep their address space
+  give_back_policy give_back = give_back_policy::over_time;
+  huge_page_use huge = huge_page_use::none;
+  bool prefault = false;             ///< pages are touched as they are had from the system, `growth` bytes at a time
+  bool locked = false;               ///< pages are locked in memory, as far as the system's quota goes
+  int numa_node = -1;                ///< pages come from this node; -1: from where the system chooses
+  bool coalesce = true;              ///< free runs are merged with their neighbours
+  std::uint64_t limit = UINT64_MAX;  ///< bytes in memory for blocks, free ones included; beyond it there is no memory
+};
+
+/// What a program's mistakes meet with.
+struct hardening_plan {
+  bool zero_freed = false;  ///< what was in a block is overwritten when it is freed
+  bool check_callers =
+      false;  ///< double free, a foreign pointer or a pointer into a block end the program with a message, as in checked builds
+};
+
+/// Somebody who may know what to do when there is no memory. An object with static storage: GCC 12 takes no function in a recipe.
+struct out_of_memory_handler {
+  /// For a request of so many bytes, with no lock held, so that it may free blocks, also of this heap. True: worth another try.
+  bool (*ask)(std::size_t bytes) noexcept;
+};
+
+/// Who may call a heap.
+enum class concurrency_mode : std::uint8_t {
+  thread_caching,  ///< any thread, each with a stock of its own
+  central,         ///< any thread, one at a time: slower, and nothing is kept for each thread
+  single_threaded  ///< one thread at a time, and the program sees to it: no locks, no atomic read-modify-writes
 };
 
 struct recipe {
+  concurrency_mode concurrency = concurrency_mode::thread_caching;
   size_class_plan classes{};
   span_plan spans{};
   thread_cache_plan thread_cache{};
   page_plan pages{};
+  hardening_plan hardening{};
+  const out_of_memory_handler* out_of_memory = nullptr;  ///< null: nobody is asked
 };
 
 inline constexpr recipe default_recipe{};
+
+/// The same recipe for one thread at a time.
+[[nodiscard]] consteval recipe for_one_thread(recipe r) noexcept {
+  r.concurrency = concurrency_mode::single_threaded;
+  return r;
+}
 
 }  // namespace heapwright

@@ -24,10 +24,12 @@
 // not ask whether the thread has been seen before; its first operation simply misses.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -50,7 +52,7 @@ class thread_cache {
     central classes[class_table<R>::cut_end];  ///< of those cut from spans
 
     // Caches that no thread has, for the next that comes. Some are parked: with all that was in them when their thread ended.
-    lock<OS> caches_lock;
+    heap_lock<R, OS> caches_lock;
     thread_cache* idle_caches = nullptr;
     std::atomic<std::uint32_t> parked{0};
 
@@ -80,17 +82,22 @@ class thread_cache {
 
   // --- the fast path
 
-  /// Up to here each class holds 16 bytes more than the last, so that a rounded size says which it is.
+  /// Up to here each class holds 16 bytes more than the last, so that a rounded size says which it is. 0 where the recipe lists sizes.
   static constexpr std::size_t even_max = R.classes.even_up_to();
 
   /// Up to here a table says it.
-  static constexpr std::size_t small_max = 1024;
+  static constexpr std::size_t small_max = std::max<std::size_t>(1024, R.classes.exact.last());
 
   /// A block for `size` bytes; null when the stock has none, or there is no class for that size.
   [[nodiscard]] void* pop(std::size_t size) noexcept {
     if (size > small_max) [[unlikely]]
       return pop_class(classes::index(size));
-    return pop_class(class_of_small[(size + even_step - 1) / even_step]);
+    return pop_class(class_of_small[(size + granule - 1) / granule]);
+  }
+
+  /// Precondition: size <= small_max.
+  [[nodiscard]] void* pop_small(std::size_t size) noexcept {
+    return pop_class(class_of_small[(size + granule - 1) / granule]);
   }
 
   [[nodiscard]] void* pop_class(unsigned c) noexcept { return pop_scaled(c * sizeof(lists)); }
@@ -114,7 +121,7 @@ class thread_cache {
 
   /// Keeps a freed block. False: it has not been kept; it is null, large, another thread's, not ours, or there is no room.
   [[nodiscard]] bool push(void* p) noexcept {
-    if constexpr (checks_callers) {
+    if constexpr (misuse<R, OS>::checks) {
       if (map_->tag_of_anything(p) == 0) return false;
     }
     const page_tag scaled = map_->tag(p) ^ owner_;  // the class alone, if the owner bits are equal
@@ -126,6 +133,7 @@ class thread_cache {
       return false;
     auto* const b = static_cast<block*>(p);
     misuse<R, OS>::note_freed(b, *map_);
+    wipe(b, class_of(scaled));
     b->next = lists_at(scaled).returns;
     std::atomic_signal_fence(std::memory_order_release);
     lists_at(scaled).returns = b;
@@ -141,10 +149,18 @@ class thread_cache {
     --away_room_[c];
     auto* const b = static_cast<block*>(p);
     misuse<R, OS>::note_freed(b, *map_);
+    wipe(b, c);
     b->next = of_[c].away;
     std::atomic_signal_fence(std::memory_order_release);
     of_[c].away = b;
     return true;
+  }
+
+  /// Overwrites what was in a block that is freed, if the recipe wants that: all but what the heap writes itself.
+  static void wipe([[maybe_unused]] block* b, [[maybe_unused]] unsigned c) noexcept {
+    constexpr std::size_t own = misuse<R, OS>::checks ? misuse<R, OS>::own_bytes : sizeof(block);
+    if constexpr (R.hardening.zero_freed)
+      std::memset(reinterpret_cast<std::byte*>(b) + own, 0, classes::of(c).size - own);
   }
 
   // --- the slow steps
@@ -172,6 +188,7 @@ class thread_cache {
   [[gnu::noinline]] void push_slow(block* b, page_tag tag, centre& to) noexcept {
     const unsigned c = class_of(tag);
     misuse<R, OS>::note_freed(b, *map_);
+    wipe(b, c);
     uncount_unkept(c);
     if ((tag ^ owner_) > class_mask) {
       heartbeat(to, classes::is_whole(c) ? weight(c) : classes::of(c).batch);
@@ -243,6 +260,12 @@ class thread_cache {
     return n;
   }
 
+  /// What is here of class c. From another thread: as of different moments, and to be followed with care (census.hpp).
+  [[nodiscard, gnu::no_sanitize("thread")]] std::array<const block*, 3> lists_of(unsigned c) const noexcept {
+    return {__atomic_load_n(&of_[c].stock, __ATOMIC_RELAXED), __atomic_load_n(&of_[c].returns, __ATOMIC_RELAXED),
+            __atomic_load_n(&of_[c].away, __ATOMIC_RELAXED)};
+  }
+
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] page_tag owner() const noexcept { return owner_; }
 
@@ -250,14 +273,15 @@ class thread_cache {
 
  private:
   static constexpr std::size_t even_step = size_class_plan::smallest_step;
+  static constexpr std::size_t granule = R.classes.granule();
   static constexpr page_tag no_owner = ~class_mask;
   static constexpr std::uint32_t blocks_per_clock = 512;
   static constexpr std::uint32_t blocks_per_sweep = 4;
   static constexpr std::uint32_t looks_per_fading = 16;
 
   static constexpr auto make_class_of_small() {
-    std::array<std::uint8_t, small_max / even_step + 1> table{};
-    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::uint8_t>(classes::index(i * even_step));
+    std::array<std::uint8_t, small_max / granule + 1> table{};
+    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::uint8_t>(classes::index(i * granule));
     return table;
   }
   static constexpr auto class_of_small = make_class_of_small();
@@ -344,10 +368,9 @@ class thread_cache {
   /// By how many bytes this thread's limits of one kind may exceed their first values.
   static std::int64_t share(bool is_long, const heap_figures& of) noexcept {
     constexpr auto& plan = R.thread_cache;
-    constexpr auto relaxed = std::memory_order_relaxed;
     if (!is_long) return plan.share_bytes;
-    const std::uint64_t in_use = of.spans.load(relaxed) + of.large.load(relaxed);
-    const std::uint64_t threads = std::max<std::uint64_t>(of.threads.load(relaxed), 1);
+    const std::uint64_t in_use = of.spans + of.large;
+    const std::uint64_t threads = std::max<std::uint64_t>(of.threads, 1);
     const auto part = static_cast<std::int64_t>(in_use / plan.long_divisor / threads);
     return std::clamp<std::int64_t>(part, plan.share_bytes, plan.max_long_bytes);
   }

@@ -16,10 +16,15 @@
 //                          on. False: the system gives none; the memory is usable all the same
 //   advise_sparse(p, n)    page-aligned part of what map returned, little of which will ever be touched: asks that a touch cost
 //                          a single page, whatever the system does elsewhere
+//   touch(p, bytes)        page-aligned part of what map returned: every page of it is in memory, contents as they were, as far as the
+//                          system has any; otherwise the first touch will tell
+//   hold(p, bytes)         the same: it stays in memory until it is unmapped. False: the system refused (a quota, as a rule)
+//   bind(p, bytes, node)   the same, not touched yet: its pages come from this NUMA node. False: the system refused or has no such node
 //   milliseconds()         a steady clock, coarse (a few ms) and cheap
 //   wait(word, expected)   sleeps while word == expected, until wake; may return early
 //   wake_one(word)         wakes one thread sleeping on word
 //   yield()                lets another thread run
+//   at_fork(b, p, c)       from now on calls b() before every fork, then p() in the parent and c() in the child
 //
 // None of them throws, allocates or changes errno.
 #pragma once
@@ -42,10 +47,17 @@ concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& 
   { P::map_huge(n) } noexcept -> std::same_as<void*>;
   { P::advise_huge(p, n) } noexcept -> std::same_as<bool>;
   { P::advise_sparse(p, n) } noexcept;
+  { P::touch(p, n) } noexcept;
+  { P::hold(p, n) } noexcept -> std::same_as<bool>;
+  { P::bind(p, n, int{}) } noexcept -> std::same_as<bool>;
   { P::milliseconds() } noexcept -> std::same_as<std::uint64_t>;
   { P::wait(word, std::uint32_t{}) } noexcept;
   { P::wake_one(word) } noexcept;
   { P::yield() } noexcept;
+  {
+    P::at_fork(
+        +[]() noexcept {}, +[]() noexcept {}, +[]() noexcept {})
+  } noexcept;
 };
 
 }  // namespace heapwright

@@ -50,6 +50,19 @@ class lock {
   std::atomic<std::uint32_t> word_{0};
 };
 
+/// For what only one thread uses, or what another lock guards.
+class no_lock {
+ public:
+  constexpr no_lock() noexcept = default;
+  no_lock(const no_lock&) = delete;
+  no_lock& operator=(const no_lock&) = delete;
+
+  void acquire() noexcept {}
+  [[nodiscard]] bool try_acquire() noexcept { return true; }
+  void release() noexcept {}
+  void reset_after_fork() noexcept {}
+};
+
 /// Holds a lock for a scope.
 template <class Lock>
 class [[nodiscard]] holding {

@@ -8,6 +8,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "../support/ordinary_alignment.hpp"
 #include "../support/pattern.h"
 
 namespace {
@@ -68,9 +69,9 @@ TEST(Alignment, OfPages) {
 }
 
 TEST(Alignment, OfEveryOrdinaryBlockIsSixteen) {
-  for (int i = 0; i < 10'000; ++i) {
-    void* const p = std::malloc(static_cast<std::size_t>(i));
-    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(p) % 16, 0U) << i;
+  for (std::size_t size = 0; size < 10'000; ++size) {
+    void* const p = std::malloc(size);
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(p) % ordinary_alignment(size), 0U) << size;
     std::free(p);
   }
 }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include "../support/ordinary_alignment.hpp"
 #include "../support/pattern.h"
 
 namespace {
@@ -17,7 +18,7 @@ constexpr std::size_t sizes[] = {0, 1, 16, 100, 1000, 5000, 40'000, 2'000'000};
 constexpr std::align_val_t alignments[] = {std::align_val_t{1},  std::align_val_t{16},   std::align_val_t{32},
                                            std::align_val_t{64}, std::align_val_t{4096}, std::align_val_t{1 << 20}};
 
-void expect_good(void* p, std::size_t size, std::align_val_t a = std::align_val_t{16}) {
+void expect_good(void* p, std::size_t size, std::align_val_t a) {
   ASSERT_NE(p, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(p) % static_cast<std::size_t>(a), 0U);
   ASSERT_GE(::malloc_usable_size(p), size);
@@ -37,8 +38,8 @@ void try_each(std::size_t size, std::align_val_t a, New allocate, Deletes... del
 }
 
 TEST(OperatorNew, OrdinaryForms) {
-  constexpr std::align_val_t least{16};
   for (const std::size_t size : sizes) {
+    const std::align_val_t least{ordinary_alignment(size)};
     const auto plain = [](void* p) { ::operator delete(p); };
     const auto sized = [=](void* p) { ::operator delete(p, size); };
     const auto nothrow = [](void* p) { ::operator delete(p, std::nothrow); };

@@ -3,10 +3,12 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <new>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace {
 
@@ -83,11 +85,17 @@ TEST_F(NewHandler, IsNotCalledByMalloc) {
 #ifndef HEAPWRIGHT_TEST_EMULATED  // qemu-user does not enforce the limit
 void* reserve = nullptr;
 
+std::size_t address_space() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
 TEST_F(NewHandler, FreesMemoryAndTheRetrySucceeds) {
-  constexpr std::size_t size = std::size_t{1} << 30;
+  constexpr std::size_t size = std::size_t{256} << 20;
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
-  const rlimit limited{size + size / 2 + (size / 4), before.rlim_max};
+  const rlimit limited{address_space() + size + size / 2 + size / 4, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
   reserve = std::malloc(size);
   ASSERT_NE(reserve, nullptr);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include "../support/ordinary_alignment.hpp"
 #include "../support/pattern.h"
 
 namespace {
@@ -35,7 +36,7 @@ TEST(Realloc, KeepsContentsFromAnySizeToAnyOther) {
       pattern_fill(p, from, from, 0);
       void* const q = std::realloc(p, to);
       ASSERT_NE(q, nullptr);
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(q) % 16, 0U);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(q) % ordinary_alignment(to), 0U);
       EXPECT_GE(::malloc_usable_size(q), to);
       EXPECT_TRUE(pattern_holds(q, from < to ? from : to, from)) << from << " to " << to;
       pattern_fill(q, to, to, 0);

@@ -7,6 +7,7 @@
 #include <malloc.h>
 
 #include "../support/opaque.h"
+#include "../support/ordinary_alignment.hpp"
 #include "../support/pattern.h"
 
 // C23's, which glibc 2.36 does not declare.
@@ -96,7 +97,8 @@ bool operations::allocate(owned_block& b) noexcept {
   b.seed = random_.next();
   const std::size_t entry = random_.below(24);
   const bool aligned = entry == 2 || entry == 3 || entry == 4 || entry == 6;
-  b.alignment = aligned ? std::size_t{1} << random_.below(random_.below(50) == 0 ? 19 : 10) : 16;
+  b.alignment =
+      aligned ? std::size_t{1} << random_.below(random_.below(50) == 0 ? 19 : 10) : ordinary_alignment(b.size);
   b.address = opaque(allocate_by(entry, opaque_size(b.size), b.alignment));
   if (b.address == nullptr) return may_fail_ ? true : wrong("no memory", b);
   if (reinterpret_cast<std::uintptr_t>(b.address) % b.alignment != 0) return wrong("not aligned", b);
@@ -114,8 +116,8 @@ bool operations::resize(owned_block& b) noexcept {
   const std::size_t kept = size < b.size ? size : b.size;
   b.address = moved;
   b.size = size;
-  b.alignment = 16;
-  if (reinterpret_cast<std::uintptr_t>(moved) % 16 != 0) return wrong("realloc: not aligned", b);
+  b.alignment = ordinary_alignment(size);
+  if (reinterpret_cast<std::uintptr_t>(moved) % b.alignment != 0) return wrong("realloc: not aligned", b);
   if (!pattern_holds(moved, kept, b.seed)) return wrong("realloc: lost contents", b);
   pattern_fill(moved, size, b.seed, kept);
   return true;

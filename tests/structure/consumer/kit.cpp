@@ -1,8 +1,8 @@
 // A heap of one's own, from the installed headers.
-#include <heapwright/heap/heap.hpp>
+#include <heapwright/heap/heap_core.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
 
-constinit heapwright::heap<heapwright::default_recipe, heapwright::linux_os> mine;
+constinit heapwright::heap_core<heapwright::default_recipe, heapwright::linux_os> mine;
 
 int main() {
   auto* const cache = mine.open_cache();

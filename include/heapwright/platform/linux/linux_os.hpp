@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -80,6 +81,29 @@ class linux_os {
     ::madvise(p, bytes, MADV_NOHUGEPAGE);
   }
 
+  static void touch(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, Linux 5.14
+    if (::madvise(p, bytes, populate_write) == 0) return;
+    auto* const pages = static_cast<volatile unsigned char*>(p);
+    for (std::size_t i = 0; i < bytes; i += page_size()) pages[i] = pages[i];
+  }
+
+  static bool hold(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    return ::mlock(p, bytes) == 0;
+  }
+
+  static bool bind(void* p, std::size_t bytes, int node) noexcept {
+    errno_keeper keep;
+    constexpr int bind_policy = 2;  // MPOL_BIND
+    constexpr int bits = 64;
+    if (node < 0 || node >= bits) return false;
+    const unsigned long nodes = 1UL << node;
+    // The kernel reads one bit less than it is told.
+    return ::syscall(SYS_mbind, p, bytes, bind_policy, &nodes, bits + 1, 0) == 0;
+  }
+
   static std::uint64_t milliseconds() noexcept {
     timespec now;
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -97,6 +121,10 @@ class linux_os {
   }
 
   static void yield() noexcept { ::sched_yield(); }
+
+  static void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) noexcept {
+    ::pthread_atfork(before, in_parent, in_child);
+  }
 
  private:
   // madvise says yes where the administrator has said never, so we look. Not cached: the setting may change.

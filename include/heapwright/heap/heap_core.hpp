@@ -23,16 +23,16 @@
 namespace heapwright {
 
 template <recipe R, platform OS>
-class heap {
+class heap_core {
   using classes = class_table<R>;
   using wrong = misuse<R, OS>;
 
  public:
   using cache = thread_cache<R, OS>;
 
-  constexpr heap() noexcept = default;
-  heap(const heap&) = delete;
-  heap& operator=(const heap&) = delete;
+  constexpr heap_core() noexcept = default;
+  heap_core(const heap_core&) = delete;
+  heap_core& operator=(const heap_core&) = delete;
 
   // --- caches of threads
 
@@ -54,8 +54,8 @@ class heap {
     }
     c->next = open_caches_;
     open_caches_ = c;
-    figures().threads.fetch_add(1, std::memory_order_relaxed);
-    figures().threads_total.fetch_add(1, std::memory_order_relaxed);
+    figures().threads.add(1);
+    figures().threads_total.add(1);
     return c;
   }
 
@@ -86,8 +86,11 @@ class heap {
     if (void* const p = mine.pop_slow(c, centre_)) [[likely]]
       return p;
     // The system has no more; blocks of other classes may add up to pages.
-    trim(mine);
-    return mine.pop_slow(c, centre_);
+    do {
+      trim(mine);
+      if (void* const p = mine.pop_slow(c, centre_)) return p;
+    } while (is_worth_another_try(classes::of(c).size));
+    return nullptr;
   }
 
   /// `size` bytes aligned to `alignment`, any power of two. Null as above.
@@ -145,8 +148,9 @@ class heap {
   /// system has no memory; p is as it was then. Precondition: p is a block of this heap.
   [[nodiscard]] void* reallocate(cache& mine, void* p, std::size_t size) noexcept {
     const std::size_t usable = usable_size(p);
+    const bool fits = size <= usable && stays_aligned(p, size);
     // Staying is worth up to half of the block unused.
-    if (size <= usable && size >= usable / 2) return p;
+    if (fits && size >= usable / 2) return p;
     if (size > classes::largest_cut && size <= PTRDIFF_MAX) {
       if (span* const s = map().span_at(p); s->state == span_state::large && resize(mine, s, size))
         return s->block_begin();
@@ -154,7 +158,7 @@ class heap {
     void* fresh = mine.pop(size);
     if (fresh == nullptr) fresh = allocate_slow(mine, size);
     // A block that cannot be made smaller is still large enough.
-    if (fresh == nullptr) return size <= usable ? p : nullptr;
+    if (fresh == nullptr) return fits ? p : nullptr;
     std::memcpy(fresh, p, size < usable ? size : usable);
     if (!mine.push(p)) deallocate_slow(mine, p);
     return fresh;
@@ -186,6 +190,7 @@ class heap {
     } else if (tag != large_tag && tag != 0) [[likely]] {
       const unsigned c = class_of(tag);
       wrong::note_freed(static_cast<block*>(p), map());
+      cache::wipe(static_cast<block*>(p), c);
       if (classes::is_whole(c)) {
         deallocate_large(p);
       } else {
@@ -196,6 +201,16 @@ class heap {
       return false;
     }
     return true;
+  }
+
+  /// Like reallocate.
+  [[nodiscard, gnu::cold]] void* reallocate_uncached(void* p, std::size_t size) noexcept {
+    const std::size_t usable = usable_size(p);
+    void* const fresh = allocate_uncached(size);
+    if (fresh == nullptr) return nullptr;
+    std::memcpy(fresh, p, size < usable ? size : usable);
+    deallocate_uncached(p);
+    return fresh;
   }
 
   // --- the whole
@@ -213,20 +228,46 @@ class heap {
 
   void set_purge_window(std::uint64_t ms) noexcept { centre_.page_heap.set_window(ms); }
 
+  /// Bytes in memory for blocks, free ones included, that the heap may have instead of what the recipe says.
+  void set_limit(std::uint64_t bytes) noexcept { centre_.page_heap.set_limit(bytes); }
+  [[nodiscard]] std::uint64_t limit() const noexcept { return centre_.page_heap.limit(); }
+
   /// Blocks of class c that are with the program, or in a thread's stock.
   [[nodiscard]] std::uint64_t live_blocks(unsigned c) noexcept { return centre_.classes[c].live(); }
 
   [[nodiscard]] heap_figures& figures() noexcept { return centre_.page_heap.figures(); }
 
-  // --- fork: between before_fork and after_fork_in_*, the calling thread holds every lock, so that the child finds nothing half done
+  /// Returns everything to the system, blocks in use and caches included. Nothing of the heap may be used afterwards.
+  [[gnu::cold]] void unmap_all() noexcept { centre_.page_heap.unmap_all(); }
 
-  void before_fork() noexcept {
+  // --- for who looks at all of it with every lock held (census.hpp)
+
+  [[nodiscard]] std::uint64_t live_blocks_held(unsigned c) const noexcept { return centre_.classes[c].live_held(); }
+
+  template <class F>
+  void for_each_span_held(F f) const {
+    map().for_each_span([&](const span& s) { f(s); });
+  }
+
+  /// Also those that wait for the next thread.
+  template <class F>
+  void for_each_cache_held(F f) const {
+    for (const cache* c = open_caches_; c != nullptr; c = c->next) f(*c);
+    for (const cache* c = centre_.idle_caches; c != nullptr; c = c->next) f(*c);
+  }
+
+  [[nodiscard]] page_tag tag_of(const void* p) const noexcept { return map().tag_of_anything(p); }
+  [[nodiscard]] const span* span_of(const void* p) const noexcept { return map().span_at(p); }
+
+  // --- every lock at once; for fork, so that the child finds nothing half done
+
+  void lock_all() noexcept {
     centre_.caches_lock.acquire();
     for (auto& c : centre_.classes) c.fork_lock().acquire();
     centre_.page_heap.fork_lock().acquire();
   }
 
-  void after_fork_in_parent() noexcept {
+  void unlock_all() noexcept {
     centre_.page_heap.fork_lock().release();
     for (auto& c : centre_.classes) c.fork_lock().release();
     centre_.caches_lock.release();
@@ -249,17 +290,39 @@ class heap {
   }
 
  private:
+  /// Whether a block is aligned as one of this size has to be: where there are odd multiples of 8, a longer one need not be.
+  [[nodiscard]] static bool stays_aligned([[maybe_unused]] const void* p, [[maybe_unused]] std::size_t size) noexcept {
+    if constexpr (classes::alignment == default_alignment) return true;
+    return align_up(size, classes::alignment) % default_alignment != 0 || is_aligned(p, default_alignment);
+  }
+
   [[gnu::noinline]] span* allocate_whole(cache& mine, unsigned c) noexcept {
-    if (span* const s = centre_.page_heap.allocate_whole(c, mine.owner())) return s;
-    trim(mine);
-    return centre_.page_heap.allocate_whole(c, mine.owner());
+    span* s = centre_.page_heap.allocate_whole(c, mine.owner());
+    while (s == nullptr) {
+      trim(mine);
+      s = centre_.page_heap.allocate_whole(c, mine.owner());
+      if (s == nullptr && !is_worth_another_try(classes::of(c).size)) break;
+    }
+    return s;
   }
 
   span* allocate_large(cache& mine, std::size_t size, std::size_t alignment) noexcept {
-    span* const s = allocate_large(size, alignment);
-    if (s != nullptr || size > PTRDIFF_MAX) return s;
-    trim(mine);
-    return allocate_large(size, alignment);
+    span* s = allocate_large(size, alignment);
+    while (s == nullptr && size <= PTRDIFF_MAX) {
+      trim(mine);
+      s = allocate_large(size, alignment);
+      if (s == nullptr && !is_worth_another_try(size)) break;
+    }
+    return s;
+  }
+
+  /// Asks the recipe's user, who may have freed something.
+  [[nodiscard]] static bool is_worth_another_try([[maybe_unused]] std::size_t bytes) noexcept {
+    if constexpr (R.out_of_memory == nullptr) {
+      return false;
+    } else {
+      return R.out_of_memory->ask(bytes);
+    }
   }
 
   /// Like blocks of several pages in a span (class_table.hpp), large ones begin at different lines of the processor's cache,
@@ -288,7 +351,12 @@ class heap {
   }
 
   [[gnu::noinline]] void deallocate_large(void* p) noexcept {
-    centre_.page_heap.release(map().span_at(p));
+    span* const s = map().span_at(p);
+    if constexpr (R.hardening.zero_freed) {
+      if (s->bytes() < worth_discarding || !centre_.page_heap.clear(s))
+        std::memset(s->block_begin(), 0, s->block_bytes());
+    }
+    centre_.page_heap.release(s);
     centre_.page_heap.tick();
   }
 
@@ -307,7 +375,7 @@ class heap {
     *link = c->next;
     c->next = centre_.idle_caches;
     centre_.idle_caches = c;
-    figures().threads.fetch_sub(1, std::memory_order_relaxed);
+    figures().threads.subtract(1);
   }
 
   cache* open_caches_ = nullptr;

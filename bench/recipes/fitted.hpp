@@ -1,0 +1,22 @@
+// A recipe for each row of `script/bench recipes`, as one would write it who knows what the row does.
+#include <heapwright/heap/recipe.hpp>
+
+// Much is allocated at once, and used densely: large pieces in huge pages, there before they are asked for, and kept.
+inline constexpr heapwright::recipe dense{
+    .pages = {.growth = 64 * heapwright::MiB,
+              .give_back = heapwright::give_back_policy::when_asked,
+              .huge = heapwright::huge_page_use::transparent,
+              .prefault = true},
+};
+
+// Everything is freed by another thread than its own, and asked for again at once.
+inline constexpr heapwright::recipe passed_on{
+    .thread_cache = {.batch_bytes = 16 * heapwright::KiB, .max_batch = 128},
+    .pages = {.max_growth = 4 * heapwright::MiB},
+};
+
+// What is free goes back at once.
+inline constexpr heapwright::recipe lean{
+    .thread_cache = {.share_bytes = 64 * heapwright::KiB, .max_bytes_per_class = 8 * heapwright::KiB, .max_parked = 0},
+    .pages = {.max_free_resident = 256 * heapwright::KiB, .give_back = heapwright::give_back_policy::at_once},
+};

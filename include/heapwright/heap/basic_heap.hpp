@@ -1,0 +1,213 @@
+// A heap of one's own, beside the process's malloc: with a recipe, a name and a limit of its own, and an end, at which all its memory goes back at
+// once, whatever is still in use.
+//
+// <heapwright/heap.hpp> gives it its platform and its short name.
+//
+// States of a thread towards a heap with thread caches:
+//   stranger   its seat is not this heap's: the first operation that needs a slow step opens a cache and takes the seat
+//   seated     operations go to its cache
+//   without    the thread is ending, there are too many heaps or no memory: operations go straight to the centre, with a lock each
+// A heap for one thread, or for one at a time, has a single cache, and no seats.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include <heapwright/heap/census.hpp>
+#include <heapwright/heap/heap_core.hpp>
+#include <heapwright/heap/thread_seats.hpp>
+
+namespace heapwright {
+
+/// An allocator (docs/concepts.md) that owns all it hands out. Thread-safety: as recipe.concurrency says; destruction is the business of one thread, with
+/// no other in the heap. Blocks are aligned to 16 bytes unless asked otherwise. Neither copied nor moved. Costs a page of memory and 2 MiB of address
+/// space before the first block.
+template <recipe R, platform OS>
+class basic_heap {
+  using core = heap_core<R, OS>;
+  using cache = typename core::cache;
+  using classes = class_table<R>;
+  using seats = thread_seats<OS>;
+
+  static constexpr bool has_seats = R.concurrency == concurrency_mode::thread_caching;
+  static constexpr bool is_local = R.concurrency == concurrency_mode::single_threaded;
+
+ public:
+  /// `name` must outlive the heap. `limit`: bytes in memory for blocks, as recipe.pages.limit. Without memory for its records the heap is there, but
+  /// has no memory for blocks either.
+  explicit basic_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept : name_(name) {
+    void* const p = OS::map(mapped_for_core());
+    if (p == nullptr) return;
+    OS::advise_sparse(p, mapped_for_core());
+    core_ = new (p) core;
+    core_->set_limit(limit);
+    if constexpr (!is_local) at_ = seats::move_in(this, how);
+    if constexpr (!has_seats) only_ = core_->open_cache();
+  }
+
+  basic_heap(const basic_heap&) = delete;
+  basic_heap& operator=(const basic_heap&) = delete;
+
+  /// Gives all memory back. No thread may be in the heap, and none may use its blocks any more.
+  ~basic_heap() {
+    if (core_ == nullptr) return;
+    if constexpr (!is_local) seats::move_out(at_);
+    core_->unmap_all();
+    OS::unmap(core_, mapped_for_core());
+  }
+
+  // --- blocks
+
+  /// `size` bytes, at least 1; null when there is no memory, the limit is reached, or beyond PTRDIFF_MAX.
+  [[nodiscard]] void* allocate(std::size_t size) noexcept {
+    return with_cache([&](cache* mine) -> void* {
+      if (mine == nullptr) return core_->allocate_uncached(size);
+      if (void* const p = mine->pop(size)) [[likely]]
+        return p;
+      return core_->allocate_slow(*mine, size);
+    });
+  }
+
+  /// The same, aligned to any power of two.
+  [[nodiscard]] void* allocate(layout l) noexcept {
+    if (l.alignment <= classes::alignment) return allocate(l.size);
+    return with_cache([&](cache* mine) {
+      return mine == nullptr ? core_->allocate_uncached(l.size, l.alignment)
+                             : core_->allocate_aligned(*mine, l.size, l.alignment);
+    });
+  }
+
+  /// The same, aligned to 16 bytes and reading as zero.
+  [[nodiscard]] void* allocate_zeroed(std::size_t size) noexcept {
+    return with_cache([&](cache* mine) {
+      if (mine != nullptr) return core_->allocate_zeroed(*mine, size);
+      void* const p = core_->allocate_uncached(size);
+      return p == nullptr ? nullptr : std::memset(p, 0, size);
+    });
+  }
+
+  /// From any thread. Null is ignored. A pointer that is no block of this heap is ignored, or ends the process in checked builds and where
+  /// recipe.hardening.check_callers says so.
+  void deallocate(void* p) noexcept {
+    with_cache([&](cache* mine) {
+      if (mine == nullptr) {
+        core_->deallocate_uncached(p);
+      } else if (!mine->push(p)) [[unlikely]] {
+        core_->deallocate_slow(*mine, p);
+      }
+      return nullptr;
+    });
+  }
+
+  void deallocate(void* p, layout) noexcept { deallocate(p); }
+
+  /// A block of `size` bytes with the contents of p, which is freed if the block is another. Null: no memory, p is as it was. p: of this heap, or null.
+  [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
+    if (p == nullptr) return allocate(size);
+    return with_cache([&](cache* mine) {
+      return mine == nullptr ? core_->reallocate_uncached(p, size) : core_->reallocate(*mine, p, size);
+    });
+  }
+
+  /// Bytes that may be used behind p; 0 for what is not a block of this heap, or nobody's.
+  [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
+    return core_ == nullptr ? 0 : core_->usable_size(p);
+  }
+  [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
+
+  // --- the whole
+
+  /// Gives back to the system what is free and not in another thread's stock. Returns the bytes.
+  std::size_t trim() noexcept {
+    std::size_t bytes = 0;
+    with_cache([&](cache* mine) {
+      if (mine != nullptr) bytes = core_->trim(*mine);
+      return nullptr;
+    });
+    return bytes;
+  }
+
+  /// See the constructor. Blocks in use stay; new ones are had as soon as there is room.
+  void set_limit(std::uint64_t bytes) noexcept {
+    if (core_ != nullptr) core_->set_limit(bytes);
+  }
+
+  [[nodiscard]] const char* name() const noexcept { return name_; }
+
+  /// Every other thread waits for the time that this takes, as soon as its stock does not suffice: what threads keep is counted block by block.
+  [[nodiscard]] heap_statistics statistics() noexcept {
+    if (core_ == nullptr) return {.name = name_};
+    const guard held(lock_);
+    return census<R, OS>(*core_).statistics(name_);
+  }
+
+  /// Calls f(const void* block, std::size_t bytes) for each block in use, by address. Exact while no other thread is in the heap; otherwise a block that comes or
+  /// goes meanwhile may be seen or not. f must not call this heap. False: no memory to do it in.
+  template <class F>
+  [[nodiscard]] bool for_each_block(F f) noexcept {
+    if (core_ == nullptr) return true;
+    const guard held(lock_);
+    return census<R, OS>(*core_).for_each_block(f);
+  }
+
+ private:
+  using outer_lock = std::conditional_t<R.concurrency == concurrency_mode::central, lock<OS>, no_lock>;
+  using guard = holding<outer_lock>;
+
+  static std::size_t mapped_for_core() noexcept { return os_pages<OS>::rounded(sizeof(core)); }
+
+  /// f(the cache to use, or null); for a heap that has no core, null.
+  template <class F>
+  [[gnu::always_inline]] void* with_cache(F f) noexcept {
+    if constexpr (has_seats) {
+      const auto& seat = seats::of_this_thread(at_.place);
+      if (seat.heap == at_.heap) [[likely]]
+        return f(static_cast<cache*>(seat.cache));
+      if (core_ == nullptr) return nullptr;
+      return f(open());
+    } else {
+      if (core_ == nullptr) return nullptr;
+      const guard held(lock_);
+      return f(only_);
+    }
+  }
+
+  [[gnu::noinline, gnu::cold]] cache* open() noexcept {
+    if (!seats::may_sit(at_.place)) return nullptr;
+    cache* const mine = core_->open_cache();
+    if (mine != nullptr) seats::sit(at_, mine);
+    return mine;
+  }
+
+  static basic_heap& of(void* self) noexcept { return *static_cast<basic_heap*>(self); }
+
+  static constexpr typename seats::operations how{
+      .close_cache = [](void* self, void* c) noexcept { of(self).core_->close_cache(static_cast<cache*>(c)); },
+      .before_fork =
+          [](void* self) noexcept {
+            of(self).lock_.acquire();
+            of(self).core_->lock_all();
+          },
+      .after_fork_in_parent =
+          [](void* self) noexcept {
+            of(self).core_->unlock_all();
+            of(self).lock_.release();
+          },
+      .after_fork_in_child =
+          [](void* self, void* c) noexcept {
+            basic_heap& h = of(self);
+            h.core_->after_fork_in_child(has_seats ? static_cast<cache*>(c) : h.only_);
+            h.lock_.reset_after_fork();
+          },
+  };
+
+  const char* name_;
+  core* core_ = nullptr;
+  typename seats::tenancy at_{seats::nowhere, ~std::uint64_t{0}};
+  cache* only_ = nullptr;  ///< of heaps without seats
+  [[no_unique_address]] outer_lock lock_;
+};
+
+}  // namespace heapwright

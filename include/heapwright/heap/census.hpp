@@ -1,0 +1,164 @@
+// Looks at a whole heap while it stands still: where its bytes are, which blocks are in use.
+//
+// While a census lives it holds every lock of the heap, so spans stay as they are and no thread gets beyond its own stock. Stocks go on changing:
+// a thread that pops and pushes needs no lock. Their lists are followed all the same, each step only to what the page map says is a block of that class, so
+// whatever is read there is harmless; blocks that move meanwhile may be counted or not. With no thread at work everything is exact.
+//
+// Between its construction and its end nothing may be asked of the heap by the same thread: it would wait for itself.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/heap/heap_core.hpp>
+#include <heapwright/heap/heap_statistics.hpp>
+
+namespace heapwright {
+
+template <recipe R, platform OS>
+class census {
+  using core = heap_core<R, OS>;
+  using classes = class_table<R>;
+  using cache = typename core::cache;
+
+ public:
+  explicit census(core& of) noexcept : heap_(of) { heap_.lock_all(); }
+  ~census() { heap_.unlock_all(); }
+  census(const census&) = delete;
+  census& operator=(const census&) = delete;
+
+  /// Complexity: the blocks that threads keep.
+  [[nodiscard]] heap_statistics statistics(const char* name) noexcept {
+    const heap_figures& f = heap_.figures();
+    std::uint64_t in_cut = 0;
+    for (unsigned c = 1; c < classes::cut_end; ++c) in_cut += heap_.live_blocks_held(c) * classes::of(c).size;
+    std::uint64_t kept = 0;
+    for_each_kept([&](const block*, unsigned c) { kept += bytes_of(c); });
+    const std::uint64_t outside = in_cut + f.large;
+    const std::uint64_t in_stocks = std::min(kept, outside);
+    return {.name = name,
+            .mapped = f.mapped,
+            .in_use = outside - in_stocks,
+            .in_stocks = in_stocks,
+            .free_in_spans = f.spans - in_cut,
+            .free_resident = f.free_resident,
+            .free_returned = f.free_returned,
+            .metadata = f.metadata,
+            .mapped_peak = f.mapped_peak,
+            .returned_total = f.returned_total,
+            .limit = heap_.limit(),
+            .huge_reserved_total = f.huge_reserved_total,
+            .huge_transparent_total = f.huge_transparent_total,
+            .locked_total = f.locked_total,
+            .bound_total = f.bound_total,
+            .threads = f.threads,
+            .threads_total = f.threads_total};
+  }
+
+  /// Calls f(const void* block, std::size_t bytes) for each block in use, by address; bytes as its class has them. False: there was no memory to
+  /// note what threads keep, and f was not called. Complexity: all blocks, and n log n of those that threads keep.
+  template <class F>
+  [[nodiscard]] bool for_each_block(F f) noexcept {
+    noted kept;
+    std::size_t count = 0;
+    for_each_kept([&](const block*, unsigned) { ++count; });
+    if (!kept.reserve(count + count / 8 + 1024)) return false;  // threads may go on
+    for_each_kept([&](const block* b, unsigned) { kept.add(b); });
+    kept.sort();
+    heap_.for_each_span_held([&](const span& s) {
+      if (s.state == span_state::large) {
+        if (!kept.has(s.block_begin())) f(static_cast<const void*>(s.block_begin()), s.block_bytes());
+      } else if (s.state == span_state::cut) {
+        blocks_of(s, kept, f);
+      }
+    });
+    return true;
+  }
+
+ private:
+  /// Blocks that threads keep.
+  class noted {
+   public:
+    noted() noexcept = default;
+    noted(const noted&) = delete;
+    noted& operator=(const noted&) = delete;
+    ~noted() {
+      if (first_ != nullptr) OS::unmap(first_, bytes_);
+    }
+
+    [[nodiscard]] bool reserve(std::size_t most) noexcept {
+      bytes_ = os_pages<OS>::rounded(most * sizeof(const void*));
+      first_ = static_cast<const void**>(OS::map(bytes_));
+      return first_ != nullptr;
+    }
+
+    void add(const void* p) noexcept {
+      if ((count_ + 1) * sizeof(const void*) <= bytes_) first_[count_++] = p;
+    }
+    void sort() noexcept { std::sort(first_, first_ + count_); }
+    [[nodiscard]] bool has(const void* p) const noexcept { return std::binary_search(first_, first_ + count_, p); }
+
+   private:
+    const void** first_ = nullptr;
+    std::size_t bytes_ = 0;
+    std::size_t count_ = 0;
+  };
+
+  static constexpr std::size_t most_blocks() {
+    std::size_t most = 0;
+    for (unsigned c = 1; c < classes::cut_end; ++c) {
+      most = std::max<std::size_t>(most, classes::of(c).last_pages * heap_page / classes::of(c).size);
+    }
+    return most;
+  }
+
+  static std::uint64_t bytes_of(unsigned c) noexcept {
+    return classes::is_whole(c) ? classes::of(c).first_pages * heap_page : classes::of(c).size;
+  }
+
+  template <class F>
+  static void blocks_of(const span& s, const noted& kept, F f) {
+    const std::size_t size = classes::of(s.size_class).size;
+    std::array<bool, most_blocks()> is_free{};
+    for (const block* b = s.free; b != nullptr; b = b->next)
+      is_free[(address_of(b) - address_of(s.start)) / size] = true;
+    for (std::size_t i = 0; i < s.carved; ++i) {
+      const std::byte* const p = s.start + i * size;
+      if (!is_free[i] && !kept.has(p)) f(static_cast<const void*>(p), size);
+    }
+  }
+
+  /// Calls f(block, class) for what threads keep.
+  template <class F>
+  void for_each_kept(F f) const noexcept {
+    heap_.for_each_cache_held([&](const cache& of) {
+      for (unsigned c = 1; c < classes::count; ++c) {
+        for (const block* b : of.lists_of(c)) follow(b, c, f);
+      }
+    });
+  }
+
+  template <class F>
+  [[gnu::noinline, gnu::no_sanitize("thread")]] void follow(const block* b, unsigned c, F& f) const noexcept {
+    constexpr int longest = 1 << 16;  // a list that changes under our eyes might lead in a circle
+    for (int n = 0; n < longest && is_block(b, c); ++n) {
+      f(b, c);
+      b = __atomic_load_n(&b->next, __ATOMIC_RELAXED);
+    }
+  }
+
+  bool is_block(const block* b, unsigned c) const noexcept {
+    const page_tag tag = heap_.tag_of(b);
+    if (tag == 0 || tag == large_tag || class_of(tag) != c) return false;
+    const span* const s = heap_.span_of(b);
+    if (s == nullptr || !s->contains(b)) return false;
+    if (s->state == span_state::large) return address_of(b) == address_of(s->block_begin());
+    return s->state == span_state::cut && (address_of(b) - address_of(s->start)) % classes::of(c).size == 0;
+  }
+
+  core& heap_;
+};
+
+}  // namespace heapwright

@@ -1,0 +1,67 @@
+// Where each byte of a heap is, at one moment.
+//
+//   mapped = in_use + in_stocks + free_in_spans + free_resident + free_returned      always
+//
+// While threads go on, what each has in its stock is seen as of slightly different moments. So in_stocks is never more than what is outside of spans, and
+// in_use is the rest of that: a sum that is right and parts that may be some blocks off, none of them negative.
+#pragma once
+
+#include <cstdint>
+
+#include <heapwright/core/text.hpp>
+
+namespace heapwright {
+
+/// Bytes, but for the threads.
+struct heap_statistics {
+  const char* name = "";
+  std::uint64_t mapped = 0;     ///< address space held for blocks
+  std::uint64_t in_use = 0;     ///< with the program, rounded up to their classes
+  std::uint64_t in_stocks = 0;  ///< free, kept by threads for their next request, or on their way back
+  std::uint64_t free_in_spans =
+      0;  ///< free, in spans of which something is outside, with what is too short for a block
+  std::uint64_t free_resident = 0;  ///< free pages, in memory
+  std::uint64_t free_returned = 0;  ///< free pages, given back to the system or never touched
+  std::uint64_t metadata = 0;       ///< the heap's own records, mapped apart
+  std::uint64_t mapped_peak = 0;
+  std::uint64_t returned_total = 0;  ///< given back to the system so far
+  std::uint64_t limit = 0;           ///< that in_use, in_stocks, free_in_spans and free_resident together may reach
+  std::uint64_t huge_reserved_total = 0;
+  std::uint64_t huge_transparent_total = 0;
+  std::uint64_t locked_total = 0;
+  std::uint64_t bound_total = 0;
+  std::uint64_t threads = 0;  ///< that have a cache
+  std::uint64_t threads_total = 0;
+
+  /// One JSON object, as the members are called here.
+  template <std::size_t N>
+  void write_json(text<N>& to) const noexcept {
+    to.add("{\"name\": \"");
+    for (const char* c = name; *c != '\0'; ++c) {
+      if (*c == '"' || *c == '\\') to.add("\\");
+      const char one[2] = {static_cast<unsigned char>(*c) < 0x20 ? ' ' : *c, '\0'};
+      to.add(one);
+    }
+    to.add("\"");
+    const auto add = [&](const char* key, std::uint64_t value) { to.add(", \"").add(key).add("\": ").add(value); };
+    add("mapped", mapped);
+    add("in_use", in_use);
+    add("in_stocks", in_stocks);
+    add("free_in_spans", free_in_spans);
+    add("free_resident", free_resident);
+    add("free_returned", free_returned);
+    add("metadata", metadata);
+    add("mapped_peak", mapped_peak);
+    add("returned_total", returned_total);
+    add("limit", limit);
+    add("huge_reserved_total", huge_reserved_total);
+    add("huge_transparent_total", huge_transparent_total);
+    add("locked_total", locked_total);
+    add("bound_total", bound_total);
+    add("threads", threads);
+    add("threads_total", threads_total);
+    to.add("}");
+  }
+};
+
+}  // namespace heapwright

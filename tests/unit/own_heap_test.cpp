@@ -1,0 +1,370 @@
+// Heaps of one's own: any thread allocates and frees, threads and heaps end in any order, each heap counts and limits for itself, can be
+// looked through, and gives everything back at its end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <heapwright/core/concepts.hpp>
+#include <heapwright/heap.hpp>
+
+namespace heapwright {
+namespace {
+
+constexpr recipe one_at_a_time{.concurrency = concurrency_mode::central};
+
+using own_heap = heap<default_recipe>;
+static_assert(allocator<own_heap> && can_own<own_heap> && can_deallocate_unsized<own_heap> && can_trim<own_heap> &&
+              has_usable_size<own_heap>);
+
+void expect_sums(const heap_statistics& s) {
+  EXPECT_EQ(s.mapped, s.in_use + s.in_stocks + s.free_in_spans + s.free_resident + s.free_returned);
+  for (const std::uint64_t part : {s.in_use, s.in_stocks, s.free_in_spans, s.free_resident, s.free_returned})
+    EXPECT_LE(part, s.mapped);
+}
+
+template <class Heap>
+std::map<const void*, std::size_t> blocks_of(Heap& h) {
+  std::map<const void*, std::size_t> found;
+  EXPECT_TRUE(
+      h.for_each_block([&](const void* p, std::size_t bytes) { EXPECT_TRUE(found.emplace(p, bytes).second) << p; }));
+  return found;
+}
+
+/// Pages of address space that this process has.
+std::size_t address_space() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages;
+}
+
+/// Random operations on one heap by one thread, against a model; blocks left over go to others.
+template <class Heap>
+class user {
+ public:
+  user(Heap& h, unsigned seed) : heap_(h), random_(seed) {}
+
+  struct block {
+    unsigned char* p;
+    std::size_t size;
+    unsigned char pattern;
+  };
+
+  void work(int operations, std::vector<block>& held) {
+    for (int i = 0; i < operations; ++i) {
+      if (held.empty() || random_() % 2 == 0) {
+        held.push_back(make());
+      } else {
+        std::swap(held[random_() % held.size()], held.back());
+        block b = held.back();
+        held.pop_back();
+        if (random_() % 8 == 0) {
+          const std::size_t size = 1 + random_() % (2 * b.size);
+          auto* const moved = static_cast<unsigned char*>(heap_.reallocate(b.p, size));
+          if (moved == nullptr) {
+            ADD_FAILURE() << "no memory";
+            return;
+          }
+          b.p = moved;
+          check({moved, std::min(size, b.size), b.pattern});
+          std::memset(moved, b.pattern, size);
+          b.size = size;
+        }
+        check(b);
+        heap_.deallocate(b.p);
+      }
+    }
+  }
+
+ private:
+  block make() {
+    const std::size_t size = 1 + (random_() % 200 == 0  ? random_() % 600'000
+                                  : random_() % 10 == 0 ? random_() % 9000
+                                                        : random_() % 300);
+    const std::size_t alignment = random_() % 16 == 0 ? std::size_t{16} << random_() % 9 : 16;
+    auto* const p = static_cast<unsigned char*>(heap_.allocate({size, alignment}));
+    EXPECT_TRUE(p != nullptr && is_aligned(p, alignment)) << size << " aligned to " << alignment;
+    EXPECT_GE(heap_.usable_size(p), size);
+    const auto pattern = static_cast<unsigned char>(random_());
+    std::memset(p, pattern, size);
+    return {p, size, pattern};
+  }
+
+  static void check(const block& b) {
+    const bool same = std::all_of(b.p, b.p + b.size, [&](unsigned char c) { return c == b.pattern; });
+    EXPECT_TRUE(same) << "a block was written to by somebody else";
+  }
+
+  Heap& heap_;
+  std::minstd_rand random_;
+};
+
+template <class Heap>
+class OwnHeap : public ::testing::Test {
+ protected:
+  static void use_on_threads(Heap& h, unsigned threads, int operations) {
+    using block = typename user<Heap>::block;
+    std::mutex lock;
+    std::vector<block> passed_on;
+    std::vector<std::thread> running;
+    for (unsigned t = 0; t < threads; ++t) {
+      running.emplace_back([&, t] {
+        user<Heap> me(h, t + 1);
+        std::vector<block> held;
+        for (int round = 0; round < 4; ++round) {
+          me.work(operations / 4, held);
+          const std::scoped_lock exchange(lock);
+          held.swap(passed_on);
+        }
+        const std::scoped_lock leave(lock);
+        passed_on.insert(passed_on.end(), held.begin(), held.end());
+      });
+    }
+    for (auto& t : running) t.join();
+    for (const block& b : passed_on) h.deallocate(b.p);
+  }
+};
+
+using Modes = ::testing::Types<own_heap, heap<one_at_a_time>, local_heap<>>;
+TYPED_TEST_SUITE(OwnHeap, Modes);
+
+TYPED_TEST(OwnHeap, ServesARandomProgram) {
+  TypeParam h("one");
+  user<TypeParam> me(h, 7);
+  std::vector<typename user<TypeParam>::block> held;
+  me.work(40'000, held);
+  std::map<const void*, std::size_t> expected;
+  for (const auto& b : held) expected.emplace(b.p, h.usable_size(b.p));
+  EXPECT_EQ(blocks_of(h), expected);
+  expect_sums(h.statistics());
+  for (const auto& b : held) h.deallocate(b.p);
+  EXPECT_EQ(h.statistics().in_use, 0u);
+  EXPECT_TRUE(blocks_of(h).empty());
+  h.trim();
+  const heap_statistics after = h.statistics();
+  EXPECT_EQ(after.in_stocks + after.free_in_spans + after.free_resident, 0u);
+}
+
+TYPED_TEST(OwnHeap, GivesEverythingBackAtItsEnd) {
+  const auto live_and_die = [](int i) {
+    TypeParam h;
+    for (int k = 0; k < 300; ++k) {
+      void* const p = h.allocate(static_cast<std::size_t>(k * i * 7 + 1));
+      ASSERT_NE(p, nullptr);
+    }
+    ASSERT_NE(h.allocate({3 << 20, 1 << 21}), nullptr);
+  };
+  live_and_die(1);
+  const std::size_t before = address_space();
+  for (int i = 2; i < 50; ++i) live_and_die(i);
+  EXPECT_EQ(address_space(), before);
+}
+
+TYPED_TEST(OwnHeap, HasALimit) {
+  TypeParam small("small", 4 * MiB);
+  TypeParam other("other");
+  std::vector<void*> blocks;
+  for (void* p = small.allocate(1000); p != nullptr; p = small.allocate(1000)) blocks.push_back(p);
+  EXPECT_GT(blocks.size() * 1000, 3 * MiB);
+  EXPECT_LE(blocks.size() * 1000, 4 * MiB);
+  EXPECT_EQ(small.allocate(1 * MiB), nullptr);
+  EXPECT_EQ(small.reallocate(blocks.back(), 1 * MiB), nullptr);
+  EXPECT_NE(other.allocate(5 * MiB), nullptr) << "a limit is one heap's";
+  for (void* p : blocks) small.deallocate(p);
+  void* const p = small.allocate(3 * MiB);
+  EXPECT_NE(p, nullptr) << "what is free in small blocks makes room for large ones";
+  const heap_statistics s = small.statistics();
+  EXPECT_LE(s.in_use + s.in_stocks + s.free_in_spans + s.free_resident, 4 * MiB);
+  EXPECT_EQ(small.allocate(2 * MiB), nullptr);
+  small.set_limit(8 * MiB);
+  EXPECT_NE(small.allocate(2 * MiB), nullptr);
+}
+
+TYPED_TEST(OwnHeap, KnowsItsBlocksFromOthers) {
+  TypeParam a("a"), b("b");
+  void* const p = a.allocate(100);
+  void* const q = b.allocate(100'000);
+  EXPECT_TRUE(a.owns(p) && b.owns(q));
+  EXPECT_FALSE(a.owns(q) || b.owns(p) || a.owns(nullptr) || a.owns(&a) ||
+               a.owns(reinterpret_cast<void*>(~std::uintptr_t{0})));
+  EXPECT_STREQ(a.name(), "a");
+  EXPECT_EQ(blocks_of(a).size(), 1u);
+  EXPECT_EQ(blocks_of(b).begin()->first, q);
+}
+
+TYPED_TEST(OwnHeap, TellsItsFiguresAsJson) {
+  TypeParam h("with \"quotes\"");
+  ASSERT_NE(h.allocate(1000), nullptr);
+  text<2000> out;
+  h.statistics().write_json(out);
+  const std::string json = out.c_str();
+  EXPECT_EQ(json.rfind("{\"name\": \"with \\\"quotes\\\"\", \"mapped\": 1048576, \"in_use\": 1024, ", 0), 0u) << json;
+  EXPECT_EQ(json.back(), '}');
+}
+
+TYPED_TEST(OwnHeap, ZeroedBlocksAreZero) {
+  TypeParam h;
+  for (const std::size_t size : {1, 1000, 40'000, 3'000'000}) {
+    for (int i = 0; i < 3; ++i) {
+      auto* const p = static_cast<unsigned char*>(h.allocate_zeroed(size));
+      ASSERT_TRUE(std::all_of(p, p + size, [](unsigned char c) { return c == 0; })) << size;
+      std::memset(p, 0xEE, size);
+      h.deallocate(p);
+    }
+  }
+  h.deallocate(nullptr);
+}
+
+template <class Heap>
+class SharedHeap : public OwnHeap<Heap> {};
+using SharedModes = ::testing::Types<own_heap, heap<one_at_a_time>>;
+TYPED_TEST_SUITE(SharedHeap, SharedModes);
+
+TYPED_TEST(SharedHeap, ServesManyThreads) {
+  TypeParam h;
+  this->use_on_threads(h, 8, 8000);
+  EXPECT_EQ(h.statistics().in_use, 0u);
+  EXPECT_TRUE(blocks_of(h).empty());
+}
+
+TYPED_TEST(SharedHeap, FiguresAddUpUnderLoad) {
+  TypeParam h;
+  std::atomic<bool> done{false};
+  std::thread looking([&] {
+    while (!done) {
+      expect_sums(h.statistics());
+      std::size_t seen = 0;
+      EXPECT_TRUE(h.for_each_block([&](const void*, std::size_t bytes) { seen += bytes; }));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // locks are not fair
+    }
+  });
+  this->use_on_threads(h, 3, 12'000);
+  done = true;
+  looking.join();
+  EXPECT_EQ(h.statistics().in_use, 0u);
+}
+
+TYPED_TEST(SharedHeap, ChildOfAForkGoesOn) {
+  TypeParam h;
+  std::atomic<bool> done{false};
+  std::vector<std::thread> busy;
+  for (unsigned t = 0; t < 2; ++t) {
+    busy.emplace_back([&, t] {
+      user<TypeParam> me(h, t);
+      std::vector<typename user<TypeParam>::block> held;
+      while (!done) me.work(100, held);
+      for (const auto& b : held) h.deallocate(b.p);
+    });
+  }
+  void* const mine = h.allocate(64);
+  for (int i = 0; i < 40; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      h.deallocate(mine);
+      for (std::size_t size = 1; size < 500'000; size += size / 3 + 1) {
+        void* const p = h.allocate(size);
+        if (p == nullptr) ::_exit(1);
+        std::memset(p, 1, size);
+        h.deallocate(p);
+      }
+      (void)h.statistics();
+      ::_exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  done = true;
+  for (auto& t : busy) t.join();
+}
+
+TEST(OwnHeaps, ThreadsThatComeAndGoLeaveNothingBehind) {
+  own_heap h;
+  const auto come_and_go = [&] {
+    std::thread([&] {
+      for (int i = 0; i < 200; ++i) h.deallocate(h.allocate(static_cast<std::size_t>(i)));
+    }).join();
+  };
+  for (int i = 0; i < 10; ++i) come_and_go();
+  const heap_statistics before = h.statistics();
+  for (int i = 0; i < 200; ++i) come_and_go();
+  const heap_statistics after = h.statistics();
+  EXPECT_EQ(after.metadata, before.metadata);
+  EXPECT_EQ(after.mapped, before.mapped);
+  EXPECT_EQ(after.threads, before.threads);
+  EXPECT_EQ(after.threads_total, before.threads_total + 200);
+}
+
+TEST(OwnHeaps, AThreadMayOutliveAHeap) {
+  auto first = std::make_unique<own_heap>("first");
+  std::mutex turn;
+  turn.lock();
+  std::atomic<int> stage{0};
+  std::optional<own_heap> second;
+  std::thread other([&] {
+    EXPECT_NE(first->allocate(100), nullptr);
+    stage = 1;
+    turn.lock();
+    EXPECT_NE(second->allocate(100), nullptr) << "of the place that the first had";
+    EXPECT_EQ(second->statistics().threads, 1u);
+  });
+  while (stage == 0) std::this_thread::yield();
+  first.reset();
+  second.emplace("second");
+  turn.unlock();
+  other.join();
+  EXPECT_EQ(second->statistics().threads, 0u);
+}
+
+TEST(OwnHeaps, MoreThanThereArePlaces) {
+  std::vector<std::unique_ptr<own_heap>> many;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100; ++i) {
+    many.push_back(std::make_unique<own_heap>());
+    blocks.push_back(many.back()->allocate(100));
+    ASSERT_NE(blocks.back(), nullptr);
+    ASSERT_NE(many.back()->allocate_zeroed(100'000), nullptr);
+  }
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    void* const moved = many[i]->reallocate(blocks[i], 5000);
+    ASSERT_NE(moved, nullptr);
+    many[i]->deallocate(moved);
+    EXPECT_EQ(blocks_of(*many[i]).size(), 1u);
+    many[i]->trim();
+  }
+}
+
+TEST(OwnHeaps, ADestructorThatRunsAfterTheThreadsEnd) {
+  static own_heap h;
+  struct late {
+    void* p = nullptr;
+    ~late() {
+      h.deallocate(p);
+      h.deallocate(h.allocate(100));
+    }
+  };
+  std::thread([] {
+    static thread_local late kept;  // made before the thread's first use of the heap, so destroyed after it
+    kept.p = nullptr;
+    kept.p = h.allocate(100);
+  }).join();
+  EXPECT_EQ(h.statistics().in_use, 0u);
+  EXPECT_EQ(h.statistics().threads, 0u);
+}
+
+}  // namespace
+}  // namespace heapwright

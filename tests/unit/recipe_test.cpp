@@ -1,0 +1,300 @@
+// What a recipe says is what happens: sizes, policies, limits, hardening.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <sys/mman.h>
+
+#include <heapwright/heap.hpp>
+
+#include "fake_os.hpp"
+
+namespace heapwright {
+namespace {
+
+using OS = testing::fake_os<4 * KiB>;
+
+std::uint64_t resident(const heap_statistics& s) { return s.in_use + s.in_stocks + s.free_in_spans + s.free_resident; }
+
+// --- sizes
+
+constexpr recipe three_sizes{.classes = {.exact = {24, 40, 96}}};
+constexpr recipe powers_of_two{.classes = {.steps_per_doubling = 1}};
+
+TEST(ExactSizes, EachIsAClassAndStepsFollow) {
+  constexpr size_class_plan plan = three_sizes.classes;
+  EXPECT_EQ(plan.granule(), 8u);
+  const std::size_t expected[] = {24, 40, 96, 112, 128, 144};
+  for (unsigned c = 1; c <= 6; ++c) EXPECT_EQ(plan.size(c), expected[c - 1]);
+  for (std::size_t size = 1; size <= plan.largest; ++size) {
+    const unsigned c = plan.index(size);
+    ASSERT_GE(plan.size(c), size);
+    // A size that is a multiple of 16, or rounds to one, may be that of an object with this alignment.
+    if (align_up(size, 8) % 16 == 0) {
+      ASSERT_EQ(plan.size(c) % 16, 0u) << size;
+    } else if (c > 1) {
+      ASSERT_LT(plan.size(c - 1), size);
+    }
+  }
+  EXPECT_EQ(plan.size(plan.count()), plan.largest);
+}
+
+template <class Heap>
+void fill_and_check(Heap& h) {
+  std::vector<std::pair<unsigned char*, std::size_t>> blocks;
+  for (std::size_t size = 0; size < 3000; ++size) {
+    for (const std::size_t alignment : {8, 16, 32, 64, 256, 4096}) {
+      if (alignment > 16 && size % 37 != 0) continue;
+      auto* const p = static_cast<unsigned char*>(h.allocate({size, alignment}));
+      ASSERT_TRUE(p != nullptr && is_aligned(p, alignment)) << size << " aligned to " << alignment;
+      ASSERT_GE(h.usable_size(p), size);
+      std::memset(p, static_cast<int>(size), size);
+      blocks.emplace_back(p, size);
+    }
+  }
+  for (const auto& [p, size] : blocks) {
+    ASSERT_TRUE(std::all_of(p, p + size, [&, n = static_cast<unsigned char>(size)](unsigned char c) { return c == n; }))
+        << size;
+    h.deallocate(p);
+  }
+  EXPECT_EQ(h.statistics().in_use, 0u);
+}
+
+TEST(ExactSizes, BlocksAreWhatTheyShouldBe) {
+  heap<three_sizes> h;
+  EXPECT_EQ(h.usable_size(h.allocate(33)), 40u);
+  EXPECT_EQ(h.usable_size(h.allocate(24)), 24u);
+  EXPECT_EQ(h.usable_size(h.allocate(32)), 96u) << "40 is no multiple of 16";
+  EXPECT_EQ(h.usable_size(h.allocate({40, 16})), 96u);
+  void* const odd = h.allocate(40);
+  void* const next = h.allocate(40);
+  for (void* const p : {odd, next})
+    EXPECT_TRUE(is_aligned(h.reallocate(p, 32), 16)) << "40 to 32 bytes: it fits, and may not be aligned";
+  heap<three_sizes> fresh;
+  fill_and_check(fresh);
+}
+
+TEST(ExactSizes, PowersOfTwo) {
+  heap<powers_of_two> h;
+  EXPECT_EQ(h.usable_size(h.allocate(33)), 64u);
+  EXPECT_EQ(h.usable_size(h.allocate(1025)), 2048u);
+  heap<powers_of_two> fresh;
+  fill_and_check(fresh);
+}
+
+// --- when memory goes back
+
+constexpr recipe asked{.pages = {.give_back = give_back_policy::when_asked}};
+constexpr recipe at_once{.pages = {.max_free_resident = 1 * MiB, .give_back = give_back_policy::at_once}};
+
+template <class Heap>
+void make_a_peak(Heap& h, std::size_t bytes) {
+  std::vector<void*> blocks;
+  for (std::size_t i = 0; i < bytes / 50'000; ++i) blocks.push_back(std::memset(h.allocate(50'000), 1, 50'000));
+  for (void* p : blocks) h.deallocate(p);
+}
+
+TEST(GiveBack, WhenAskedNothingGoesBefore) {
+  basic_heap<asked, OS> h;
+  make_a_peak(h, 200 * MiB);
+  OS::now += 10'000;
+  make_a_peak(h, 1 * MiB);
+  EXPECT_EQ(h.statistics().returned_total, 0u);
+  EXPECT_GT(h.statistics().free_resident, 190 * MiB);
+  EXPECT_GT(h.trim(), 190 * MiB);
+  EXPECT_EQ(resident(h.statistics()), 0u);
+}
+
+TEST(GiveBack, AtOnceBeyondAThreshold) {
+  basic_heap<at_once, OS> h;
+  make_a_peak(h, 200 * MiB);
+  EXPECT_LE(h.statistics().free_resident, 2 * MiB);
+  const std::uint64_t before = h.statistics().returned_total;
+  OS::now += 10'000;
+  make_a_peak(h, 500'000);
+  EXPECT_EQ(h.statistics().returned_total, before) << "time is no reason";
+}
+
+constexpr recipe unmerged{.pages = {.coalesce = false}};
+
+TEST(GiveBack, RunsNeedNotBeMerged) {
+  basic_heap<unmerged, OS> h;
+  std::minstd_rand random(1);
+  std::vector<void*> held(200);
+  for (int i = 0; i < 20'000; ++i) {
+    void*& p = held[random() % held.size()];
+    h.deallocate(p);
+    p = h.allocate(random() % 300'000);
+    ASSERT_NE(p, nullptr);
+  }
+  for (void* p : held) h.deallocate(p);
+  EXPECT_EQ(h.statistics().in_use, 0u);
+}
+
+// --- how memory is had
+
+constexpr recipe ahead{.pages = {.growth = 4 * MiB, .give_back = give_back_policy::when_asked, .prefault = true}};
+
+TEST(Pages, ArePrefaulted) {
+  heap<ahead> h;
+  void* const p = h.allocate(1000);
+  ASSERT_NE(p, nullptr);
+  std::vector<unsigned char> in_memory(1024);
+  auto* const page = reinterpret_cast<void*>(align_down(address_of(p), 4 * KiB));
+  // The run of 4 MiB begins here: it is the first.
+  ASSERT_EQ(::mincore(page, 4 * MiB, in_memory.data()), 0);
+  EXPECT_EQ(std::count_if(in_memory.begin(), in_memory.end(), [](unsigned char c) { return c & 1; }), 1024);
+  EXPECT_EQ(h.statistics().free_returned, 0u);
+  auto* const zeroed = static_cast<unsigned char*>(h.allocate_zeroed(1 * MiB));
+  EXPECT_TRUE(std::all_of(zeroed, zeroed + 1 * MiB, [](unsigned char c) { return c == 0; }));
+}
+
+class no_quota : public linux_os {
+ public:
+  static bool hold(void*, std::size_t) noexcept { return false; }
+};
+
+constexpr recipe locked{.pages = {.growth = 1 * MiB, .give_back = give_back_policy::when_asked, .locked = true}};
+
+TEST(Pages, AreLockedAsFarAsTheQuotaGoes) {
+  basic_heap<locked, no_quota> refused;
+  ASSERT_NE(refused.allocate(1000), nullptr);
+  EXPECT_EQ(refused.statistics().locked_total, 0u);
+  heap<locked> h;
+  ASSERT_NE(h.allocate(1000), nullptr);
+  const heap_statistics s = h.statistics();
+  EXPECT_TRUE(s.locked_total == 0 || s.locked_total == s.mapped) << "the quota of this machine decides";
+}
+
+class two_nodes : public linux_os {
+ public:
+  static bool bind(void*, std::size_t, int node) noexcept { return node == 1; }
+};
+
+constexpr recipe on_node_0{.pages = {.numa_node = 0}};
+constexpr recipe on_node_1{.pages = {.numa_node = 1}};
+
+TEST(Pages, AreBoundToANodeThatIsThere) {
+  basic_heap<on_node_1, two_nodes> there;
+  ASSERT_NE(there.allocate(1000), nullptr);
+  EXPECT_EQ(there.statistics().bound_total, there.statistics().mapped);
+  basic_heap<on_node_0, two_nodes> not_there;
+  ASSERT_NE(not_there.allocate(1000), nullptr);
+  EXPECT_EQ(not_there.statistics().bound_total, 0u);
+  heap<on_node_0> really;
+  ASSERT_NE(really.allocate(1000), nullptr);
+}
+
+/// So many bytes of huge pages are set aside; none are transparent.
+template <std::size_t Reserved>
+class few_huge_pages : public linux_os {
+ public:
+  static void* map_huge(std::size_t bytes) noexcept {
+    if (bytes > left_) return nullptr;
+    left_ -= bytes;
+    return os_pages<linux_os>{}.allocate({bytes, 2 * MiB});
+  }
+  static bool advise_huge(void*, std::size_t) noexcept { return false; }
+
+ private:
+  static inline std::size_t left_ = Reserved;
+};
+
+constexpr recipe reserved{.pages = {.growth = 2 * MiB, .huge = huge_page_use::reserved}};
+constexpr recipe transparent{.pages = {.huge = huge_page_use::transparent}};
+
+TEST(Pages, AreHugeAsFarAsThereAreAny) {
+  basic_heap<reserved, few_huge_pages<6 * MiB>> h;
+  make_a_peak(h, 40 * MiB);
+  fill_and_check(h);
+  EXPECT_EQ(h.statistics().huge_reserved_total, 6 * MiB);
+  EXPECT_EQ(h.statistics().huge_transparent_total, 0u);
+  EXPECT_EQ(h.statistics().mapped % (2 * MiB), 0u);
+  h.trim();
+  EXPECT_EQ(h.statistics().free_resident, 0u) << "whole huge pages go back";
+
+  basic_heap<transparent, few_huge_pages<0>> refused;
+  ASSERT_NE(refused.allocate(1000), nullptr);
+  EXPECT_EQ(refused.statistics().huge_transparent_total, 0u);
+  heap<transparent> really;
+  make_a_peak(really, 10 * MiB);
+  EXPECT_EQ(really.statistics().mapped % (2 * MiB), 0u);
+}
+
+// --- no more memory
+
+void* spare = nullptr;
+int times_asked = 0;
+
+bool give_spare(std::size_t) noexcept;
+constexpr out_of_memory_handler gives_spare{give_spare};
+constexpr recipe with_callback{.pages = {.limit = 8 * MiB}, .out_of_memory = &gives_spare};
+heap<with_callback>* asking = nullptr;
+
+bool give_spare(std::size_t bytes) noexcept {
+  ++times_asked;
+  EXPECT_GT(bytes, 0u);
+  if (spare == nullptr) return false;
+  asking->deallocate(spare);
+  spare = nullptr;
+  return true;
+}
+
+TEST(OutOfMemory, SomebodyIsAskedWhoMayFreeSomething) {
+  heap<with_callback> h;
+  asking = &h;
+  spare = h.allocate(5 * MiB);
+  ASSERT_NE(spare, nullptr);
+  times_asked = 0;
+  EXPECT_NE(h.allocate(6 * MiB), nullptr);
+  EXPECT_EQ(times_asked, 1);
+  EXPECT_EQ(h.allocate(6 * MiB), nullptr);
+  EXPECT_EQ(times_asked, 2);
+
+  spare = h.allocate(1 * MiB);
+  for (int i = 0; i < 100'000 && spare != nullptr; ++i) ASSERT_NE(h.allocate(100), nullptr);
+  EXPECT_EQ(spare, nullptr) << "short blocks ask as well";
+  while (h.allocate(40'000) != nullptr) {
+  }
+  EXPECT_EQ(h.allocate(std::size_t{1} << 63), nullptr);
+}
+
+// --- hardening
+
+constexpr recipe forgetful{.hardening = {.zero_freed = true}};
+
+TEST(Hardening, WhatWasInAFreedBlockIsGone) {
+  heap<forgetful> h;
+  for (const std::size_t size : {16, 100, 3000, 40'000, 300'000}) {
+    auto* const p = static_cast<unsigned char*>(h.allocate(size));
+    std::memset(p, 0x5A, size);
+    h.deallocate(p);
+    if (size > 200'000) continue;  // its pages may have gone back
+    EXPECT_EQ(std::count(p + 16, p + size, 0x5A), 0) << size;
+  }
+  fill_and_check(h);
+}
+
+constexpr recipe watchful{.hardening = {.check_callers = true}};
+
+TEST(HardeningDeathTest, MistakesAreNamedInEveryBuild) {
+  heap<watchful> h;
+  fill_and_check(h);
+  auto* const p = static_cast<char*>(h.allocate(40));
+  EXPECT_DEATH(h.deallocate(p + 8), "heapwright: free of a pointer into a block: 0x");
+  EXPECT_DEATH(
+      {
+        h.deallocate(p);
+        h.deallocate(p);
+      },
+      "heapwright: double free: 0x");
+  int local = 0;
+  EXPECT_DEATH(h.deallocate(&local), "heapwright: free of a foreign pointer: 0x");
+}
+
+}  // namespace
+}  // namespace heapwright

@@ -1,0 +1,118 @@
+#include "compiler.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "failure.hpp"
+#include "scratch_file.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream input(line);
+  return {std::istream_iterator<std::string>(input), {}};
+}
+
+pid_t start(const std::vector<std::string>& command, const scratch_file& errors) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, errors.fd(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors.fd(), STDERR_FILENO);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error == 0) return child;
+  throw failure(exit_code::bad_input,
+                fmt::format("the C++ compiler {} cannot be run: {}; install one, or name yours with --compiler",
+                            command[0], std::strerror(error)));
+}
+
+}  // namespace
+
+compiler::compiler(const std::string& command, bool (*is_interrupted)()) : is_interrupted_(is_interrupted) {
+  const char* const variable = std::getenv("CXX");
+  words_ = words_of(!command.empty() ? command : variable != nullptr ? variable : "");
+  if (words_.empty()) words_ = {"c++"};
+}
+
+std::vector<compiler_result> compiler::run(const std::vector<compiler_run>& runs,
+                                           const std::function<void(std::size_t)>& done) const {
+  const std::size_t most = std::max(std::thread::hardware_concurrency(), 1U);
+  std::vector<scratch_file> errors;
+  std::vector<compiler_result> results;
+  std::map<pid_t, std::size_t> running;
+  bool all_good = true;
+  std::size_t finished = 0;
+  while ((all_good && results.size() < runs.size()) || !running.empty()) {
+    if (all_good && results.size() < runs.size() && running.size() < most) {
+      std::vector<std::string> command = words_;
+      const auto& more = runs[results.size()].arguments;
+      command.insert(command.end(), more.begin(), more.end());
+      errors.emplace_back();
+      running[start(command, errors.back())] = results.size();
+      results.push_back({});
+      continue;
+    }
+    int status = 0;
+    const pid_t child = wait(&status);
+    if (is_interrupted_()) {
+      all_good = false;
+      for (const auto& [pid, index] : running) kill(pid, SIGTERM);
+    }
+    if (child < 0 && errno == EINTR) continue;
+    const auto ended = running.find(child);
+    if (ended == running.end()) continue;
+    compiler_result& result = results[ended->second];
+    result = {WIFEXITED(status) && WEXITSTATUS(status) == 0, errors[ended->second].content()};
+    if (WIFSIGNALED(status))
+      result.complaints += fmt::format("error: {} was killed by signal {}\n", name(), WTERMSIG(status));
+    all_good = all_good && result.good;
+    running.erase(ended);
+    if (done) done(++finished);
+  }
+  if (is_interrupted_()) throw failure(exit_code::bad_input, "interrupted");
+  return results;
+}
+
+std::string recipe_errors(const std::string& complaints) {
+  // GCC: "static assertion failed: SENTENCE"; Clang: "static assertion failed due to requirement '...': SENTENCE", before 16
+  // "static_assert failed due to requirement '...' "SENTENCE"".
+  static const std::regex asserted(R"re(static[_ ]assert(?:ion)? failed(?: due to requirement '.*')?:? "?(.*?)"?)re");
+  std::vector<std::string> sentences, others;
+  std::istringstream lines(complaints);
+  for (std::string line; std::getline(lines, line);) {
+    const auto at = line.find("error: ");
+    if (at == std::string::npos) continue;
+    std::smatch match;
+    const std::string text = line.substr(at + 7);
+    if (std::regex_match(text, match, asserted)) {
+      if (std::find(sentences.begin(), sentences.end(), match[1]) == sentences.end()) sentences.push_back(match[1]);
+    } else {
+      others.push_back(line.size() > 300 ? line.substr(0, 300) + "..." : line);
+    }
+  }
+  constexpr std::size_t most = 10;
+  const auto& shown = sentences.empty() ? others : sentences;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, shown.size()); ++i) text += fmt::format("\n  {}", shown[i]);
+  return text;
+}
+
+}  // namespace heapwright::tool
