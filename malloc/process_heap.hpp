@@ -21,7 +21,7 @@ using heap_type = heap_core<chosen_recipe, linux_os>;
 using cache_type = heap_type::cache;
 
 /// What malloc's blocks are aligned to.
-inline constexpr std::size_t natural_alignment = class_table<chosen_recipe>::alignment;
+inline constexpr std::size_t natural_alignment = class_table<chosen_recipe>::natural_alignment;
 
 extern constinit heap_type the_heap;
 

@@ -254,7 +254,8 @@ int build(const build_options& options) {
     throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", options.output, error.message()));
   }
   if (options.check) {
-    const std::string code = fmt::format("static_assert(heapwright::class_table<::{}>::alignment == 16);", name);
+    const std::string code =
+        fmt::format("static_assert(heapwright::class_table<::{}>::natural_alignment == 16);", name);
     try_out(library, probe(with, recipe_arguments, code, scratch).good);
   }
   progress("");

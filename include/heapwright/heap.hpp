@@ -4,18 +4,27 @@
 //   heapwright::heap<for_parsing> parser("parser");
 //   void* const p = parser.allocate(100);
 //   parser.deallocate(p);
+//
+// With HEAPWRIGHT_DEFAULT_MALLOC defined, for the whole program, every block is one of the process's malloc: so that Valgrind and sanitizers see them.
 #pragma once
 
+#include <heapwright/adapt/recycler.hpp>
 #include <heapwright/heap/basic_heap.hpp>
+#include <heapwright/heap/malloc_heap.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
 
 namespace heapwright {
 
+#ifdef HEAPWRIGHT_DEFAULT_MALLOC
+template <recipe R>
+using heap = malloc_heap<R>;
+#else
 template <recipe R>
 using heap = basic_heap<R, linux_os>;
+#endif
 
 /// A heap that one thread uses at a time, and the program sees to it: no locks, no atomic read-modify-writes.
 template <recipe R = default_recipe>
-using local_heap = basic_heap<for_one_thread(R), linux_os>;
+using local_heap = heap<for_one_thread(R)>;
 
 }  // namespace heapwright

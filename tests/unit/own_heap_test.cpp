@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,13 +42,6 @@ std::map<const void*, std::size_t> blocks_of(Heap& h) {
   EXPECT_TRUE(
       h.for_each_block([&](const void* p, std::size_t bytes) { EXPECT_TRUE(found.emplace(p, bytes).second) << p; }));
   return found;
-}
-
-/// Pages of address space that this process has.
-std::size_t address_space() {
-  std::size_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages;
 }
 
 /// Random operations on one heap by one thread, against a model; blocks left over go to others.
@@ -159,19 +151,44 @@ TYPED_TEST(OwnHeap, ServesARandomProgram) {
   EXPECT_EQ(after.in_stocks + after.free_in_spans + after.free_resident, 0u);
 }
 
-TYPED_TEST(OwnHeap, GivesEverythingBackAtItsEnd) {
-  const auto live_and_die = [](int i) {
-    TypeParam h;
-    for (int k = 0; k < 300; ++k) {
-      void* const p = h.allocate(static_cast<std::size_t>(k * i * 7 + 1));
-      ASSERT_NE(p, nullptr);
-    }
-    ASSERT_NE(h.allocate({3 << 20, 1 << 21}), nullptr);
-  };
-  live_and_die(1);
-  const std::size_t before = address_space();
-  for (int i = 2; i < 50; ++i) live_and_die(i);
-  EXPECT_EQ(address_space(), before);
+/// Linux that keeps the account of what is mapped.
+class counting_os : public linux_os {
+ public:
+  static void* map(std::size_t bytes) noexcept {
+    mapped += bytes;
+    return linux_os::map(bytes);
+  }
+  static bool unmap(void* p, std::size_t bytes) noexcept {
+    mapped -= bytes;
+    return linux_os::unmap(p, bytes);
+  }
+  static void* remap(void* p, std::size_t from, std::size_t to) noexcept {
+    mapped += to - from;
+    return linux_os::remap(p, from, to);
+  }
+
+  static inline std::atomic<std::size_t> mapped{0};
+};
+
+template <recipe R>
+void live_and_die(std::size_t step) {
+  basic_heap<R, counting_os> h;
+  for (std::size_t i = 0; i < 300; ++i) ASSERT_NE(h.allocate(i * step + 1), nullptr);
+  ASSERT_NE(h.allocate({3 * MiB, 2 * MiB}), nullptr);
+  void* p = h.allocate(1 * MiB);
+  for (std::size_t size = 2 * MiB; size < 40 * MiB; size *= 2) p = h.reallocate(p, size);
+  std::thread([&] { ASSERT_NE(h.allocate(100), nullptr); }).join();
+}
+
+TEST(OwnHeaps, GiveEverythingBackAtTheirEnd) {
+  for (std::size_t step = 1; step < 3000; step = step * 2 + 1) {
+    live_and_die<default_recipe>(step);
+    ASSERT_EQ(counting_os::mapped, 0u) << step;
+    live_and_die<one_at_a_time>(step);
+    ASSERT_EQ(counting_os::mapped, 0u) << step;
+    live_and_die<for_one_thread(default_recipe)>(step);
+    ASSERT_EQ(counting_os::mapped, 0u) << step;
+  }
 }
 
 TYPED_TEST(OwnHeap, HasALimit) {
@@ -192,6 +209,38 @@ TYPED_TEST(OwnHeap, HasALimit) {
   EXPECT_EQ(small.allocate(2 * MiB), nullptr);
   small.set_limit(8 * MiB);
   EXPECT_NE(small.allocate(2 * MiB), nullptr);
+}
+
+TYPED_TEST(OwnHeap, LivesInMemoryOfTheCaller) {
+  constexpr std::size_t bytes = 8 * MiB;
+  const auto memory = std::make_unique<unsigned char[]>(bytes + 100);
+  unsigned char* const begin = memory.get() + 50;
+  {
+    TypeParam h(begin, bytes, "in an array");
+    std::vector<unsigned char*> blocks;
+    for (std::size_t size = 1;; size = size * 3 % 50'021) {
+      auto* const p = static_cast<unsigned char*>(h.allocate(size));
+      if (p == nullptr) break;
+      ASSERT_TRUE(p >= begin && p + size <= begin + bytes);
+      std::memset(p, 0x3C, size);
+      blocks.push_back(p);
+    }
+    const heap_statistics full = h.statistics();
+    expect_sums(full);
+    EXPECT_GT(full.in_use, bytes / 5 * 4);
+    EXPECT_GT(full.mapped, bytes - 8 * KiB);
+    for (unsigned char* p : blocks) h.deallocate(p);
+    EXPECT_EQ(h.trim(), 0u) << "it is not the system's";
+    EXPECT_EQ(h.statistics().free_resident, full.mapped);
+    auto* const whole = static_cast<unsigned char*>(h.allocate_zeroed(bytes - 16 * KiB));
+    ASSERT_NE(whole, nullptr) << "what was free in many parts is one again";
+    EXPECT_TRUE(std::all_of(whole, whole + bytes - 16 * KiB, [](unsigned char c) { return c == 0; }));
+    EXPECT_EQ(h.reallocate(whole, bytes * 2), nullptr);
+    std::memset(whole, 0x77, bytes - 16 * KiB);
+  }
+  EXPECT_EQ(begin[bytes / 2], 0x77) << "it is as it was left";
+  TypeParam too_small(begin, 100);
+  EXPECT_EQ(too_small.allocate(1), nullptr);
 }
 
 TYPED_TEST(OwnHeap, KnowsItsBlocksFromOthers) {
@@ -345,6 +394,25 @@ TEST(OwnHeaps, MoreThanThereArePlaces) {
     many[i]->deallocate(moved);
     EXPECT_EQ(blocks_of(*many[i]).size(), 1u);
     many[i]->trim();
+  }
+}
+
+TEST(Recycler, GivesBackWhatNobodyAskedFor) {
+  constexpr recipe r{.pages = {.give_back = give_back_policy::when_asked}};
+  heap<r> h;
+  recycler gives_back(h, std::chrono::milliseconds(2));
+  std::vector<void*> blocks;
+  for (int i = 0; i < 2000; ++i) blocks.push_back(h.allocate(20'000));
+  for (void* p : blocks) h.deallocate(p);
+  // It gives back what is not in this thread's stock.
+  while (h.statistics().free_resident > 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  if (const pid_t child = ::fork(); child == 0) {
+    gives_back.~recycler();
+    ::_exit(0);
+  } else {
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "a child ends without waiting for a thread that it does not have";
   }
 }
 

@@ -7,8 +7,6 @@
 #include <random>
 #include <vector>
 
-#include <sys/mman.h>
-
 #include <heapwright/heap.hpp>
 
 #include "fake_os.hpp"
@@ -139,18 +137,34 @@ TEST(GiveBack, RunsNeedNotBeMerged) {
 
 constexpr recipe ahead{.pages = {.growth = 4 * MiB, .give_back = give_back_policy::when_asked, .prefault = true}};
 
+class touch_counting : public linux_os {
+ public:
+  static void touch(void* p, std::size_t bytes) noexcept {
+    touched += bytes;
+    linux_os::touch(p, bytes);
+  }
+  static inline std::size_t touched = 0;
+};
+
 TEST(Pages, ArePrefaulted) {
-  heap<ahead> h;
-  void* const p = h.allocate(1000);
-  ASSERT_NE(p, nullptr);
-  std::vector<unsigned char> in_memory(1024);
-  auto* const page = reinterpret_cast<void*>(align_down(address_of(p), 4 * KiB));
-  // The run of 4 MiB begins here: it is the first.
-  ASSERT_EQ(::mincore(page, 4 * MiB, in_memory.data()), 0);
-  EXPECT_EQ(std::count_if(in_memory.begin(), in_memory.end(), [](unsigned char c) { return c & 1; }), 1024);
-  EXPECT_EQ(h.statistics().free_returned, 0u);
+  basic_heap<ahead, touch_counting> h;
+  ASSERT_NE(h.allocate(1000), nullptr);
+  EXPECT_EQ(touch_counting::touched, 4 * MiB);
   auto* const zeroed = static_cast<unsigned char*>(h.allocate_zeroed(1 * MiB));
   EXPECT_TRUE(std::all_of(zeroed, zeroed + 1 * MiB, [](unsigned char c) { return c == 0; }));
+  make_a_peak(h, 10 * MiB);
+  EXPECT_EQ(touch_counting::touched, h.statistics().mapped);
+  EXPECT_EQ(h.statistics().free_returned, 0u);
+}
+
+TEST(Pages, KeepTheirContentsWhenTouched) {
+  constexpr std::size_t bytes = 64 * KiB;
+  void* const p = linux_os::map(bytes);
+  std::memset(p, 7, bytes / 2);
+  linux_os::touch(p, bytes);
+  const auto* const contents = static_cast<unsigned char*>(p);
+  EXPECT_EQ(std::count(contents, contents + bytes, 7), bytes / 2);
+  linux_os::unmap(p, bytes);
 }
 
 class no_quota : public linux_os {

@@ -38,13 +38,14 @@ class basic_heap {
   /// `name` must outlive the heap. `limit`: bytes in memory for blocks, as recipe.pages.limit. Without memory for its records the heap is there, but
   /// has no memory for blocks either.
   explicit basic_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept : name_(name) {
-    void* const p = OS::map(mapped_for_core());
-    if (p == nullptr) return;
-    OS::advise_sparse(p, mapped_for_core());
-    core_ = new (p) core;
-    core_->set_limit(limit);
-    if constexpr (!is_local) at_ = seats::move_in(this, how);
-    if constexpr (!has_seats) only_ = core_->open_cache();
+    start(limit);
+  }
+
+  /// Has its blocks in this memory, whole pages of it, and nowhere else: in an array, a file, a device, memory that is shared with other processes. Its records
+  /// are apart. The memory has to outlive the heap, and is as the blocks have left it then.
+  basic_heap(void* memory, std::size_t bytes, const char* name = "") noexcept : name_(name) {
+    start(R.pages.limit);
+    if (core_ != nullptr && !core_->adopt(memory, bytes)) core_->set_limit(0);
   }
 
   basic_heap(const basic_heap&) = delete;
@@ -72,7 +73,7 @@ class basic_heap {
 
   /// The same, aligned to any power of two.
   [[nodiscard]] void* allocate(layout l) noexcept {
-    if (l.alignment <= classes::alignment) return allocate(l.size);
+    if (l.alignment <= classes::natural_alignment) return allocate(l.size);
     return with_cache([&](cache* mine) {
       return mine == nullptr ? core_->allocate_uncached(l.size, l.alignment)
                              : core_->allocate_aligned(*mine, l.size, l.alignment);
@@ -155,6 +156,16 @@ class basic_heap {
  private:
   using outer_lock = std::conditional_t<R.concurrency == concurrency_mode::central, lock<OS>, no_lock>;
   using guard = holding<outer_lock>;
+
+  void start(std::uint64_t limit) noexcept {
+    void* const p = OS::map(mapped_for_core());
+    if (p == nullptr) return;
+    OS::advise_sparse(p, mapped_for_core());
+    core_ = new (p) core;
+    core_->set_limit(limit);
+    if constexpr (!is_local) at_ = seats::move_in(this, how);
+    if constexpr (!has_seats) only_ = core_->open_cache();
+  }
 
   static std::size_t mapped_for_core() noexcept { return os_pages<OS>::rounded(sizeof(core)); }
 

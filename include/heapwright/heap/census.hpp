@@ -141,7 +141,7 @@ class census {
   }
 
   template <class F>
-  [[gnu::noinline, gnu::no_sanitize("thread")]] void follow(const block* b, unsigned c, F& f) const noexcept {
+  [[gnu::noinline, gnu::no_sanitize_thread]] void follow(const block* b, unsigned c, F& f) const noexcept {
     constexpr int longest = 1 << 16;  // a list that changes under our eyes might lead in a circle
     for (int n = 0; n < longest && is_block(b, c); ++n) {
       f(b, c);

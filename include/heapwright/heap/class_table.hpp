@@ -80,7 +80,7 @@ class class_table {
   static constexpr std::size_t largest_cut = R.spans.largest_cut;
 
   /// What every block is aligned to whose size may ask for it.
-  static constexpr std::size_t alignment = R.classes.granule();
+  static constexpr std::size_t natural_alignment = R.classes.granule();
 
   /// A whole block begins so many bytes behind the start of its pages, at most.
   static constexpr std::size_t largest_offset = 15 * cache_line;
@@ -173,7 +173,7 @@ class class_table {
                 .first_pages = first,
                 .last_pages = last,
                 .batch = static_cast<std::uint16_t>(batch),
-                .first_kept = static_cast<std::uint16_t>(std::min(plan.first_bytes / size, batch)),
+                .first_kept = static_cast<std::uint16_t>(plan.fixed ? kept : std::min(plan.first_bytes / size, batch)),
                 .max_kept = static_cast<std::uint16_t>(kept)};
     }
     return all;

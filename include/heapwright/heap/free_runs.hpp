@@ -165,8 +165,8 @@ class free_runs {
     ++spare_count_;
   }
 
-  /// Returns all that was ever had from the system, blocks in use and records included. Nothing of the heap may be used afterwards.
-  void unmap_all() noexcept {
+  /// Returns the pages of all spans to the system, in use or not.
+  void unmap_runs() noexcept {
     std::byte* begin = nullptr;
     std::byte* end = nullptr;
     // Spans may be shorter than the system's pages; what borders on each other is returned together.
@@ -181,6 +181,10 @@ class free_runs {
       end = s.end();
     });
     unmap();
+  }
+
+  /// Returns all records, the map included. Nothing here may be used afterwards.
+  void unmap_records() noexcept {
     map_.unmap_all();
     leaves_.unmap_all();
     metadata_.unmap_all();

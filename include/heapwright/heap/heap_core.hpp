@@ -228,6 +228,9 @@ class heap_core {
 
   void set_purge_window(std::uint64_t ms) noexcept { centre_.page_heap.set_window(ms); }
 
+  /// See page_heap::adopt.
+  [[nodiscard]] bool adopt(void* memory, std::size_t bytes) noexcept { return centre_.page_heap.adopt(memory, bytes); }
+
   /// Bytes in memory for blocks, free ones included, that the heap may have instead of what the recipe says.
   void set_limit(std::uint64_t bytes) noexcept { centre_.page_heap.set_limit(bytes); }
   [[nodiscard]] std::uint64_t limit() const noexcept { return centre_.page_heap.limit(); }
@@ -292,8 +295,8 @@ class heap_core {
  private:
   /// Whether a block is aligned as one of this size has to be: where there are odd multiples of 8, a longer one need not be.
   [[nodiscard]] static bool stays_aligned([[maybe_unused]] const void* p, [[maybe_unused]] std::size_t size) noexcept {
-    if constexpr (classes::alignment == default_alignment) return true;
-    return align_up(size, classes::alignment) % default_alignment != 0 || is_aligned(p, default_alignment);
+    if constexpr (classes::natural_alignment == default_alignment) return true;
+    return align_up(size, classes::natural_alignment) % default_alignment != 0 || is_aligned(p, default_alignment);
   }
 
   [[gnu::noinline]] span* allocate_whole(cache& mine, unsigned c) noexcept {
@@ -332,10 +335,8 @@ class heap_core {
     centre_.page_heap.tick();
     const bool spread = alignment <= cache_line;
     const std::size_t bytes = std::max<std::size_t>(size, 1) + (spread ? classes::largest_offset : 0);
-    span* const s =
-        centre_.page_heap.allocate(divide_up(bytes, heap_page), std::max(alignment, heap_page), span_state::large);
-    if (s != nullptr && spread) centre_.page_heap.spread(s);
-    return s;
+    return centre_.page_heap.allocate(divide_up(bytes, heap_page), std::max(alignment, heap_page), span_state::large,
+                                      spread);
   }
 
   /// Makes a block that is a run of pages longer or shorter, where it is or by moving its pages. False: it is as it was.

@@ -36,8 +36,10 @@ class page_heap {
   using lock_type = heap_lock<R, OS>;
 
   /// A run of at least `pages` heap pages for `use` (cut or large), its start aligned to `alignment` bytes (a power of two,
-  /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero.
-  [[nodiscard, gnu::noinline]] span* allocate(std::size_t pages, std::size_t alignment, span_state use) noexcept {
+  /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero. With `spread` the block
+  /// begins at one of 16 lines of its first page, chosen by the page.
+  [[nodiscard, gnu::noinline]] span* allocate(std::size_t pages, std::size_t alignment, span_state use,
+                                              bool spread = false) noexcept {
     holding guard(lock_);
     if (!fits_limit(pages * heap_page)) return nullptr;
     const std::uint64_t returned = figures().free_returned.get();
@@ -53,7 +55,7 @@ class page_heap {
     s->size_class = 0;
     s->live = s->carved = 0;
     s->free = nullptr;
-    s->offset = 0;
+    s->offset = spread ? line_of(s) : 0;
     count(use).add(s->bytes());
     if (use == span_state::large) map().set_tag(s->start, large_tag);
     stay_below_peak();
@@ -63,18 +65,11 @@ class page_heap {
 
   /// A run of pages for one block of whole class c, drawn by the thread with these owner bits; null as above.
   [[nodiscard, gnu::noinline]] span* allocate_whole(unsigned c, page_tag owner) noexcept {
-    span* const s = allocate(class_table<R>::of(c).first_pages, heap_page, span_state::large);
+    const bool spread = !class_table<R>::is_page_aligned(c);
+    span* const s = allocate(class_table<R>::of(c).first_pages, heap_page, span_state::large, spread);
     if (s == nullptr) return nullptr;
-    if (!class_table<R>::is_page_aligned(c)) spread(s);
     set_whole(s, c, owner);
     return s;
-  }
-
-  /// Makes the block begin at one of 16 lines of its first page, chosen by the page.
-  static void spread(span* s) noexcept {
-    constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15;
-    s->offset = static_cast<std::uint16_t>((address_of(s->start) >> heap_page_shift) * golden_ratio >> 60) * cache_line;
-    static_assert(class_table<R>::largest_offset == 15 * cache_line);
   }
 
   /// Makes a large block one of a whole class, or of none (0).
@@ -98,7 +93,7 @@ class page_heap {
   /// Makes a large block longer by letting the system move its pages elsewhere. False: it stays as it was.
   [[nodiscard, gnu::noinline, gnu::cold]] bool try_remap(span* s, std::size_t pages) noexcept {
     const std::size_t bytes = supply::rounded(pages * heap_page);
-    if (!is_aligned(s->start, supply::grain()) || s->bytes() % supply::grain() != 0) return false;
+    if (is_callers_ || !is_aligned(s->start, supply::grain()) || s->bytes() % supply::grain() != 0) return false;
     if (bytes <= s->bytes() || bytes > largest_move) return false;
     holding guard(lock_);
     if (!fits_limit(bytes - s->bytes())) return false;
@@ -122,7 +117,8 @@ class page_heap {
   }
 
   /// Makes a large block read as zero by giving its contents back. False: the system refused; contents are as they were.
-  [[nodiscard]] static bool clear(span* s) noexcept {
+  [[nodiscard]] bool clear(span* s) noexcept {
+    if (is_callers_) return false;
     const std::uintptr_t first = align_up(address_of(s->start), supply::grain());
     const std::uintptr_t last = align_down(address_of(s->end()), supply::grain());
     if (first >= last || !OS::discard(reinterpret_cast<void*>(first), last - first)) return false;
@@ -166,6 +162,20 @@ class page_heap {
     return set == 0 ? R.pages.purge_window_ms : set - 1;
   }
 
+  /// Has blocks from this memory, whole pages of it, and from nowhere else; to be called first. The memory stays the caller's: none of it
+  /// is given back, however free. False: not a page of it can be used, or there is no memory for records.
+  [[nodiscard, gnu::cold]] bool adopt(void* memory, std::size_t bytes) noexcept {
+    holding guard(lock_);
+    const std::uintptr_t first = align_up(address_of(memory), heap_page);
+    const std::uintptr_t last = align_down(address_of(memory) + bytes, heap_page);
+    is_callers_ = true;
+    if (first >= last || !free_.reserve(1)) return false;
+    auto* const start = reinterpret_cast<std::byte*>(first);
+    if (!free_.reserve_map(start, last - first)) return false;
+    add_run(start, last - first, span_state::free_resident, false);
+    return true;
+  }
+
   /// Bytes that may be in memory for blocks, free ones included: in use never more, and what is free is given back to stay below. None: no
   /// limit. Takes effect with the next request.
   void set_limit(std::uint64_t bytes) noexcept { limit_plus_one_.store(bytes + 1, relaxed); }
@@ -182,7 +192,10 @@ class page_heap {
   }
 
   /// Returns everything to the system, what is in use and this heap's records included: the heap must not be used afterwards.
-  void unmap_all() noexcept { free_.unmap_all(); }
+  void unmap_all() noexcept {
+    if (!is_callers_) free_.unmap_runs();
+    free_.unmap_records();
+  }
 
   [[nodiscard]] page_map<OS>& map() noexcept { return free_.map(); }
   [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return free_.map(); }
@@ -192,7 +205,13 @@ class page_heap {
 
  private:
   static constexpr std::size_t worth_a_call = 256 * KiB;  ///< less is not given back ahead of its time
-  static constexpr std::size_t largest_move = 64 * GiB;   ///< bounds what is set aside for the page map
+  static std::uint16_t line_of(const span* s) noexcept {
+    constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15;
+    static_assert(class_table<R>::largest_offset == 15 * cache_line);
+    return static_cast<std::uint16_t>(((address_of(s->start) >> heap_page_shift) * golden_ratio >> 60) * cache_line);
+  }
+
+  static constexpr std::size_t largest_move = 64 * GiB;  ///< bounds what is set aside for the page map
 
   figure& count(span_state state) noexcept { return state == span_state::cut ? figures().spans : figures().large; }
 
@@ -261,23 +280,29 @@ class page_heap {
   }
 
   [[gnu::noinline, gnu::cold]] bool map_more(std::size_t bytes) noexcept {
-    if (!free_.reserve(1)) return false;
+    if (is_callers_ || !free_.reserve(1)) return false;
     void* const fresh = supply::map(bytes, figures());
     if (fresh == nullptr) return false;
     if (!free_.reserve_map(fresh, bytes)) {
       OS::unmap(fresh, bytes);
       return false;
     }
-    free_.cover(fresh, bytes);
-    span* const s = free_.new_record();
-    s->start = static_cast<std::byte*>(fresh);
-    s->pages = bytes / heap_page;
-    s->state = supply::comes_resident ? span_state::free_resident : span_state::free_returned;
-    s->zeroed = true;
-    count_mapped(bytes);
+    const auto state = supply::comes_resident ? span_state::free_resident : span_state::free_returned;
+    add_run(static_cast<std::byte*>(fresh), bytes, state, true);
     figures().mappings.add(1);
-    free_.insert(s);
     return true;
+  }
+
+  /// New memory; record and room in the map have been reserved.
+  void add_run(std::byte* start, std::size_t bytes, span_state state, bool zeroed) noexcept {
+    free_.cover(start, bytes);
+    span* const s = free_.new_record();
+    s->start = start;
+    s->pages = bytes / heap_page;
+    s->state = state;
+    s->zeroed = zeroed;
+    count_mapped(bytes);
+    free_.insert(s);
   }
 
   void count_mapped(std::size_t bytes) noexcept {
@@ -287,7 +312,7 @@ class page_heap {
 
   [[gnu::noinline, gnu::cold]] std::size_t purge(std::size_t bytes) noexcept {
     std::size_t done = 0;
-    while (done < bytes) {
+    while (done < bytes && !is_callers_) {
       span* s = free_.longest(span_state::free_resident);
       if (s == nullptr) break;
       free_.remove(s);
@@ -386,6 +411,7 @@ class page_heap {
 
   lock_type lock_;
   std::uint64_t low_water_ = 0;  ///< least free_resident since the window began
+  bool is_callers_ = false;      ///< all memory is the caller's
   std::uint64_t most_in_use_ = 0;
   std::uint64_t given_early_ = 0;  ///< bytes given back ahead of a window's end, and not needed since
   std::uint64_t missed_ = 0;       ///< bytes given back early that were needed again; fades. So much more may stay

@@ -49,6 +49,7 @@ struct thread_cache_plan {
   std::size_t max_bytes_per_long = 1 * MiB;    ///< kept per class of long blocks
   std::size_t max_parked_bytes = 128 * KiB;    ///< who has grown by no more leaves the stock to the next thread ...
   std::size_t max_parked = 8;                  ///< ... that many times
+  bool fixed = false;                          ///< limits are the greatest from the start
   std::size_t batch_bytes = 8 * KiB;           ///< moved between a thread and the centre at once ...
   std::size_t max_batch = 64;                  ///< ... but no more blocks than this
 };

@@ -261,7 +261,7 @@ class thread_cache {
   }
 
   /// What is here of class c. From another thread: as of different moments, and to be followed with care (census.hpp).
-  [[nodiscard, gnu::no_sanitize("thread")]] std::array<const block*, 3> lists_of(unsigned c) const noexcept {
+  [[nodiscard, gnu::no_sanitize_thread]] std::array<const block*, 3> lists_of(unsigned c) const noexcept {
     return {__atomic_load_n(&of_[c].stock, __ATOMIC_RELAXED), __atomic_load_n(&of_[c].returns, __ATOMIC_RELAXED),
             __atomic_load_n(&of_[c].away, __ATOMIC_RELAXED)};
   }
@@ -340,7 +340,7 @@ class thread_cache {
       return s == nullptr ? nullptr : new (s->block_begin()) block{nullptr};
     }
     const auto& info = classes::of(c);
-    const auto wanted = std::max<std::uint16_t>(std::max(draw_[c], info.first_kept), 1);
+    const auto wanted = std::max<std::uint16_t>(std::max(draw_[c], std::min(info.first_kept, info.batch)), 1);
     draw_[c] = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
     return from.classes[c].draw(c, wanted, owner_, attached_[c], from.page_heap);
   }

@@ -1,0 +1,121 @@
+// A stand-in for basic_heap with the same interface, whose blocks are the process's malloc's, one by one: for looking at a program with Valgrind or a
+// sanitizer, which see every block then, its end and what was never freed. <heapwright/heap.hpp> takes it where HEAPWRIGHT_DEFAULT_MALLOC is defined.
+//
+// Slow: each operation takes a lock and keeps a table of blocks. The table is what statistics, limits and the end of the heap come from.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include <heapwright/core/layout.hpp>
+#include <heapwright/heap/heap_statistics.hpp>
+#include <heapwright/heap/recipe.hpp>
+
+namespace heapwright {
+
+/// As basic_heap, where nothing else is said. Thread-safe whatever the recipe says, of which only the limit counts, in the bytes that were asked for. What is in use
+/// when it is destroyed is freed then, so that leaks of a heap that ends are no leaks of the process.
+template <recipe R>
+class malloc_heap {
+ public:
+  explicit malloc_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept : name_(name), limit_(limit) {}
+  malloc_heap(void*, std::size_t bytes, const char* name = "") noexcept : malloc_heap(name, bytes) {}
+  malloc_heap(const malloc_heap&) = delete;
+  malloc_heap& operator=(const malloc_heap&) = delete;
+  ~malloc_heap() {
+    for (const auto& [p, size] : blocks_) std::free(p);
+  }
+
+  [[nodiscard]] void* allocate(std::size_t size) noexcept { return allocate({size, default_alignment}); }
+
+  [[nodiscard]] void* allocate(layout l) noexcept {
+    const std::scoped_lock held(lock_);
+    if (l.size > PTRDIFF_MAX || l.alignment > PTRDIFF_MAX / 2 || l.size > limit_ || in_use_ > limit_ - l.size) return nullptr;
+    const bool is_ordinary = l.alignment <= default_alignment;
+    void* const p = is_ordinary ? std::malloc(l.size) : std::aligned_alloc(l.alignment, align_up(l.size, l.alignment));
+    return p == nullptr || note(p, l.size) ? p : nullptr;
+  }
+
+  [[nodiscard]] void* allocate_zeroed(std::size_t size) noexcept {
+    void* const p = allocate(size);
+    return p == nullptr ? nullptr : std::memset(p, 0, size);
+  }
+
+  void deallocate(void* p) noexcept {
+    const std::scoped_lock held(lock_);
+    if (const auto found = blocks_.find(p); found != blocks_.end()) {
+      in_use_ -= found->second;
+      blocks_.erase(found);
+      std::free(p);
+    }
+  }
+
+  void deallocate(void* p, layout) noexcept { deallocate(p); }
+
+  [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
+    void* const fresh = allocate(size);
+    if (p == nullptr || fresh == nullptr) return fresh;
+    std::memcpy(fresh, p, std::min(size, usable_size(p)));
+    deallocate(p);
+    return fresh;
+  }
+
+  /// What was asked for: more is nobody's.
+  [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
+    const std::scoped_lock held(lock_);
+    const auto found = blocks_.find(const_cast<void*>(p));
+    return found == blocks_.end() ? 0 : found->second;
+  }
+
+  [[nodiscard]] bool owns(const void* p) const noexcept {
+    const std::scoped_lock held(lock_);
+    return blocks_.contains(const_cast<void*>(p));
+  }
+
+  std::size_t trim() noexcept { return 0; }
+  void set_limit(std::uint64_t bytes) noexcept {
+    const std::scoped_lock held(lock_);
+    limit_ = bytes;
+  }
+  [[nodiscard]] const char* name() const noexcept { return name_; }
+
+  [[nodiscard]] heap_statistics statistics() noexcept {
+    const std::scoped_lock held(lock_);
+    return {.name = name_, .mapped = in_use_, .in_use = in_use_, .mapped_peak = peak_, .limit = limit_};
+  }
+
+  template <class F>
+  [[nodiscard]] bool for_each_block(F f) noexcept {
+    const std::scoped_lock held(lock_);
+    for (const auto& [p, size] : blocks_) f(static_cast<const void*>(p), size);
+    return true;
+  }
+
+ private:
+  bool note(void* p, std::size_t size) noexcept {
+    try {
+      blocks_.emplace(p, size);
+    } catch (const std::bad_alloc&) {
+      std::free(p);
+      return false;
+    }
+    in_use_ += size;
+    peak_ = std::max(peak_, in_use_);
+    return true;
+  }
+
+  const char* name_;
+  std::uint64_t limit_;
+  mutable std::mutex lock_;
+  std::map<void*, std::size_t> blocks_;
+  std::uint64_t in_use_ = 0;
+  std::uint64_t peak_ = 0;
+};
+
+}  // namespace heapwright
