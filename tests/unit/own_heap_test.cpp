@@ -298,6 +298,7 @@ TYPED_TEST(SharedHeap, FiguresAddUpUnderLoad) {
       expect_sums(h.statistics());
       std::size_t seen = 0;
       EXPECT_TRUE(h.for_each_block([&](const void*, std::size_t bytes) { seen += bytes; }));
+      EXPECT_LE(seen, h.statistics().mapped_peak);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));  // locks are not fair
     }
   });
