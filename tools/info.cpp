@@ -106,6 +106,14 @@ std::vector<figure_line> memory_lines(const heap_figures& f) {
           {"metadata", "the heap's own records", f.metadata}};
 }
 
+/// What the recipe asked of the system, as far as it was had.
+std::vector<figure_line> obtained_lines(const heap_figures& f) {
+  return {{"huge_reserved_total", "in huge pages that were set aside", f.huge_reserved_total},
+          {"huge_transparent_total", "advised to be in huge pages", f.huge_transparent_total},
+          {"locked_total", "locked in memory", f.locked_total},
+          {"bound_total", "bound to a NUMA node", f.bound_total}};
+}
+
 void print_loaded(const found_record& found, pid_t pid, std::uint64_t rss) {
   const process_record& r = found.record;
   fmt::print("process {}: loaded\n  library  {}\n  version  {} ({})\n  options  {}\n  threads  {} now, {} ever\n\n",
@@ -118,6 +126,9 @@ void print_loaded(const found_record& found, pid_t pid, std::uint64_t rss) {
   };
   line("RSS of the process", rss);
   for (const figure_line& f : memory_lines(found.figures)) line(f.meaning, f.bytes);
+  for (const figure_line& f : obtained_lines(found.figures)) {
+    if (f.bytes > 0) fmt::print("  had so far {}: {}\n", f.meaning, show_bytes(static_cast<double>(f.bytes)));
+  }
   fmt::print(
       "\n  All but RSS is address space, of which untouched parts take no memory.\n  Peak {} held; {} given back to "
       "the system since the start\n",
@@ -149,6 +160,7 @@ int about_process(const info_options& options) {
       result["build"] = found->record.build;
       result["options"] = found->record.options;
       for (const figure_line& f : memory_lines(found->figures)) result["bytes"][f.key] = f.bytes;
+      for (const figure_line& f : obtained_lines(found->figures)) result["bytes"][f.key] = f.bytes;
       result["threads"] = found->figures.threads.get();
     }
     std::cout << result.dump(2, ' ', false, json::error_handler_t::replace) << '\n';

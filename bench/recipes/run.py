@@ -18,15 +18,15 @@ RECIPES = ROOT / "build/recipes"
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 PEERS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "tbb": "libtbbmalloc_proxy.so.2"}
 
-# row: (fitted recipe, has a variant with a heap object, the seed's ratio to glibc, the statistic over the rounds)
+# row: (fitted recipes, has a variant with a heap object, the seed's ratio to glibc, the statistic over the rounds)
 P50, P90 = 0.5, 0.9
 ROWS = {
-    "locality": ("dense", True, 1.41, P50),
-    "local": ("dense", True, 2.9, P50),
-    "threads": ("passed_on", False, 2.06, P90),
-    "memory": ("lean", False, 1.09e9 / 95e6, P50),
+    "locality": ({"fitted": "dense_in_huge_pages"}, True, 1.41, P50),
+    "local": ({"fitted": "dense_in_huge_pages", "4 KiB pages": "dense"}, True, 2.9, P50),
+    "threads": ({"fitted": "passed_on"}, False, 2.06, P90),
+    "memory": ({"fitted": "lean"}, False, 1.09e9 / 95e6, P50),
 }
-OURS = ("heapwright", "fitted", "own heap")
+OURS = ("heapwright", "fitted", "4 KiB pages", "own heap")
 
 
 def build_recipes(names):
@@ -41,7 +41,8 @@ def build_recipes(names):
 def variants(row):
     """{name: (library or None, arguments)}"""
     fitted, has_own, _, _ = ROWS[row]
-    found = {"glibc": (None, []), "heapwright": (BUILD / "lib/libheapwright.so", []), "fitted": (RECIPES / f"lib{fitted}.so", [])}
+    found = {"glibc": (None, []), "heapwright": (BUILD / "lib/libheapwright.so", [])}
+    found.update({name: (RECIPES / f"lib{recipe}.so", []) for name, recipe in fitted.items()})
     if has_own:
         found["own heap"] = (None, ["own"])
     found.update({n: (LIBRARIES / f, []) for n, f in PEERS.items() if (LIBRARIES / f).exists()})
@@ -131,7 +132,7 @@ def main():
     if unknown := [r for r in arguments.rows if r not in ROWS]:
         parser.error(f"no row is called {' or '.join(unknown)}; there are: {', '.join(ROWS)}")
     chosen = arguments.rows or list(ROWS)
-    build_recipes({ROWS[row][0] for row in chosen})
+    build_recipes({recipe for row in chosen for recipe in ROWS[row][0].values()})
     rows = [r for row in chosen for r in table(row, measure(row, rounds))]
     if sys.stderr.isatty():
         print("\r" + 40 * " " + "\r", end="", file=sys.stderr)

@@ -367,6 +367,29 @@ class Build(Case):
         self.assertEqual(says.stdout, "42\n")
         self.assertIn("(recipe mine)", says.stderr)
 
+    def test_the_examples(self):
+        recipes = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples/recipes").glob("*.hpp"))
+        self.assertGreaterEqual(len(recipes), 4)
+        for recipe in recipes:
+            self.assertEqual(self.build(str(recipe)).returncode, 0, recipe)
+            says = heapwright("run", "--with", str(self.library), "--", "python3", "-c", "print(sum(len(str(i)) for i in range(100000)))")
+            self.assertEqual(says.stdout, "488890\n", recipe)
+
+    def test_what_was_had_of_the_system_is_told(self):
+        transparent = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+        if not transparent.exists() or "[never]" in transparent.read_text():
+            self.skipTest("no transparent huge pages")
+        self.assertEqual(self.build(self.header(".pages = {.huge = heapwright::huge_page_use::transparent}")).returncode, 0)
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": str(self.library)})
+        self.addCleanup(child.communicate)
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        told = json.loads(heapwright("info", "--json", str(child.pid)).stdout)
+        self.assertEqual(told["build"], "recipe mine")
+        self.assertEqual(told["bytes"]["huge_transparent_total"], told["bytes"]["mapped"])
+        self.assertRegex(heapwright("info", str(child.pid)).stdout, "had so far advised to be in huge pages: 2.0 MiB")
+
     def test_the_other_compiler(self):
         if shutil.which("clang++-16") is None:
             self.skipTest("no clang++-16")

@@ -35,14 +35,14 @@ class basic_heap {
   static constexpr bool is_local = R.concurrency == concurrency_mode::single_threaded;
 
  public:
-  /// `name` must outlive the heap. `limit`: bytes in memory for blocks, as recipe.pages.limit. Without memory for its records the heap is there, but
+  /// `name` must outlive the heap. `limit`: bytes in memory for blocks, instead of recipe.pages.limit. Without memory for its records the heap is there, but
   /// has no memory for blocks either.
   explicit basic_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept : name_(name) {
     start(limit);
   }
 
-  /// Has its blocks in this memory, whole pages of it, and nowhere else: in an array, a file, a device, memory that is shared with other processes. Its records
-  /// are apart. The memory has to outlive the heap, and is as the blocks have left it then.
+  /// Has its blocks in this memory, whole pages of it, and nowhere else: an array, a mapped file, memory that other processes see. Its records are apart, in this
+  /// process. The memory has to outlive the heap, and is as the blocks have left it then.
   basic_heap(void* memory, std::size_t bytes, const char* name = "") noexcept : name_(name) {
     start(R.pages.limit);
     if (core_ != nullptr && !core_->adopt(memory, bytes)) core_->set_limit(0);

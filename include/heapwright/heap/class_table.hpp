@@ -59,6 +59,9 @@ class class_table {
   static_assert(R.pages.growth % (64 * KiB) == 0 && R.pages.max_growth >= R.pages.growth,
                 "recipe.pages: growth is a multiple of 64 KiB, max_growth not below it");
 
+  static_assert(R.out_of_memory == nullptr || R.concurrency != concurrency_mode::central,
+                "recipe.out_of_memory: where concurrency is central it would be asked under the heap's lock, and could "
+                "not free a block");
   static_assert(R.pages.growth > 0 && R.pages.limit > 0, "recipe.pages: growth and limit must not be 0");
   static_assert(!(R.pages.prefault || R.pages.locked) || R.pages.give_back != give_back_policy::over_time,
                 "recipe.pages: memory that is touched ahead or locked would be given back after a window; give_back "

@@ -24,7 +24,8 @@ namespace heapwright {
 template <recipe R>
 class malloc_heap {
  public:
-  explicit malloc_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept : name_(name), limit_(limit) {}
+  explicit malloc_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept
+      : name_(name), limit_(limit) {}
   malloc_heap(void*, std::size_t bytes, const char* name = "") noexcept : malloc_heap(name, bytes) {}
   malloc_heap(const malloc_heap&) = delete;
   malloc_heap& operator=(const malloc_heap&) = delete;
@@ -36,7 +37,8 @@ class malloc_heap {
 
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::scoped_lock held(lock_);
-    if (l.size > PTRDIFF_MAX || l.alignment > PTRDIFF_MAX / 2 || l.size > limit_ || in_use_ > limit_ - l.size) return nullptr;
+    if (l.size > PTRDIFF_MAX || l.alignment > PTRDIFF_MAX / 2 || l.size > limit_ || in_use_ > limit_ - l.size)
+      return nullptr;
     const bool is_ordinary = l.alignment <= default_alignment;
     void* const p = is_ordinary ? std::malloc(l.size) : std::aligned_alloc(l.alignment, align_up(l.size, l.alignment));
     return p == nullptr || note(p, l.size) ? p : nullptr;

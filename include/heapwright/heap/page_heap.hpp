@@ -176,8 +176,8 @@ class page_heap {
     return true;
   }
 
-  /// Bytes that may be in memory for blocks, free ones included: in use never more, and what is free is given back to stay below. None: no
-  /// limit. Takes effect with the next request.
+  /// Bytes that may be in memory for blocks, free ones included: in use never more, and what is free is given back to stay below.
+  /// UINT64_MAX: as the recipe says. Takes effect with the next request.
   void set_limit(std::uint64_t bytes) noexcept { limit_plus_one_.store(bytes + 1, relaxed); }
 
   [[nodiscard]] std::uint64_t limit() const noexcept {

@@ -88,8 +88,8 @@ struct page_plan {
 /// What a program's mistakes meet with.
 struct hardening_plan {
   bool zero_freed = false;  ///< what was in a block is overwritten when it is freed
-  bool check_callers =
-      false;  ///< double free, a foreign pointer or a pointer into a block end the program with a message, as in checked builds
+  /// Double free, a foreign pointer and a pointer into a block end the program with a message, as in checked builds.
+  bool check_callers = false;
 };
 
 /// Somebody who may know what to do when there is no memory. An object with static storage: GCC 12 takes no function in a recipe.
