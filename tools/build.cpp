@@ -31,7 +31,7 @@ namespace files = std::filesystem;
 /// Goes away with all that is in it.
 class scratch_folder {
  public:
-  scratch_folder() : path_((files::temp_directory_path() / "heapwright-XXXXXX").string()) {
+  scratch_folder() : path_(scratch_place() + "/heapwright-XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr)
       throw failure(exit_code::bad_input, fmt::format("cannot make a folder {}: {}", path_, std::strerror(errno)));
   }
@@ -206,6 +206,9 @@ int build(const build_options& options) {
   const files::path library = files::absolute(options.output);
   if (!files::is_directory(library.parent_path()))
     throw failure(exit_code::bad_input, fmt::format("{}: its folder does not exist", options.output));
+  if (access(library.parent_path().c_str(), W_OK) != 0)
+    throw failure(exit_code::bad_input,
+                  fmt::format("{}: its folder cannot be written to: {}", options.output, std::strerror(errno)));
   if (options.check) find_trial("malloc_conformance");
   const sources from = find_sources();
   const compiler with(options.compiler, interruptible::is_noted);
@@ -246,7 +249,8 @@ int build(const build_options& options) {
   progress("linking");
   const std::string unfinished = fmt::format("{}.unfinished", library.string());
   link.insert(link.end(), {"-shared", "-o", unfinished});
-  must_be_good(with.run({{link}}));
+  if (const compiler_result linked = with.run({{link}}).front(); !linked.good)
+    throw failure(exit_code::bad_input, "the malloc cannot be linked:\n" + linked.complaints);
   std::error_code error;
   files::rename(unfinished, library, error);
   if (error) {
@@ -262,8 +266,12 @@ int build(const build_options& options) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   fmt::print("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, name, options.header,
              options.check ? ", tried and good" : "", files::file_size(library) / 1024, took.count());
-  fmt::print("  heapwright run --with {} -- PROGRAM\n",
-             options.output.find('/') == std::string::npos ? fmt::format("./{}", options.output) : options.output);
+  if (library.string().find_first_of(": \t\n") != std::string::npos) {
+    fmt::print("  LD_PRELOAD cannot express this path: run programs with a link to it that has no space or colon\n");
+  } else {
+    fmt::print("  heapwright run --with {} -- PROGRAM\n",
+               options.output.find('/') == std::string::npos ? fmt::format("./{}", options.output) : options.output);
+  }
   return 0;
 }
 

@@ -1,5 +1,6 @@
 // The command line: which subcommand, with which options; everything else is theirs.
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -91,6 +92,9 @@ int main(int argc, char** argv) {
     return app.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
     app.exit(error);
+    return info_app.parsed() ? exit_code::unreadable : exit_code::bad_input;
+  } catch (const std::filesystem::filesystem_error& trouble) {
+    fmt::print(stderr, "heapwright: {}\n", trouble.what());
     return info_app.parsed() ? exit_code::unreadable : exit_code::bad_input;
   } catch (const failure& trouble) {
     fmt::print(stderr, "heapwright: {}\n", trouble.what());

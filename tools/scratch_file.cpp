@@ -61,9 +61,13 @@ std::string line_at(std::string_view text, std::size_t start) {
 
 }  // namespace
 
-scratch_file::scratch_file() {
+std::string scratch_place() {
   const char* const variable = std::getenv("TMPDIR");
-  const std::string folder = variable != nullptr && *variable != '\0' ? variable : "/tmp";
+  return variable != nullptr && *variable != '\0' ? variable : "/tmp";
+}
+
+scratch_file::scratch_file() {
+  const std::string folder = scratch_place();
   file_ = descriptor(open(folder.c_str(), O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600));
   if (file_) return;
   // Not every file system can make a file without a name; there, the name lives for a moment.

@@ -10,6 +10,9 @@
 
 namespace heapwright::tool {
 
+/// The folder for what is temporary: $TMPDIR, or /tmp.
+std::string scratch_place();
+
 class scratch_file {
  public:
   scratch_file();

@@ -432,6 +432,13 @@ class Build(Case):
         self.not_built(self.build(good, CXX="no-such-compiler"), "no-such-compiler cannot be run")
         self.refused(heapwright("build", good, "-o", "/no/such/folder/lib.so"), 125, "its folder does not exist")
         self.refused(heapwright("build", good), 125, "--output is required")
+        self.refused(self.build(good, TMPDIR="/no/such/folder"), 125, "cannot make a folder /no/such/folder")
+        locked = self.folder / "locked"
+        locked.mkdir(mode=0o555)
+        if os.getuid() != 0:
+            self.refused(heapwright("build", good, "-o", str(locked / "lib.so")), 125, "cannot be written to: Permission denied")
+        spaced = heapwright("build", good, "-o", str(locked.rename(self.folder / "a folder") / "lib.so"))
+        self.assertEqual(spaced.returncode, 0 if os.getuid() == 0 else 125)
 
     def test_interruption_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -34,6 +36,27 @@ TEST(DefaultMalloc, DoesWhatHeapsDo) {
   h.deallocate(nullptr);
   h.set_limit(2 * MiB);
   EXPECT_NE(h.allocate_zeroed(1 * MiB), nullptr) << "and it is freed with the heap";
+}
+
+[[gnu::noinline]] void* forget_some(heap<default_recipe>& h) {
+  void* last = nullptr;
+  for (int i = 0; i < 3; ++i) last = h.allocate(1000);
+  return last;
+}
+
+TEST(DefaultMalloc, KnowsWhereABlockWasAskedFor) {
+  heap<default_recipe> h("forgetful");
+  h.deallocate(h.allocate(500));
+  void* const volatile last = forget_some(h);  // not a tail call
+  void* const one_more = h.allocate(10);
+  ASSERT_TRUE(last != nullptr && one_more != nullptr);
+  ::testing::internal::CaptureStderr();
+  h.write_blocks(2);
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text.rfind("heapwright: forgetful: 3 blocks, 2.9 KiB in use, asked for at ", 0), 0u) << text;
+  EXPECT_NE(text.find("\nheapwright: forgetful: 1 blocks, 10 B in use, asked for at "), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_NE(text.find("+0x"), std::string::npos) << "object and offset";
 }
 
 TEST(DefaultMalloc, ServesThreads) {

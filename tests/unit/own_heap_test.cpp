@@ -265,6 +265,21 @@ TYPED_TEST(OwnHeap, TellsItsFiguresAsJson) {
   EXPECT_EQ(json.back(), '}');
 }
 
+TYPED_TEST(OwnHeap, TellsWhatIsInUse) {
+  TypeParam h("forgetful");
+  for (const std::size_t size : {100, 100, 3000, 40'000, 5'000'000}) ASSERT_NE(h.allocate(size), nullptr);
+  h.deallocate(h.allocate(200));
+  ::testing::internal::CaptureStderr();
+  h.write_blocks(2);
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text.rfind("heapwright: forgetful: 2 blocks of 112 bytes, 224 B in use\n"
+                       "heapwright: forgetful: 1 blocks of 3072 bytes, 3.0 KiB in use\n"
+                       "heapwright: forgetful: 2 blocks of more, 4.8 MiB in use\n",
+                       0),
+            0u)
+      << text;
+}
+
 TYPED_TEST(OwnHeap, ZeroedBlocksAreZero) {
   TypeParam h;
   for (const std::size_t size : {1, 1000, 40'000, 3'000'000}) {

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <new>
 
+#include <heapwright/core/text.hpp>
 #include <heapwright/heap/census.hpp>
 #include <heapwright/heap/heap_core.hpp>
 #include <heapwright/heap/thread_seats.hpp>
@@ -151,6 +152,38 @@ class basic_heap {
     if (core_ == nullptr) return true;
     const guard held(lock_);
     return census<R, OS>(*core_).for_each_block(f);
+  }
+
+  /// Writes what is in use to a file descriptor, a line for each class of sizes and one for all that is longer: at the end of a program, what it has forgotten. Which
+  /// line asked for a block malloc_heap knows. Exact as for_each_block.
+  [[gnu::cold]] void write_blocks(int fd) noexcept {
+    std::uint64_t count[classes::count]{};
+    std::uint64_t bytes[classes::count]{};
+    const bool done = for_each_block([&](const void*, std::size_t size) {
+      unsigned c = 1;  // class 0 has no blocks: what has no class counts there
+      while (c < classes::cut_end && classes::of(c).size != size) ++c;
+      if (c == classes::cut_end) c = 0;
+      ++count[c];
+      bytes[c] += size;
+    });
+    const auto write = [&](unsigned c, const char* size) {
+      text<200> line;
+      line.add("heapwright: ")
+          .add(name_)
+          .add(": ")
+          .add(count[c])
+          .add(" blocks of ")
+          .add(size)
+          .add(", ")
+          .add_bytes(bytes[c]);
+      if (count[c] > 0) line.add(" in use\n").write_to(fd);
+    };
+    for (unsigned c = 1; c < classes::cut_end; ++c) {
+      text<40> size;
+      write(c, size.add(std::uint64_t{classes::of(c).size}).add(" bytes").c_str());
+    }
+    write(0, "more");
+    if (!done) text<200>().add("heapwright: ").add(name_).add(": no memory to look at the blocks\n").write_to(fd);
   }
 
  private:
