@@ -59,7 +59,8 @@ int main() {
   std::thread([&] {
     makes_sound = true;
     played = std::make_unique<std::map<int, std::string>>();
-    for (int i = 0; i < 10'000; ++i) (*played)[i] = "a note that is too long for the string itself, number " + std::to_string(i);
+    for (int i = 0; i < 10'000; ++i)
+      (*played)[i] = "a note that is too long for the string itself, number " + std::to_string(i);
     (*score)[1] = std::string(1000, 'x');  // a block of the thread's heap within another's map
   }).join();
 

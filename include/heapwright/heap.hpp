@@ -10,8 +10,11 @@
 
 #include <heapwright/adapt/recycler.hpp>
 #include <heapwright/heap/basic_heap.hpp>
-#include <heapwright/heap/malloc_heap.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
+
+#ifdef HEAPWRIGHT_DEFAULT_MALLOC
+#include <heapwright/heap/malloc_heap.hpp>
+#endif
 
 namespace heapwright {
 
