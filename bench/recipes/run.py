@@ -26,6 +26,15 @@ ROWS = {
     "threads": ({"fitted": "passed_on"}, False, 2.06, P90),
     "memory": ({"fitted": "lean"}, False, 1.09e9 / 95e6, P50),
 }
+TITLES = {
+    ("locality", "ns"): "32-byte blocks, written and read with cold caches",
+    ("local", "ns"): "37 sizes on one thread, allocated and freed",
+    ("local", "allocate_ns"): "37 sizes on one thread, allocated",
+    ("local", "free_ns"): "37 sizes on one thread, freed",
+    ("threads", "ns"): "four threads that free each other's blocks, P90",
+    ("memory", "resident_bytes"): "resident memory after 16 such threads",
+    ("memory", "virtual_bytes"): "address space after 16 such threads",
+}
 OURS = ("heapwright", "fitted", "4 KiB pages", "own heap")
 
 
@@ -109,7 +118,7 @@ def plot(rows, folder):
         axes.barh(names, [r["ratios"][n] for n in names], color=["#c0392b" if n in OURS else "#34495e" for n in names])
         if r["headline"]:
             axes.axvline(r["headline"], color="black", linewidth=1, linestyle=":")
-        axes.set(title=f"{r['row']}: {r['figure']}", xlabel="glibc's figure to this one's (more is better)")
+        axes.set(title=TITLES[r["row"], r["figure"]], xlabel="glibc's figure to this one's: more is better" + (", dotted: to beat" if r["headline"] else ""))
         axes.spines[["top", "right"]].set_visible(False)
         figure.tight_layout()
         figure.savefig(folder / (re.sub(r"\W+", "-", f"{r['row']}-{r['figure']}") + ".svg"), metadata={"Date": None})
