@@ -169,7 +169,7 @@ def plot(means, file):
     for name, of in means.items():
         ours = name == OURS
         # The label goes below where a neighbour's would be in its way.
-        crowded = any(n != name and abs(other["time"] - of["time"]) < 0.12 and 0 <= other["peak"] - of["peak"] < 0.06
+        crowded = any(n != name and abs(other["time"] - of["time"]) < 0.08 and 0 <= other["peak"] - of["peak"] < 0.06
                       for n, other in means.items())
         axes.scatter(of["time"], of["peak"], s=90 if ours else 45, color="#c0392b" if ours else "#34495e", zorder=3)
         axes.annotate(name, (of["time"], of["peak"]), xytext=(5, -13 if crowded else 6), textcoords="offset points", fontsize=9,
