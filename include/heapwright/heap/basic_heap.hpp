@@ -23,8 +23,8 @@
 namespace heapwright {
 
 /// An allocator (docs/concepts.md) that owns all it hands out. Thread-safety: as recipe.concurrency says; destruction is the business of one thread, with
-/// no other in the heap. Blocks are aligned to 16 bytes unless asked otherwise. Neither copied nor moved. Costs a page of memory and 2 MiB of address
-/// space before the first block.
+/// no other in the heap. Blocks are aligned to 16 bytes unless asked otherwise. Neither copied nor moved. A heap without blocks takes a few
+/// KiB of memory, and a MiB of address space.
 template <recipe R, platform OS>
 class basic_heap {
   using core = heap_core<R, OS>;
@@ -194,7 +194,7 @@ class basic_heap {
     void* const p = OS::map(mapped_for_core());
     if (p == nullptr) return;
     OS::advise_sparse(p, mapped_for_core());
-    core_ = new (p) core;
+    core_ = static_cast<core*>(p);  // all zero is one, and its constructor would write to all of it
     core_->set_limit(limit);
     if constexpr (!is_local) at_ = seats::move_in(this, how);
     if constexpr (!has_seats) only_ = core_->open_cache();

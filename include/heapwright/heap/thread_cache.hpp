@@ -54,7 +54,7 @@ class thread_cache {
     // Caches that no thread has, for the next that comes. Some are parked: with all that was in them when their thread ended.
     heap_lock<R, OS> caches_lock;
     thread_cache* idle_caches = nullptr;
-    std::atomic<std::uint32_t> parked{0};
+    figure parked;
 
     pages page_heap;
 
@@ -220,8 +220,8 @@ class thread_cache {
   [[nodiscard]] bool try_park(centre& in) noexcept {
     constexpr auto& plan = R.thread_cache;
     if (limit_total_[false] + limit_total_[true] > std::int64_t{plan.max_parked_bytes}) return false;
-    if (in.parked.load(std::memory_order_relaxed) >= plan.max_parked) return false;
-    in.parked.fetch_add(1, std::memory_order_relaxed);
+    if (in.parked >= plan.max_parked) return false;
+    in.parked.add(1);
     parked_at_ = OS::milliseconds() + 1;
     return true;
   }
@@ -229,7 +229,7 @@ class thread_cache {
   void unpark(centre& in) noexcept {
     if (!is_parked()) return;
     parked_at_ = 0;
-    in.parked.fetch_sub(1, std::memory_order_relaxed);
+    in.parked.subtract(1);
   }
 
   [[nodiscard]] bool is_parked() const noexcept { return parked_at_ != 0; }
@@ -485,7 +485,7 @@ class thread_cache {
     const std::uint64_t window = to.page_heap.window_ms();
     next_sweep_ = now + window;
     swept_ = 1;
-    if (to.parked.load(std::memory_order_relaxed) > 0 && now >= window && to.caches_lock.try_acquire()) {
+    if (to.parked > 0 && now >= window && to.caches_lock.try_acquire()) {
       to.flush_parked(now - window);
       to.caches_lock.release();
     }
