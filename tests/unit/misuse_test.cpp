@@ -1,4 +1,7 @@
 // Checked builds name the caller's mistake and die.
+#include <algorithm>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include <heapwright/heap/heap_core.hpp>
@@ -45,6 +48,18 @@ TEST_F(MisuseDeathTest, PointerIntoABlock) {
   auto* const p = static_cast<char*>(allocate(100));
   EXPECT_DEATH(free(p + 16), "heapwright: free of a pointer into a block: 0x");
   free(p);
+}
+
+TEST_F(MisuseDeathTest, PointerBeforeTheFirstBlockOfASpan) {
+  std::vector<char*> blocks;
+  for (int i = 0; i < 64; ++i) blocks.push_back(static_cast<char*>(allocate(16 * KiB)));
+  const auto first = std::find_if(blocks.begin(), blocks.end(), [](char* p) {
+    return address_of(p) % heap_page >= cache_line;  // the page begins with what is left over
+  });
+  ASSERT_NE(first, blocks.end());
+  char* const page = *first - address_of(*first) % heap_page;
+  EXPECT_DEATH(free(page), "heapwright: free of a pointer into a block: 0x");
+  for (char* p : blocks) free(p);
 }
 
 TEST_F(MisuseDeathTest, ForeignPointers) {

@@ -123,9 +123,9 @@ class census {
     const std::size_t size = classes::of(s.size_class).size;
     std::array<bool, most_blocks()> is_free{};
     for (const block* b = s.free; b != nullptr; b = b->next)
-      is_free[(address_of(b) - address_of(s.start)) / size] = true;
+      is_free[(address_of(b) - address_of(s.block_begin())) / size] = true;
     for (std::size_t i = 0; i < s.carved; ++i) {
-      const std::byte* const p = s.start + i * size;
+      const std::byte* const p = s.block_begin() + i * size;
       if (!is_free[i] && !kept.has(p)) f(static_cast<const void*>(p), size);
     }
   }
@@ -155,7 +155,7 @@ class census {
     const span* const s = heap_.span_of(b);
     if (s == nullptr || !s->contains(b)) return false;
     if (s->state == span_state::large) return address_of(b) == address_of(s->block_begin());
-    return s->state == span_state::cut && (address_of(b) - address_of(s->start)) % classes::of(c).size == 0;
+    return s->state == span_state::cut && (address_of(b) - address_of(s->block_begin())) % classes::of(c).size == 0;
   }
 
   core& heap_;

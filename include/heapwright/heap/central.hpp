@@ -138,10 +138,11 @@ class central_class {
 
   span* new_span(unsigned c, page_tag owner, pages& heap) noexcept {
     const std::size_t size = classes::of(c).size;
-    span* const s = heap.allocate(classes::span_pages(c, live_ * size), heap_page, span_state::cut);
+    const std::size_t bytes = classes::span_pages(c, live_ * size) * heap_page;
+    span* const s = heap.allocate(bytes / heap_page, heap_page, span_state::cut, classes::lines_of_span(c, bytes));
     if (s == nullptr) return nullptr;
     span_bytes_ += s->bytes();
-    s->capacity = static_cast<std::uint32_t>(s->bytes() / size);
+    s->capacity = static_cast<std::uint32_t>(bytes / size);
     s->size_class = static_cast<std::uint8_t>(c);
     s->owner = owner;
     heap.map().set_all(s, tag_of(owner, c));
@@ -224,7 +225,7 @@ class central_class {
   block* carve(span* s, unsigned c, std::uint32_t wanted) noexcept {
     const std::size_t size = classes::of(c).size;
     const std::uint32_t n = std::min(wanted, s->capacity - s->carved);
-    std::byte* const first = s->start + s->carved * size;
+    std::byte* const first = s->block_begin() + s->carved * size;
     std::byte* const last = first + (n - 1) * size;
     for (std::byte* p = first; p != last; p += size) new (p) block{reinterpret_cast<block*>(p + size)};
     new (last) block{nullptr};

@@ -5,8 +5,9 @@
 //                           have to begin at a page
 //
 // Blocks that all begin at a page have their first lines, and their hundredth, in the same few sets of the processor's cache.
-// So from two pages on, blocks in a span are longer by a line, and neighbours begin at different ones; and whole blocks begin at
-// one of 16 lines, except in the classes for those who ask for more than a line's alignment.
+// So from two pages on, blocks in a span are longer by a line, and neighbours begin at different ones; the first begins at one
+// of the lines that the span has to spare; and whole blocks begin at one of 16 lines. Not so in the classes for those who ask for more
+// than a line's alignment.
 #pragma once
 
 #include <algorithm>
@@ -85,8 +86,9 @@ class class_table {
   /// What every block is aligned to whose size may ask for it.
   static constexpr std::size_t natural_alignment = R.classes.granule();
 
-  /// A whole block begins so many bytes behind the start of its pages, at most.
-  static constexpr std::size_t largest_offset = 15 * cache_line;
+  /// A whole block begins at one of so many lines.
+  static constexpr std::size_t lines_of_whole = 16;
+  static constexpr std::size_t largest_offset = (lines_of_whole - 1) * cache_line;
 
   /// The longest block that has a class.
   static constexpr std::size_t largest = R.classes.largest - largest_offset;
@@ -108,6 +110,12 @@ class class_table {
     const std::uint64_t part = in_use / R.spans.growth_divisor / heap_page;
     if (part >= info.last_pages) return info.last_pages;
     return std::max<std::size_t>(part - part % info.first_pages, info.first_pages);
+  }
+
+  /// The first block of a span of class c begins at one of so many lines: as many as are left over behind the last block, up to a page.
+  [[nodiscard]] static constexpr std::size_t lines_of_span(unsigned c, std::size_t bytes) noexcept {
+    const std::size_t size = of(c).size;
+    return size <= largest_even ? 1 : std::min(bytes % size / cache_line + 1, heap_page / cache_line);
   }
 
   /// A thread keeps none of a long class at first.

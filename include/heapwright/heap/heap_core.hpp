@@ -333,10 +333,10 @@ class heap_core {
   [[gnu::noinline]] span* allocate_large(std::size_t size, std::size_t alignment) noexcept {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX / 2) return nullptr;
     centre_.page_heap.tick();
-    const bool spread = alignment <= cache_line;
-    const std::size_t bytes = std::max<std::size_t>(size, 1) + (spread ? classes::largest_offset : 0);
+    const std::size_t lines = alignment <= cache_line ? classes::lines_of_whole : 1;
+    const std::size_t bytes = std::max<std::size_t>(size, 1) + (lines - 1) * cache_line;
     return centre_.page_heap.allocate(divide_up(bytes, heap_page), std::max(alignment, heap_page), span_state::large,
-                                      spread);
+                                      lines);
   }
 
   /// Makes a block that is a run of pages longer or shorter, where it is or by moving its pages. False: it is as it was.

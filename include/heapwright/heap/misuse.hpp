@@ -27,7 +27,8 @@ class misuse {
     if constexpr (checks) {
       const span* const s = map.span_at(b);
       const std::size_t offset = address_of(b) - address_of(s->block_begin());
-      if (offset % (s->state == span_state::large ? s->bytes() : classes::of(s->size_class).size) != 0)
+      if (address_of(b) < address_of(s->block_begin()) ||
+          offset % (s->state == span_state::large ? s->bytes() : classes::of(s->size_class).size) != 0)
         die("free of a pointer into a block", b, "(not its beginning)");
       if (mark_of(b) == expected_mark(b)) die("double free", b, "(the block is free already)");
       mark_of(b) = expected_mark(b);

@@ -36,10 +36,10 @@ class page_heap {
   using lock_type = heap_lock<R, OS>;
 
   /// A run of at least `pages` heap pages for `use` (cut or large), its start aligned to `alignment` bytes (a power of two,
-  /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero. With `spread` the block
-  /// begins at one of 16 lines of its first page, chosen by the page.
+  /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero. The first block
+  /// begins at one of `lines` lines of the processor's cache, chosen by the page.
   [[nodiscard, gnu::noinline]] span* allocate(std::size_t pages, std::size_t alignment, span_state use,
-                                              bool spread = false) noexcept {
+                                              std::size_t lines = 1) noexcept {
     holding guard(lock_);
     if (!fits_limit(pages * heap_page)) return nullptr;
     const std::uint64_t returned = figures().free_returned.get();
@@ -55,7 +55,7 @@ class page_heap {
     s->size_class = 0;
     s->live = s->carved = 0;
     s->free = nullptr;
-    s->offset = spread ? line_of(s) : 0;
+    s->offset = begin_of(s, lines);
     count(use).add(s->bytes());
     if (use == span_state::large) map().set_tag(s->start, large_tag);
     stay_below_peak();
@@ -65,8 +65,8 @@ class page_heap {
 
   /// A run of pages for one block of whole class c, drawn by the thread with these owner bits; null as above.
   [[nodiscard, gnu::noinline]] span* allocate_whole(unsigned c, page_tag owner) noexcept {
-    const bool spread = !class_table<R>::is_page_aligned(c);
-    span* const s = allocate(class_table<R>::of(c).first_pages, heap_page, span_state::large, spread);
+    const std::size_t lines = class_table<R>::is_page_aligned(c) ? 1 : class_table<R>::lines_of_whole;
+    span* const s = allocate(class_table<R>::of(c).first_pages, heap_page, span_state::large, lines);
     if (s == nullptr) return nullptr;
     set_whole(s, c, owner);
     return s;
@@ -205,10 +205,12 @@ class page_heap {
 
  private:
   static constexpr std::size_t worth_a_call = 256 * KiB;  ///< less is not given back ahead of its time
-  static std::uint16_t line_of(const span* s) noexcept {
+
+  /// One of `lines` lines of the first page, or of those behind it: Fibonacci hashing (Knuth, TAOCP 6.4) of the page.
+  static std::uint16_t begin_of(const span* s, std::size_t lines) noexcept {
     constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15;
-    static_assert(class_table<R>::largest_offset == 15 * cache_line);
-    return static_cast<std::uint16_t>(((address_of(s->start) >> heap_page_shift) * golden_ratio >> 60) * cache_line);
+    const std::uint64_t hash = (address_of(s->start) >> heap_page_shift) * golden_ratio >> 32;
+    return static_cast<std::uint16_t>((hash * lines >> 32) * cache_line);
   }
 
   static constexpr std::size_t largest_move = 64 * GiB;  ///< bounds what is set aside for the page map

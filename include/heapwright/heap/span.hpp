@@ -46,14 +46,16 @@ struct span {
   span_place place = span_place::exhausted;
 
   bool zeroed = false;       ///< free_returned and large: reads as zero
-  std::uint16_t offset = 0;  ///< large: where the block begins in its first page
+  std::uint16_t offset = 0;  ///< where the block begins, or the first of a cut span: bytes from the start
 
   [[nodiscard]] std::size_t bytes() const noexcept { return pages * heap_page; }
   [[nodiscard]] std::byte* end() const noexcept { return start + bytes(); }
   [[nodiscard]] bool contains(const void* p) const noexcept { return address_of(p) - address_of(start) < bytes(); }
 
-  /// Of a large block.
+  /// The block, or the first of a cut span.
   [[nodiscard]] std::byte* block_begin() const noexcept { return start + offset; }
+
+  /// Of a large block.
   [[nodiscard]] std::size_t block_bytes() const noexcept { return bytes() - offset; }
 };
 
