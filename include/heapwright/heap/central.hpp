@@ -35,20 +35,8 @@ class central_class {
   /// is attached. Null when the system has no memory.
   [[nodiscard, gnu::noinline]] block* draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
                                            pages& heap) noexcept {
-    holding guard(lock_);
     if (classes::has_own_tags(c)) return draw_shared(c, wanted, owner, heap);
-    if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached, heap);
-    if (attached == nullptr) attached = next_span(c, owner, heap);
-    span* const s = attached;
-    if (s == nullptr) return nullptr;
-    block* const drawn = s->free != nullptr ? take_returned(s) : carve(s, c, wanted);
-    if (s->carved == s->capacity) {
-      s->place = span_place::exhausted;
-      attached = nullptr;
-    } else {
-      s->place = span_place::attached;
-    }
-    return drawn;
+    return linked(draw_attached(c, wanted, owner, attached, heap), c);
   }
 
   /// Takes back `n` blocks of class c, the first of a list; returns what follows them.
@@ -112,6 +100,64 @@ class central_class {
   [[nodiscard]] std::uint64_t live_held() const noexcept { return live_; }
 
  private:
+  /// What a draw has taken from a span: a list of blocks that have come back, or else a run of fresh ones, which are not linked yet.
+  struct taken {
+    block* returned;
+    std::byte* fresh;
+    std::uint32_t count;
+  };
+
+  taken draw_attached(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached, pages& heap) noexcept {
+    holding guard(lock_);
+    if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached, heap);
+    if (attached == nullptr) attached = next_span(c, owner, heap);
+    span* const s = attached;
+    if (s == nullptr) return {};
+    const taken t = s->free != nullptr ? take_returned(s) : take_fresh(s, c, wanted);
+    if (s->carved == s->capacity) {
+      s->place = span_place::exhausted;
+      attached = nullptr;
+    } else {
+      s->place = span_place::attached;
+    }
+    return t;
+  }
+
+  /// Up to `wanted` blocks of a span that is listed before and after, unless it has no more to give; those that have come back go first.
+  block* draw_shared(unsigned c, std::uint32_t wanted, page_tag owner, pages& heap) noexcept {
+    block* const drawn = linked(take_shared(c, wanted, heap), c);
+    for (const block* b = drawn; b != nullptr; b = b->next) heap.map().set_tag(b, tag_of(owner, c));
+    return drawn;
+  }
+
+  taken take_shared(unsigned c, std::uint32_t wanted, pages& heap) noexcept {
+    holding guard(lock_);
+    span* s = near_front([](const span* t) { return t->free != nullptr; });
+    if (s == nullptr) s = listed_.front();
+    if (s != nullptr) {
+      unlist(s);
+    } else if (s = new_span(c, 0, heap); s == nullptr) {
+      return {};
+    }
+    const taken t = s->free != nullptr ? take_some_returned(s, wanted) : take_fresh(s, c, wanted);
+    if (s->live == s->capacity) {
+      s->place = span_place::exhausted;
+    } else {
+      list(s);
+    }
+    return t;
+  }
+
+  /// Links fresh blocks, which may be the first touch of their pages: without the lock, for others would wait for the system.
+  static block* linked(const taken& t, unsigned c) noexcept {
+    if (t.count == 0) return t.returned;
+    const std::size_t size = classes::of(c).size;
+    std::byte* const last = t.fresh + (t.count - 1) * size;
+    for (std::byte* p = t.fresh; p != last; p += size) new (p) block{reinterpret_cast<block*>(p + size)};
+    new (last) block{nullptr};
+    return reinterpret_cast<block*>(t.fresh);
+  }
+
   void list(span* s) noexcept {
     listed_.push_front(s);
     s->place = span_place::listed;
@@ -183,34 +229,15 @@ class central_class {
     return s;
   }
 
-  block* take_returned(span* s) noexcept {
+  taken take_returned(span* s) noexcept {
     block* const all = s->free;
     s->free = nullptr;
     live_ += s->carved - s->live;
     s->live = s->carved;
-    return all;
+    return {all, nullptr, 0};
   }
 
-  /// Up to `wanted` blocks of a span that is listed before and after, unless it has no more to give; those that have come back go first.
-  block* draw_shared(unsigned c, std::uint32_t wanted, page_tag owner, pages& heap) noexcept {
-    span* s = near_front([](const span* t) { return t->free != nullptr; });
-    if (s == nullptr) s = listed_.front();
-    if (s != nullptr) {
-      unlist(s);
-    } else if (s = new_span(c, 0, heap); s == nullptr) {
-      return nullptr;
-    }
-    block* const drawn = s->free != nullptr ? take_some_returned(s, wanted) : carve(s, c, wanted);
-    for (const block* b = drawn; b != nullptr; b = b->next) heap.map().set_tag(b, tag_of(owner, c));
-    if (s->live == s->capacity) {
-      s->place = span_place::exhausted;
-    } else {
-      list(s);
-    }
-    return drawn;
-  }
-
-  block* take_some_returned(span* s, std::uint32_t wanted) noexcept {
+  taken take_some_returned(span* s, std::uint32_t wanted) noexcept {
     block* const first = s->free;
     block* last = first;
     std::uint32_t n = 1;
@@ -218,21 +245,17 @@ class central_class {
     s->free = std::exchange(last->next, nullptr);
     s->live += n;
     live_ += n;
-    return first;
+    return {first, nullptr, 0};
   }
 
-  /// Links the next blocks of a span that has never been used so far; those beyond stay untouched.
-  block* carve(span* s, unsigned c, std::uint32_t wanted) noexcept {
-    const std::size_t size = classes::of(c).size;
+  /// The next blocks of a span that have never been used; those beyond stay untouched.
+  taken take_fresh(span* s, unsigned c, std::uint32_t wanted) noexcept {
+    std::byte* const first = s->block_begin() + s->carved * std::size_t{classes::of(c).size};
     const std::uint32_t n = std::min(wanted, s->capacity - s->carved);
-    std::byte* const first = s->block_begin() + s->carved * size;
-    std::byte* const last = first + (n - 1) * size;
-    for (std::byte* p = first; p != last; p += size) new (p) block{reinterpret_cast<block*>(p + size)};
-    new (last) block{nullptr};
     s->carved += n;
     s->live += n;
     live_ += n;
-    return reinterpret_cast<block*>(first);
+    return {nullptr, first, n};
   }
 
   void give_back_run(span* s, block* first, block* last, std::uint32_t n, pages& heap) noexcept {

@@ -23,7 +23,7 @@
 //   milliseconds()         a steady clock, coarse (a few ms) and cheap
 //   wait(word, expected)   sleeps while word == expected, until wake; may return early
 //   wake_one(word)         wakes one thread sleeping on word
-//   yield()                lets another thread run
+//   relax()                tells the processor that this thread waits for another
 //   at_fork(b, p, c)       from now on calls b() before every fork, then p() in the parent and c() in the child
 //
 // None of them throws, allocates or changes errno.
@@ -53,7 +53,7 @@ concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& 
   { P::milliseconds() } noexcept -> std::same_as<std::uint64_t>;
   { P::wait(word, std::uint32_t{}) } noexcept;
   { P::wake_one(word) } noexcept;
-  { P::yield() } noexcept;
+  { P::relax() } noexcept;
   {
     P::at_fork(
         +[]() noexcept {}, +[]() noexcept {}, +[]() noexcept {})

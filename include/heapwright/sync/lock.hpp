@@ -2,7 +2,8 @@
 //
 // States: 0 free; 1 held; 2 held and somebody may be sleeping. Only the holder leaves 1 or 2, always to 0, and wakes one
 // sleeper if it was 2. A sleeper that wakes takes the lock as 2, since others may still sleep.
-// (Drepper, "Futexes Are Tricky", mutex 2.) A short spin comes first: critical sections here are a few hundred ns.
+// (Drepper, "Futexes Are Tricky", mutex 2.) A spin comes first, about as long as going to sleep and being woken takes:
+// critical sections here are shorter, unless their thread has lost the processor.
 #pragma once
 
 #include <atomic>
@@ -43,6 +44,7 @@ class lock {
     constexpr int spins = 100;
     for (int i = 0; i < spins; ++i) {
       if (word_.load(std::memory_order_relaxed) == 0 && try_acquire()) return;
+      OS::relax();
     }
     while (word_.exchange(2, std::memory_order_acquire) != 0) OS::wait(word_, 2);
   }

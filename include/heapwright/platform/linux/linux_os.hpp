@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -120,7 +119,13 @@ class linux_os {
     ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
 
-  static void yield() noexcept { ::sched_yield(); }
+  static void relax() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");  // `yield` is over at once on most processors
+#endif
+  }
 
   static void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) noexcept {
     ::pthread_atfork(before, in_parent, in_child);
