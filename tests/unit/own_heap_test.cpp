@@ -181,6 +181,20 @@ void live_and_die(std::size_t step) {
   std::thread([&] { ASSERT_NE(h.allocate(100), nullptr); }).join();
 }
 
+TEST(OwnHeaps, KeepWhatATextGrewToForTheNextThatGrows) {
+  heap<default_recipe> h;
+  const auto grow = [&h] {
+    void* text = h.allocate(100);
+    for (std::size_t size = 100; size < 8 * MiB; size += size / 16 + 24) {
+      text = h.reallocate(text, size);
+      ASSERT_NE(text, nullptr);
+    }
+    h.deallocate(text);
+  };
+  for (int i = 0; i < 20; ++i) grow();
+  EXPECT_EQ(h.statistics().returned_total, 0u);
+}
+
 #if defined(__x86_64__)  // an emulator's kernel says something else
 /// Linux that remembers its first mapping.
 class remembering_os : public linux_os {

@@ -30,10 +30,12 @@ class free_runs {
  public:
   // --- taking
 
-  /// The first `pages` pages, aligned, of a run of this kind; null when none is long enough or there is no memory for records.
-  [[nodiscard, gnu::noinline]] span* take(span_state kind, std::size_t pages, std::size_t alignment) noexcept {
+  /// The first `pages` pages, aligned, of a run of this kind that has so many and `more`; null when none is long enough or there is no
+  /// memory for records.
+  [[nodiscard, gnu::noinline]] span* take(span_state kind, std::size_t pages, std::size_t alignment,
+                                          std::size_t more = 0) noexcept {
     const std::size_t slack = alignment / heap_page - 1;
-    span* s = bins(kind).find(pages + slack);
+    span* s = bins(kind).find(pages + slack + more);
     if (s == nullptr || !reserve(2)) return nullptr;
     remove(s);
     const std::size_t before = (align_up(address_of(s->start), alignment) - address_of(s->start)) / heap_page;

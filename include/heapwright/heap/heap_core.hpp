@@ -152,8 +152,7 @@ class heap_core {
     // Staying is worth up to half of the block unused.
     if (fits && size >= usable / 2) return p;
     if (size > classes::largest_cut && size <= PTRDIFF_MAX) {
-      if (span* const s = map().span_at(p); s->state == span_state::large && resize(mine, s, size))
-        return s->block_begin();
+      if (span* s = map().span_at(p); s->state == span_state::large && resize(mine, s, size)) return s->block_begin();
     }
     void* fresh = mine.pop(size);
     if (fresh == nullptr) fresh = allocate_slow(mine, size);
@@ -339,15 +338,28 @@ class heap_core {
                                       lines);
   }
 
-  /// Makes a block that is a run of pages longer or shorter, where it is or by moving its pages. False: it is as it was.
-  /// Precondition: size is beyond largest_cut.
-  [[gnu::noinline, gnu::cold]] bool resize(cache& mine, span* s, std::size_t size) noexcept {
+  /// Makes a block that is a run of pages longer or shorter, where it is or by moving its pages; or, if that is not much, by copying
+  /// it to where it can grow without being moved again. False: it is as it was. Precondition: size is beyond largest_cut.
+  [[gnu::noinline, gnu::cold]] bool resize(cache& mine, span*& s, std::size_t size) noexcept {
     const unsigned c = classes::index(size);
     const std::size_t pages = c != 0 ? classes::of(c).first_pages : divide_up(size + s->offset, heap_page);
-    const std::size_t before = s->bytes();
-    if (!centre_.page_heap.try_resize(s, pages) && !(before >= worth_moving && centre_.page_heap.try_remap(s, pages)))
-      return false;
+    if (!centre_.page_heap.try_resize(s, pages)) {
+      const std::size_t before = s->bytes();
+      if (before < worth_moving || pages <= s->pages) return false;
+      if (before > worth_copying || !copy_to_room(s, size)) {
+        if (!centre_.page_heap.try_remap(s, pages)) return false;
+      }
+    }
     centre_.page_heap.set_whole(s, c, mine.owner());
+    return true;
+  }
+
+  bool copy_to_room(span*& s, std::size_t size) noexcept {
+    span* const roomy = centre_.page_heap.allocate_with_room(divide_up(size + classes::largest_offset, heap_page));
+    if (roomy == nullptr) return false;
+    std::memcpy(roomy->block_begin(), s->block_begin(), s->block_bytes());
+    deallocate_large(s->block_begin());
+    s = roomy;
     return true;
   }
 
@@ -364,8 +376,10 @@ class heap_core {
   /// From this size on, zeroed memory is had from the system page by page as it is used, as programs with large tables expect.
   static constexpr std::size_t worth_discarding = 4 * MiB;
 
-  /// From this size on, moving pages is cheaper than copying them.
+  /// From this size on, moving pages is cheaper than copying them; up to the other, copying costs no more than faults in what it
+  /// grows by do, and some 100 microseconds.
   static constexpr std::size_t worth_moving = 256 * KiB;
+  static constexpr std::size_t worth_copying = 1 * MiB;
 
   [[nodiscard]] const page_map<OS>& map() const noexcept { return centre_.page_heap.map(); }
 

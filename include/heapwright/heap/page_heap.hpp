@@ -44,23 +44,23 @@ class page_heap {
     if (!fits_limit(pages * heap_page)) return nullptr;
     const std::uint64_t returned = figures().free_returned.get();
     span* s = take(pages, alignment);
-    if (s != nullptr) note_missed(returned);
+    if (s != nullptr) note_missed(returned - std::min(returned, figures().free_returned.get()));
     if (s == nullptr && grow(pages, alignment)) s = take(pages, alignment);
     if (s == nullptr) {
       give_back_everything();
       if (grow(pages, alignment)) s = take(pages, alignment);
     }
+    return s == nullptr ? nullptr : handed_out(s, use, lines);
+  }
+
+  /// A run of pages for a large block, with as many free ones in memory behind it, so that it can grow where it is. Null when there is none.
+  [[nodiscard, gnu::noinline, gnu::cold]] span* allocate_with_room(std::size_t pages) noexcept {
+    holding guard(lock_);
+    if (!fits_limit(pages * heap_page)) return nullptr;
+    span* const s = free_.take(span_state::free_resident, pages, heap_page, pages);
     if (s == nullptr) return nullptr;
-    s->state = use;
-    s->size_class = 0;
-    s->live = s->carved = 0;
-    s->free = nullptr;
-    s->offset = begin_of(s, lines);
-    count(use).add(s->bytes());
-    if (use == span_state::large) map().set_tag(s->start, large_tag);
-    stay_below_peak();
-    stay_below_limit();
-    return s;
+    note_low_water();
+    return handed_out(s, span_state::large, class_table<R>::lines_of_whole);
   }
 
   /// A run of pages for one block of whole class c, drawn by the thread with these owner bits; null as above.
@@ -105,6 +105,7 @@ class page_heap {
     map().clear_ends(s);
     count_mapped(bytes - s->bytes());
     figures().large.add(bytes - s->bytes());
+    note_missed(bytes - s->bytes());
     s->start = static_cast<std::byte*>(moved);
     s->pages = bytes / heap_page;
     s->zeroed = false;
@@ -112,6 +113,7 @@ class page_heap {
     free_.cover(moved, bytes);
     map().set_ends(s);
     map().set_tag(s->start, large_tag);
+    stay_below_peak();
     stay_below_limit();
     return true;
   }
@@ -228,6 +230,19 @@ class page_heap {
   }
 
   void note_low_water() noexcept { low_water_ = std::min(low_water_, figures().free_resident.get()); }
+
+  span* handed_out(span* s, span_state use, std::size_t lines) noexcept {
+    s->state = use;
+    s->size_class = 0;
+    s->live = s->carved = 0;
+    s->free = nullptr;
+    s->offset = begin_of(s, lines);
+    count(use).add(s->bytes());
+    if (use == span_state::large) map().set_tag(s->start, large_tag);
+    stay_below_peak();
+    stay_below_limit();
+    return s;
+  }
 
   // --- giving
 
@@ -353,11 +368,9 @@ class page_heap {
       purge(resident - limit());
   }
 
-  /// After a request has been served: memory that was given back early and is needed again should have stayed.
-  void note_missed(std::uint64_t returned_before) noexcept {
-    const std::uint64_t returned = figures().free_returned.get();
-    if (returned >= returned_before) return;
-    const std::uint64_t missed = std::min(returned_before - returned, given_early_);
+  /// After a request has been served with so many bytes that were not in memory: what was given back early should have stayed.
+  void note_missed(std::uint64_t bytes) noexcept {
+    const std::uint64_t missed = std::min(bytes, given_early_);
     given_early_ -= missed;
     missed_ += missed;
   }
