@@ -2,8 +2,11 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <latch>
 #include <new>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -20,7 +23,7 @@ void mixed(long n) {
 }
 
 void batch(long n) {
-  static void* held[batch_size];
+  void* held[batch_size];
   for (long done = 0; done < n; done += batch_size) {
     for (void*& p : held) p = std::malloc(64);
     for (void* p : held) std::free(p);
@@ -54,13 +57,29 @@ void growth(long n) {
   }
 }
 
+/// The same as batch, while a hundred other threads live that have allocated and freed too.
+void crowded(long n) {
+  std::latch all_are_here(101), the_end(1);
+  std::vector<std::jthread> others;
+  for (int t = 0; t < 100; ++t) {
+    others.emplace_back([&] {
+      batch(batch_size);
+      all_are_here.count_down();
+      the_end.wait();
+    });
+  }
+  all_are_here.arrive_and_wait();
+  batch(n);
+  the_end.count_down();
+}
+
 struct kind {
   std::string_view name;
   void (*run)(long);
 };
-constexpr std::array all = {kind{"pair", pair},         kind{"mixed", mixed}, kind{"batch", batch},
-                            kind{"shuffled", shuffled}, kind{"sized", sized}, kind{"calloc", zeroed},
-                            kind{"growth", growth}};
+constexpr std::array all = {kind{"pair", pair},         kind{"mixed", mixed},    kind{"batch", batch},
+                            kind{"shuffled", shuffled}, kind{"sized", sized},    kind{"calloc", zeroed},
+                            kind{"growth", growth},     kind{"crowded", crowded}};
 
 }  // namespace
 
@@ -71,6 +90,6 @@ int main(int argc, char** argv) {
       return 0;
     }
   }
-  std::fprintf(stderr, "usage: pairs pair|mixed|batch|shuffled|sized|calloc|growth N\n");
+  std::fprintf(stderr, "usage: pairs pair|mixed|batch|shuffled|sized|calloc|growth|crowded N\n");
   return 2;
 }

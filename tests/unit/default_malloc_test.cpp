@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -61,6 +62,18 @@ TEST(DefaultMalloc, KnowsWhereABlockWasAskedFor) {
   EXPECT_NE(text.find("\nheapwright: forgetful: 1 blocks, 10 B in use, asked for at "), std::string::npos) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
   EXPECT_NE(text.find("+0x"), std::string::npos) << "object and offset";
+}
+
+TEST(DefaultMallocDeathTest, ReportsWhatIsForgottenAtTheEnd) {
+  const auto forget_and_end = [](const char* asked) {
+    if (asked != nullptr) ::setenv("HEAPWRIGHT_LEAKS", asked, 1);
+    static heap<default_recipe> h("forgetful");
+    void* const volatile last = forget_some(h);
+    std::exit(last == nullptr ? 1 : 0);
+  };
+  EXPECT_EXIT(forget_and_end("1"), ::testing::ExitedWithCode(0),
+              "heapwright: forgetful: 3 blocks, 2.9 KiB in use, asked for at .*\\+0x");
+  EXPECT_EXIT(forget_and_end(nullptr), ::testing::ExitedWithCode(0), "^$");
 }
 
 TEST(DefaultMalloc, ServesThreads) {

@@ -181,6 +181,46 @@ void live_and_die(std::size_t step) {
   std::thread([&] { ASSERT_NE(h.allocate(100), nullptr); }).join();
 }
 
+/// Linux where huge pages keep all in memory that was ever touched near by.
+class generous_os : public linux_os {
+ public:
+  static std::size_t resident(void*, std::size_t bytes) noexcept { return bytes; }
+};
+
+TEST(OwnHeaps, TellWhatHugePagesKeepInMemory) {
+  basic_heap<default_recipe, generous_os> generous;
+  ASSERT_NE(generous.allocate(100), nullptr);
+  const heap_statistics s = generous.statistics();
+  EXPECT_GT(s.huge_excess, 0u);
+  EXPECT_EQ(s.huge_excess, s.free_returned);
+  text<2000> json;
+  s.write_json(json);
+  EXPECT_NE(std::string(json.c_str()).find("\"huge_excess\": "), std::string::npos);
+}
+
+TEST(OwnHeaps, TellWhatEachThreadKeeps) {
+  heap<default_recipe> h;
+  const auto keep = [&h](int n) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < n; ++i) blocks.push_back(h.allocate(64));
+    for (void* p : blocks) h.deallocate(p);
+  };
+  keep(1000);
+  std::map<std::uint32_t, std::uint64_t> stocks;
+  std::uint64_t sum = 0;
+  std::thread([&] {
+    keep(10);
+    h.for_each_stock([&](std::uint32_t cache, std::uint64_t bytes) {
+      stocks[cache] = bytes;
+      sum += bytes;
+    });
+  }).join();
+  ASSERT_EQ(stocks.size(), 2u);
+  EXPECT_GT(stocks.begin()->second, stocks.rbegin()->second) << "the first thread has freed more";
+  EXPECT_GE(stocks.rbegin()->second, 10u * 64);
+  EXPECT_EQ(h.statistics().in_stocks, sum);
+}
+
 TEST(OwnHeaps, KeepWhatATextGrewToForTheNextThatGrows) {
   heap<default_recipe> h;
   const auto grow = [&h] {

@@ -293,6 +293,44 @@ TEST(Hardening, WhatWasInAFreedBlockIsGone) {
   fill_and_check(h);
 }
 
+constexpr recipe fenced{.hardening = {.guard_large = true}};
+
+TEST(HardeningDeathTest, WhoWritesBeyondALongBlockIsStopped) {
+  heap<fenced> h;
+  constexpr std::size_t size = 300'000;
+  auto* const p = static_cast<volatile char*>(h.allocate(size));
+  p[size - 1] = 1;
+  EXPECT_EQ(h.usable_size(const_cast<char*>(p)), size);
+  EXPECT_DEATH(p[size] = 1, "");
+  auto* const longer = static_cast<volatile char*>(h.reallocate(const_cast<char*>(p), size + 16));
+  EXPECT_EQ(longer[size - 1], 1);
+  longer[size + 15] = 1;
+  EXPECT_DEATH(longer[size + 16] = 1, "");
+  h.deallocate(const_cast<char*>(longer));
+}
+
+TEST(Hardening, GuardsAreLiftedWhenTheirBlockIsFreed) {
+  heap<fenced> h;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<void*> blocks;
+    for (std::size_t size = 262'000; size < 3 * MiB; size += size / 3) {
+      for (const std::size_t alignment : {16, 256, 4096, 65'536}) {
+        void* const p = h.allocate({size + static_cast<std::size_t>(round) * 1000, alignment});
+        ASSERT_TRUE(p != nullptr && is_aligned(p, alignment));
+        std::memset(p, round, h.usable_size(p));
+        blocks.push_back(p);
+      }
+    }
+    void* const zeroed = h.allocate_zeroed(5 * MiB + 1);
+    EXPECT_EQ(static_cast<char*>(zeroed)[5 * MiB], 0);
+    blocks.push_back(zeroed);
+    for (void* p : blocks) h.deallocate(p);
+  }
+  fill_and_check(h);
+  const heap_statistics s = h.statistics();
+  EXPECT_EQ(s.mapped, s.in_use + s.in_stocks + s.free_in_spans + s.free_resident + s.free_returned);
+}
+
 constexpr recipe watchful{.hardening = {.check_callers = true}};
 
 TEST(HardeningDeathTest, MistakesAreNamedInEveryBuild) {

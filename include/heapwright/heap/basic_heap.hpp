@@ -145,6 +145,15 @@ class basic_heap {
     return census<R, OS>(*core_).statistics(name_);
   }
 
+  /// Calls f(std::uint32_t cache, std::uint64_t bytes) for what each thread keeps for its next requests, and for what threads that have ended have left to the
+  /// next. The same holds as for statistics; f must not call this heap.
+  template <class F>
+  void for_each_stock(F f) noexcept {
+    if (core_ == nullptr) return;
+    const guard held(lock_);
+    census<R, OS>(*core_).for_each_stock(f);
+  }
+
   /// Calls f(const void* block, std::size_t bytes) for each block in use, by address. Exact while no other thread is in the heap; otherwise a block that comes or
   /// goes meanwhile may be seen or not. f must not call this heap. False: no memory to do it in.
   template <class F>

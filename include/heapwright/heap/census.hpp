@@ -53,8 +53,19 @@ class census {
             .huge_transparent_total = f.huge_transparent_total,
             .locked_total = f.locked_total,
             .bound_total = f.bound_total,
+            .huge_excess = huge_excess(),
             .threads = f.threads,
             .threads_total = f.threads_total};
+  }
+
+  /// Calls f(std::uint32_t cache, std::uint64_t bytes) for what each thread keeps. Complexity: the blocks that threads keep.
+  template <class F>
+  void for_each_stock(F f) const {
+    heap_.for_each_cache_held([&](const cache& of) {
+      std::uint64_t bytes = 0;
+      for_each_kept_by(of, [&](const block*, unsigned c) { bytes += bytes_of(c); });
+      f(of.id(), bytes);
+    });
   }
 
   /// Calls f(const void* block, std::size_t bytes) for each block in use, by address; bytes as its class has them. False: there was no memory to
@@ -133,11 +144,29 @@ class census {
   /// Calls f(block, class) for what threads keep.
   template <class F>
   void for_each_kept(F f) const noexcept {
-    heap_.for_each_cache_held([&](const cache& of) {
-      for (unsigned c = 1; c < classes::count; ++c) {
-        for (const block* b : of.lists_of(c)) follow(b, c, f);
+    heap_.for_each_cache_held([&](const cache& of) { for_each_kept_by(of, f); });
+  }
+
+  template <class F>
+  void for_each_kept_by(const cache& of, F f) const noexcept {
+    for (unsigned c = 1; c < classes::count; ++c) {
+      for (const block* b : of.lists_of(c)) follow(b, c, f);
+      const auto fresh = of.fresh_of(c);
+      const std::byte* p = fresh.first;
+      for (std::uint32_t n = 0; n < fresh.count && is_block(reinterpret_cast<const block*>(p), c); ++n) {
+        f(reinterpret_cast<const block*>(p), c);
+        p += classes::of(c).size;
       }
+    }
+  }
+
+  /// Where a page of 2 MiB has a part in use, the system has all of it in memory.
+  std::uint64_t huge_excess() const noexcept {
+    std::uint64_t bytes = 0;
+    heap_.for_each_span_held([&](const span& s) {
+      if (s.state == span_state::free_returned) bytes += OS::resident(s.start, s.bytes());
     });
+    return bytes;
   }
 
   template <class F>

@@ -1,5 +1,5 @@
 // The centre of one size class: the spans cut into it, shared by all threads under one lock. Threads draw batches of blocks
-// from it and give batches back; what moves is always a list of blocks, so that the lock is taken once per batch.
+// from it and give batches back, lists of blocks that were in use before or runs of fresh ones, so that the lock is taken once per batch.
 //
 // A span with something to give is either listed here, for anyone to take, or attached to one thread, which alone draws from
 // it. A span with nothing to give is neither; the first block that comes back lists it again. Blocks always come back to
@@ -29,14 +29,34 @@ class central_class {
  public:
   using lock_type = heap_lock<R, OS>;
 
-  /// A list of free blocks of class c for the thread with these owner bits, from its attached span, which is replaced when another
+  /// What a draw has: a list of blocks that have come back; or else blocks that nobody has touched, one behind the other; or nothing,
+  /// when the system has no memory.
+  struct drawn {
+    block* returned = nullptr;
+    std::byte* fresh = nullptr;
+    std::uint32_t fresh_count = 0;
+  };
+
+  /// Free blocks of class c for the thread with these owner bits, from its attached span, which is replaced when another
   /// has blocks that came back, or when it has no more to give: all that have come back to the span, without walking over
-  /// them, or else up to `wanted` fresh ones. From a shared span, where blocks have tags of their own: up to `wanted`, and nothing
-  /// is attached. Null when the system has no memory.
-  [[nodiscard, gnu::noinline]] block* draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
-                                           pages& heap) noexcept {
+  /// them, or else up to `wanted` fresh ones. From a shared span, where blocks have tags of their own: up to `wanted` that have come back, or one
+  /// fresh one, and nothing is attached.
+  [[nodiscard, gnu::noinline]] drawn draw(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
+                                          pages& heap) noexcept {
     if (classes::has_own_tags(c)) return draw_shared(c, wanted, owner, heap);
-    return linked(draw_attached(c, wanted, owner, attached, heap), c);
+    return draw_attached(c, wanted, owner, attached, heap);
+  }
+
+  /// Takes back `n` fresh blocks, the last that their span has handed out, as untouched as they were.
+  [[gnu::noinline]] void undraw(std::byte* fresh, std::uint32_t n, pages& heap) noexcept {
+    holding guard(lock_);
+    span* const s = heap.map().span_at(fresh);
+    invariant(s->carved >= n && s->live >= n, "more fresh blocks came back to a span than it has handed out");
+    s->carved -= n;
+    s->live -= n;
+    live_ -= n;
+    if (s->place == span_place::exhausted) list(s);
+    if (s->live == 0 && s->place == span_place::listed) keep_or_retire(s, heap);
   }
 
   /// Takes back `n` blocks of class c, the first of a list; returns what follows them.
@@ -100,37 +120,31 @@ class central_class {
   [[nodiscard]] std::uint64_t live_held() const noexcept { return live_; }
 
  private:
-  /// What a draw has taken from a span: a list of blocks that have come back, or else a run of fresh ones, which are not linked yet.
-  struct taken {
-    block* returned;
-    std::byte* fresh;
-    std::uint32_t count;
-  };
-
-  taken draw_attached(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached, pages& heap) noexcept {
+  drawn draw_attached(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached, pages& heap) noexcept {
     holding guard(lock_);
     if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached, heap);
     if (attached == nullptr) attached = next_span(c, owner, heap);
     span* const s = attached;
     if (s == nullptr) return {};
-    const taken t = s->free != nullptr ? take_returned(s) : take_fresh(s, c, wanted);
+    const drawn d = s->free != nullptr ? take_returned(s) : take_fresh(s, c, wanted);
     if (s->carved == s->capacity) {
       s->place = span_place::exhausted;
       attached = nullptr;
     } else {
       s->place = span_place::attached;
     }
-    return t;
+    return d;
   }
 
-  /// Up to `wanted` blocks of a span that is listed before and after, unless it has no more to give; those that have come back go first.
-  block* draw_shared(unsigned c, std::uint32_t wanted, page_tag owner, pages& heap) noexcept {
-    block* const drawn = linked(take_shared(c, wanted, heap), c);
-    for (const block* b = drawn; b != nullptr; b = b->next) heap.map().set_tag(b, tag_of(owner, c));
-    return drawn;
+  drawn draw_shared(unsigned c, std::uint32_t wanted, page_tag owner, pages& heap) noexcept {
+    const drawn d = take_shared(c, wanted, heap);
+    for (const block* b = d.returned; b != nullptr; b = b->next) heap.map().set_tag(b, tag_of(owner, c));
+    if (d.fresh != nullptr) heap.map().set_tag(d.fresh, tag_of(owner, c));
+    return d;
   }
 
-  taken take_shared(unsigned c, std::uint32_t wanted, pages& heap) noexcept {
+  /// From a span that is listed before and after, unless it has no more to give; what has come back goes first.
+  drawn take_shared(unsigned c, std::uint32_t wanted, pages& heap) noexcept {
     holding guard(lock_);
     span* s = near_front([](const span* t) { return t->free != nullptr; });
     if (s == nullptr) s = listed_.front();
@@ -139,23 +153,13 @@ class central_class {
     } else if (s = new_span(c, 0, heap); s == nullptr) {
       return {};
     }
-    const taken t = s->free != nullptr ? take_some_returned(s, wanted) : take_fresh(s, c, wanted);
+    const drawn d = s->free != nullptr ? take_some_returned(s, wanted) : take_fresh(s, c, 1);
     if (s->live == s->capacity) {
       s->place = span_place::exhausted;
     } else {
       list(s);
     }
-    return t;
-  }
-
-  /// Links fresh blocks, which may be the first touch of their pages: without the lock, for others would wait for the system.
-  static block* linked(const taken& t, unsigned c) noexcept {
-    if (t.count == 0) return t.returned;
-    const std::size_t size = classes::of(c).size;
-    std::byte* const last = t.fresh + (t.count - 1) * size;
-    for (std::byte* p = t.fresh; p != last; p += size) new (p) block{reinterpret_cast<block*>(p + size)};
-    new (last) block{nullptr};
-    return reinterpret_cast<block*>(t.fresh);
+    return d;
   }
 
   void list(span* s) noexcept {
@@ -229,15 +233,13 @@ class central_class {
     return s;
   }
 
-  taken take_returned(span* s) noexcept {
-    block* const all = s->free;
-    s->free = nullptr;
+  drawn take_returned(span* s) noexcept {
     live_ += s->carved - s->live;
     s->live = s->carved;
-    return {all, nullptr, 0};
+    return {.returned = std::exchange(s->free, nullptr)};
   }
 
-  taken take_some_returned(span* s, std::uint32_t wanted) noexcept {
+  drawn take_some_returned(span* s, std::uint32_t wanted) noexcept {
     block* const first = s->free;
     block* last = first;
     std::uint32_t n = 1;
@@ -245,17 +247,17 @@ class central_class {
     s->free = std::exchange(last->next, nullptr);
     s->live += n;
     live_ += n;
-    return {first, nullptr, 0};
+    return {.returned = first};
   }
 
-  /// The next blocks of a span that have never been used; those beyond stay untouched.
-  taken take_fresh(span* s, unsigned c, std::uint32_t wanted) noexcept {
+  /// The next blocks of a span that have never been used; those beyond stay with it.
+  drawn take_fresh(span* s, unsigned c, std::uint32_t wanted) noexcept {
     std::byte* const first = s->block_begin() + s->carved * std::size_t{classes::of(c).size};
     const std::uint32_t n = std::min(wanted, s->capacity - s->carved);
     s->carved += n;
     s->live += n;
     live_ += n;
-    return {nullptr, first, n};
+    return {.fresh = first, .fresh_count = n};
   }
 
   void give_back_run(span* s, block* first, block* last, std::uint32_t n, pages& heap) noexcept {

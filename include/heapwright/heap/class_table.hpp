@@ -70,6 +70,9 @@ class class_table {
   static_assert(R.pages.huge != huge_page_use::reserved || R.pages.growth % (2 * MiB) == 0,
                 "recipe.pages.growth: a multiple of 2 MiB where huge pages are reserved");
 
+  static_assert(!R.hardening.guard_large || R.pages.huge != huge_page_use::reserved,
+                "recipe.hardening.guard_large: each guard would take a huge page of its own where they are reserved");
+
   static constexpr unsigned page_aligned = R.classes.count() + 1;  ///< the class of two pages; the next is one longer
   static constexpr std::size_t largest_page_aligned = R.spans.largest_cut;
 

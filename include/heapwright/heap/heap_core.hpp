@@ -173,8 +173,9 @@ class heap_core {
       return s == nullptr ? nullptr : s->block_begin();
     }
     span* drawn_from = nullptr;
-    block* const b = centre_.classes[c].draw(c, 1, 0, drawn_from, centre_.page_heap);
+    const auto drawn = centre_.classes[c].draw(c, 1, 0, drawn_from, centre_.page_heap);
     if (drawn_from != nullptr) centre_.classes[c].detach(drawn_from, centre_.page_heap);
+    block* const b = drawn.fresh != nullptr ? new (drawn.fresh) block{nullptr} : drawn.returned;
     if (b == nullptr) return nullptr;
     centre_.classes[c].give_back(c, b->next, cache::length(b->next), centre_.page_heap);
     wrong::note_allocated(b);
@@ -332,6 +333,7 @@ class heap_core {
   [[gnu::noinline]] span* allocate_large(std::size_t size, std::size_t alignment) noexcept {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX / 2) return nullptr;
     centre_.page_heap.tick();
+    if constexpr (R.hardening.guard_large) return centre_.page_heap.allocate_guarded(size, alignment);
     const std::size_t lines = alignment <= cache_line ? classes::lines_of_whole : 1;
     const std::size_t bytes = std::max<std::size_t>(size, 1) + (lines - 1) * cache_line;
     return centre_.page_heap.allocate(divide_up(bytes, heap_page), std::max(alignment, heap_page), span_state::large,
@@ -341,6 +343,7 @@ class heap_core {
   /// Makes a block that is a run of pages longer or shorter, where it is or by moving its pages; or, if that is not much, by copying
   /// it to where it can grow without being moved again. False: it is as it was. Precondition: size is beyond largest_cut.
   [[gnu::noinline, gnu::cold]] bool resize(cache& mine, span*& s, std::size_t size) noexcept {
+    if constexpr (R.hardening.guard_large) return false;
     const unsigned c = classes::index(size);
     const std::size_t pages = c != 0 ? classes::of(c).first_pages : divide_up(size + s->offset, heap_page);
     if (!centre_.page_heap.try_resize(s, pages)) {

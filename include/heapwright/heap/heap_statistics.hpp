@@ -30,7 +30,8 @@ struct heap_statistics {
   std::uint64_t huge_transparent_total = 0;
   std::uint64_t locked_total = 0;
   std::uint64_t bound_total = 0;
-  std::uint64_t threads = 0;  ///< that have a cache
+  std::uint64_t huge_excess = 0;  ///< of free_returned: in memory all the same, as huge pages are there as a whole
+  std::uint64_t threads = 0;      ///< that have a cache
   std::uint64_t threads_total = 0;
 
   /// One JSON object, as the members are called here.
@@ -58,6 +59,7 @@ struct heap_statistics {
     add("huge_transparent_total", huge_transparent_total);
     add("locked_total", locked_total);
     add("bound_total", bound_total);
+    add("huge_excess", huge_excess);
     add("threads", threads);
     add("threads_total", threads_total);
     to.add("}");

@@ -25,7 +25,8 @@
 namespace heapwright {
 
 /// As basic_heap, where nothing else is said. Thread-safe whatever the recipe says, of which only the limit counts, in the bytes that were asked for. What is in use
-/// when it is destroyed is freed then, so that leaks of a heap that ends are no leaks of the process.
+/// when it is destroyed is freed then, so that leaks of a heap that ends are no leaks of the process; with HEAPWRIGHT_LEAKS in the environment it is reported on stderr
+/// before, as write_blocks does. For a heap with static storage that is at the end of the program.
 template <recipe R>
 class malloc_heap {
  public:
@@ -35,6 +36,7 @@ class malloc_heap {
   malloc_heap(const malloc_heap&) = delete;
   malloc_heap& operator=(const malloc_heap&) = delete;
   ~malloc_heap() {
+    if (!blocks_.empty() && ::secure_getenv("HEAPWRIGHT_LEAKS") != nullptr) write_blocks(2);
     for (const auto& [p, asked] : blocks_) std::free(p);
   }
 
@@ -111,6 +113,10 @@ class malloc_heap {
     const std::scoped_lock held(lock_);
     return {.name = name_, .mapped = in_use_, .in_use = in_use_, .mapped_peak = peak_, .limit = limit_};
   }
+
+  /// No thread keeps anything.
+  template <class F>
+  void for_each_stock(F) noexcept {}
 
   template <class F>
   [[nodiscard]] bool for_each_block(F f) noexcept {

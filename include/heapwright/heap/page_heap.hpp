@@ -49,6 +49,7 @@ class page_heap {
     if (s == nullptr) {
       give_back_everything();
       if (grow(pages, alignment)) s = take(pages, alignment);
+      if (s == nullptr && alignment <= heap_page) s = free_.take_adjacent(pages);
     }
     return s == nullptr ? nullptr : handed_out(s, use, lines);
   }
@@ -72,6 +73,22 @@ class page_heap {
     return s;
   }
 
+  /// A large block for `size` bytes that ends where a page begins that cannot be touched, as far as its alignment allows; where the system refuses that, without.
+  /// Null as above.
+  [[nodiscard, gnu::noinline, gnu::cold]] span* allocate_guarded(std::size_t size, std::size_t alignment) noexcept {
+    const std::size_t page = supply::grain();
+    const std::size_t block_bytes =
+        align_up(std::max<std::size_t>(size, 1), std::clamp(alignment, default_alignment, page));
+    const std::size_t body = align_up(block_bytes, page);
+    span* const s = allocate((body + page) / heap_page, std::max(alignment, page), span_state::large);
+    if (s == nullptr) return nullptr;
+    const bool is_guarded = !is_callers_ && OS::protect(s->end() - page, page);
+    holding guard(lock_);
+    s->offset = static_cast<std::uint16_t>(body - block_bytes);
+    if (is_guarded) s->guard_pages = static_cast<std::uint8_t>(page / heap_page);
+    return s;
+  }
+
   /// Makes a large block one of a whole class, or of none (0).
   void set_whole(span* s, unsigned c, page_tag owner) noexcept {
     s->size_class = static_cast<std::uint8_t>(c);
@@ -80,6 +97,11 @@ class page_heap {
 
   /// Takes back what allocate returned. The tags of a cut span have been cleared by the caller.
   [[gnu::noinline]] void release(span* s) noexcept {
+    if constexpr (R.hardening.guard_large) {
+      const std::size_t guard_bytes = s->guard_pages * heap_page;
+      // Rather lost than handed out with a page that cannot be touched.
+      if (guard_bytes > 0 && !OS::unprotect(s->end() - guard_bytes, guard_bytes)) return;
+    }
     holding guard(lock_);
     release_held(s);
   }
@@ -237,6 +259,7 @@ class page_heap {
     s->live = s->carved = 0;
     s->free = nullptr;
     s->offset = begin_of(s, lines);
+    s->guard_pages = 0;
     count(use).add(s->bytes());
     if (use == span_state::large) map().set_tag(s->start, large_tag);
     stay_below_peak();

@@ -90,6 +90,9 @@ struct hardening_plan {
   bool zero_freed = false;  ///< what was in a block is overwritten when it is freed
   /// Double free, a foreign pointer and a pointer into a block end the program with a message, as in checked builds.
   bool check_callers = false;
+  /// Behind each block that is too long for any class is a page that cannot be touched, and the block ends there: who writes beyond it is stopped by the system. Costs
+  /// two system calls per block, and realloc always copies. Not in memory that is the caller's.
+  bool guard_large = false;
 };
 
 /// Somebody who may know what to do when there is no memory. An object with static storage: GCC 12 takes no function in a recipe.

@@ -9,7 +9,7 @@
 //
 // Of a cut span:  capacity = live + length(free) + (capacity - carved)
 // where live counts the blocks that are outside: with the program, or in the stock of a thread.
-// carved blocks have been handed out at least once; those beyond have never been touched by the heap.
+// carved blocks have been handed out to a thread at least once; those beyond have not, and nobody has touched them.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +45,9 @@ struct span {
   span_state state = span_state::free_returned;
   span_place place = span_place::exhausted;
 
-  bool zeroed = false;       ///< free_returned and large: reads as zero
-  std::uint16_t offset = 0;  ///< where the block begins, or the first of a cut span: bytes from the start
+  bool zeroed = false;           ///< free_returned and large: reads as zero
+  std::uint8_t guard_pages = 0;  ///< large: heap pages at the end that cannot be touched
+  std::uint16_t offset = 0;      ///< where the block begins, or the first of a cut span: bytes from the start
 
   [[nodiscard]] std::size_t bytes() const noexcept { return pages * heap_page; }
   [[nodiscard]] std::byte* end() const noexcept { return start + bytes(); }
@@ -56,7 +57,7 @@ struct span {
   [[nodiscard]] std::byte* block_begin() const noexcept { return start + offset; }
 
   /// Of a large block.
-  [[nodiscard]] std::size_t block_bytes() const noexcept { return bytes() - offset; }
+  [[nodiscard]] std::size_t block_bytes() const noexcept { return bytes() - offset - guard_pages * heap_page; }
 };
 
 /// A doubly linked list through span::next and span::previous; all zero is empty. The caller holds the lock that guards it.

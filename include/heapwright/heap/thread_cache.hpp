@@ -5,6 +5,10 @@
 // after a bounded number of allocations whatever the program does (the heartbeat; Leijen et al., "Mimalloc: Free List
 // Sharding in Action"), and popping needs no counter.
 //
+// Fresh blocks, which nobody has touched, are not in a list, as a link would touch them: `fresh` is where the next of them is. The first in a page is
+// handed out as it is, so that the first touch of a page, which may cost a page fault and a page of memory, is the program's; then those that
+// follow it in its page go into the stock, some at a time.
+//
 // Blocks of spans that another thread draws from are not kept: they collect in `away` and go back to the centre in batches, so
 // that two threads do not come to share cache lines through the allocator.
 //
@@ -17,6 +21,7 @@
 // Invariants, for each class c:  room[c] = limit[c] - length(returns[c]) >= 0, between calls
 //                                away_room[c] = batch - 1 - length(away[c]) >= 0; 0 for whole classes
 //                                neither in_use[c] nor idle[c]: all that is here of class c is in returns[c] and away[c]
+//                                fresh[c], fresh_count[c]: the last blocks that their span has handed out; null and 0
 //                                the sum over c of what limit[c] is above its first value, in bytes, <= its share when
 //                                one was last raised, for the short classes and for the long ones
 //
@@ -92,12 +97,12 @@ class thread_cache {
   [[nodiscard]] void* pop(std::size_t size) noexcept {
     if (size > small_max) [[unlikely]]
       return pop_class(classes::index(size));
-    return pop_class(class_of_small[(size + granule - 1) / granule]);
+    return pop_small(size);
   }
 
   /// Precondition: size <= small_max.
   [[nodiscard]] void* pop_small(std::size_t size) noexcept {
-    return pop_class(class_of_small[(size + granule - 1) / granule]);
+    return pop_scaled(scaled_of_small[(size + table_step - 1) / table_step]);
   }
 
   [[nodiscard]] void* pop_class(unsigned c) noexcept { return pop_scaled(c * sizeof(lists)); }
@@ -168,14 +173,16 @@ class thread_cache {
   /// A block of class c, whose stock is empty; null when the system has no memory.
   [[nodiscard, gnu::noinline]] void* pop_slow(unsigned c, centre& from) noexcept {
     invariant(of_[c].stock == nullptr, "a stock that still has blocks is filled");
-    heartbeat(from, (kept(c) + 1) * weight(c));
+    const bool wants_fresh = fresh_[c] != nullptr && kept(c) < least_stock(c);
+    heartbeat(from, (wants_fresh ? 1 : kept(c) + 1) * weight(c));
     in_use_[c] = true;
     if (is_sparse_[c] && kept(c) > 0) give_back_returns(c, kept(c), from);
     // A few returns alone would bring the next slow step too soon; they wait until there are more, or nothing else.
-    block* const drawn = kept(c) < least_stock(c) ? draw(c, from) : nullptr;
-    if (drawn != nullptr) {
-      of_[c].stock = drawn;
-    } else {
+    if (kept(c) < least_stock(c)) {
+      if (fresh_[c] == nullptr) draw(c, from);
+      if (fresh_[c] != nullptr) return pop_fresh(c);
+    }
+    if (of_[c].stock == nullptr) {
       of_[c].stock = of_[c].returns;
       std::atomic_signal_fence(std::memory_order_release);
       of_[c].returns = nullptr;
@@ -241,6 +248,7 @@ class thread_cache {
       if (of_[c].returns == of_[c].stock) of_[c].returns = nullptr;  // interrupted while the returns became the stock
       of_[c].room = of_[c].limit - static_cast<std::int32_t>(length(of_[c].returns));
       away_room_[c] = static_cast<std::uint8_t>(all_away_room(c) - length(of_[c].away));
+      fresh_count_[c] = fresh_[c] == nullptr ? 0 : fresh_blocks_from(fresh_[c]);
     }
   }
 
@@ -249,7 +257,7 @@ class thread_cache {
     std::uint64_t bytes = 0;
     for (unsigned c = first; c < last; ++c) {
       const std::uint32_t held = classes::is_whole(c) ? classes::of(c).first_pages * heap_page : classes::of(c).size;
-      bytes += std::uint64_t{length(of_[c].stock) + kept(c) + away_count(c)} * held;
+      bytes += std::uint64_t{length(of_[c].stock) + kept(c) + away_count(c) + fresh_count_[c]} * held;
     }
     return bytes;
   }
@@ -266,6 +274,16 @@ class thread_cache {
             __atomic_load_n(&of_[c].away, __ATOMIC_RELAXED)};
   }
 
+  struct run {
+    const std::byte* first;
+    std::uint32_t count;
+  };
+
+  /// The fresh blocks of class c; the same holds.
+  [[nodiscard, gnu::no_sanitize_thread]] run fresh_of(unsigned c) const noexcept {
+    return {__atomic_load_n(&fresh_[c], __ATOMIC_RELAXED), __atomic_load_n(&fresh_count_[c], __ATOMIC_RELAXED)};
+  }
+
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] page_tag owner() const noexcept { return owner_; }
 
@@ -273,18 +291,20 @@ class thread_cache {
 
  private:
   static constexpr std::size_t even_step = size_class_plan::smallest_step;
-  static constexpr std::size_t granule = R.classes.granule();
+
+  /// Where the recipe lists sizes, malloc itself looks into the table: then it has an entry for each size, which saves rounding.
+  static constexpr std::size_t table_step = R.classes.exact.empty() ? even_step : 1;
   static constexpr page_tag no_owner = ~class_mask;
   static constexpr std::uint32_t blocks_per_clock = 512;
   static constexpr std::uint32_t blocks_per_sweep = 4;
   static constexpr std::uint32_t looks_per_fading = 16;
 
-  static constexpr auto make_class_of_small() {
-    std::array<std::uint8_t, small_max / granule + 1> table{};
-    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::uint8_t>(classes::index(i * granule));
+  static constexpr auto make_scaled_of_small() {
+    std::array<std::uint16_t, small_max / table_step + 1> table{};
+    for (std::size_t i = 0; i < table.size(); ++i)
+      table[i] = static_cast<std::uint16_t>(classes::index(i * table_step) * sizeof(lists));
     return table;
   }
-  static constexpr auto class_of_small = make_class_of_small();
   static_assert(classes::largest >= small_max, "recipe.classes.largest: at least 1024");
 
   /// What the fast path has of a class, and of class 0 nothing.
@@ -295,6 +315,8 @@ class thread_cache {
     std::int32_t limit;
     block* away;
   };
+
+  static constexpr auto scaled_of_small = make_scaled_of_small();
 
   /// The compiler is kept from seeing that two calls have the same result: as part of an instruction an address costs none of its own.
   [[nodiscard]] lists& lists_at(std::size_t scaled) noexcept {
@@ -328,21 +350,61 @@ class thread_cache {
 
   /// Fewer blocks than this in the stock would bring the next slow step too soon.
   [[nodiscard]] std::uint32_t least_stock(unsigned c) const noexcept {
-    return std::min<std::uint32_t>(draw_[c] / 2 + 1, 64);
+    const std::uint32_t drawn = draw_[c];
+    return 1 + (classes::of(c).size <= 2 * R.spans.small ? drawn : drawn / 2);
   }
 
   /// Long blocks are worth keeping only where they are asked for again: not those that a growing array leaves behind. So their
   /// limit is raised when one is needed that was given back before.
-  block* draw(unsigned c, centre& from) noexcept {
+  void draw(unsigned c, centre& from) noexcept {
     if (regret_[c] > 0 && raise_limit(c, from)) --regret_[c];
     if (classes::is_whole(c)) {
-      span* const s = from.page_heap.allocate_whole(c, owner_);
-      return s == nullptr ? nullptr : new (s->block_begin()) block{nullptr};
+      if (span* const s = from.page_heap.allocate_whole(c, owner_)) set_fresh(c, s->block_begin(), 1);
+      return;
     }
     const auto& info = classes::of(c);
     const auto wanted = std::max<std::uint16_t>(std::max(draw_[c], std::min(info.first_kept, info.batch)), 1);
     draw_[c] = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
-    return from.classes[c].draw(c, wanted, owner_, attached_[c], from.page_heap);
+    const auto drawn = from.classes[c].draw(c, wanted, owner_, attached_[c], from.page_heap);
+    of_[c].stock = drawn.returned;
+    if (drawn.fresh != nullptr) set_fresh(c, drawn.fresh, static_cast<std::uint16_t>(drawn.fresh_count));
+  }
+
+  /// A child of a fork believes the pointer, and finds the count from it (repair_after_fork).
+  void set_fresh(unsigned c, std::byte* first, std::uint16_t count) noexcept {
+    fresh_count_[c] = count;
+    std::atomic_signal_fence(std::memory_order_release);
+    fresh_[c] = first;
+    std::atomic_signal_fence(std::memory_order_release);
+  }
+
+  /// How many fresh blocks there are from this one on.
+  [[nodiscard]] std::uint16_t fresh_blocks_from(const std::byte* first) const noexcept {
+    const span* const s = map_->span_at(first);
+    if (s->state == span_state::large) return 1;
+    const std::size_t size = classes::of(s->size_class).size;
+    return static_cast<std::uint16_t>(s->carved - (address_of(first) - address_of(s->block_begin())) / size);
+  }
+
+  /// The next fresh block; others into the stock if the block before it is in the same page, so that the page has been touched.
+  [[nodiscard]] void* pop_fresh(unsigned c) noexcept {
+    constexpr std::size_t most = 16;
+    const std::size_t size = classes::of(c).size;
+    std::byte* const first = fresh_[c];
+    const std::size_t in_page = address_of(first) % heap_page;
+    const std::size_t begin_here = in_page < size ? 1 : (heap_page - 1 - in_page) / size + 1;
+    const auto n = static_cast<std::uint16_t>(std::min<std::size_t>({begin_here, most, fresh_count_[c]}));
+    const auto left = static_cast<std::uint16_t>(fresh_count_[c] - n);
+    std::byte* const end = first + n * size;
+    fresh_[c] = left == 0 ? nullptr : end;
+    std::atomic_signal_fence(std::memory_order_release);
+    fresh_count_[c] = left;
+    block* stock = nullptr;
+    for (std::byte* p = end - size; p != first; p -= size) stock = new (p) block{stock};
+    of_[c].stock = stock;
+    blocks_ += n - 1U;
+    misuse<R, OS>::note_allocated(reinterpret_cast<block*>(first));
+    return first;
   }
 
   /// Takes the newest n blocks off the returns: they are the ones in the processor's cache. The list is taken away as a whole
@@ -419,6 +481,10 @@ class thread_cache {
     if (block* const first = of_[c].stock; first != nullptr) {
       of_[c].stock = nullptr;
       give_back(c, first, length(first), to);
+    }
+    if (std::byte* const first = fresh_[c]; first != nullptr) {
+      fresh_[c] = nullptr;
+      to.classes[c].undraw(first, std::exchange(fresh_count_[c], std::uint16_t{0}), to.page_heap);
     }
     if (span* const s = attached_[c]; s != nullptr) {
       attached_[c] = nullptr;
@@ -498,6 +564,8 @@ class thread_cache {
 
   std::uint8_t away_room_[class_of(large_tag) + 1]{};  ///< 0 for what is no class, and of the empty cache
   span* attached_[class_count]{};
+  std::byte* fresh_[class_count]{};
+  std::uint16_t fresh_count_[class_count]{};
   std::uint16_t draw_[class_count]{};   ///< fresh blocks to draw next time; doubles up to a batch
   std::uint8_t regret_[class_count]{};  ///< long blocks given back for want of room, and not asked for again; fades
   bool is_sparse_[class_count]{};       ///< thinly spread over its spans when last looked at: nothing is kept

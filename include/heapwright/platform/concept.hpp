@@ -10,6 +10,7 @@
 //                          at any address, without a copy; what is new is zero. Null: nothing changed
 //   protect(p, bytes)      page-aligned part of what map returned: touching it is a fault from now on; it can still be
 //                          unmapped. False: the system refused, nothing changed
+//   unprotect(p, bytes)    what was protected: it can be touched again. False as above
 //   map_huge(bytes)        bytes: multiple of 2 MiB. As map, but in pages of 2 MiB that the system keeps for this use,
 //                          aligned to their size; null when it has too few. Unmapped in multiples of 2 MiB
 //   advise_huge(p, bytes)  2 MiB-aligned part of what map returned: asks for pages of 2 MiB wherever it is touched from now
@@ -18,6 +19,7 @@
 //                          a single page, whatever the system does elsewhere
 //   touch(p, bytes)        page-aligned part of what map returned: every page of it is in memory, contents as they were, as far as the
 //                          system has any; otherwise the first touch will tell
+//   resident(p, bytes)     the same: bytes of it that are in memory
 //   hold(p, bytes)         the same: it stays in memory until it is unmapped. False: the system refused (a quota, as a rule)
 //   bind(p, bytes, node)   the same, not touched yet: its pages come from this NUMA node. False: the system refused or has no such node
 //   milliseconds()         a steady clock, coarse (a few ms) and cheap
@@ -44,10 +46,12 @@ concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& 
   { P::discard(p, n) } noexcept -> std::same_as<bool>;
   { P::remap(p, n, n) } noexcept -> std::same_as<void*>;
   { P::protect(p, n) } noexcept -> std::same_as<bool>;
+  { P::unprotect(p, n) } noexcept -> std::same_as<bool>;
   { P::map_huge(n) } noexcept -> std::same_as<void*>;
   { P::advise_huge(p, n) } noexcept -> std::same_as<bool>;
   { P::advise_sparse(p, n) } noexcept;
   { P::touch(p, n) } noexcept;
+  { P::resident(p, n) } noexcept -> std::same_as<std::size_t>;
   { P::hold(p, n) } noexcept -> std::same_as<bool>;
   { P::bind(p, n, int{}) } noexcept -> std::same_as<bool>;
   { P::milliseconds() } noexcept -> std::same_as<std::uint64_t>;

@@ -2,6 +2,7 @@
 // or refuse mmap and madvise by interposing them see ours too. Keeps errno: free must not change it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -63,6 +64,11 @@ class linux_os {
     return ::mprotect(p, bytes, PROT_NONE) == 0;
   }
 
+  static bool unprotect(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    return ::mprotect(p, bytes, PROT_READ | PROT_WRITE) == 0;
+  }
+
   static void* map_huge(std::size_t bytes) noexcept {
     errno_keeper keep;
     constexpr int of_2_mib = MAP_HUGETLB | 21 << MAP_HUGE_SHIFT;
@@ -86,6 +92,22 @@ class linux_os {
     if (::madvise(p, bytes, populate_write) == 0) return;
     auto* const pages = static_cast<volatile unsigned char*>(p);
     for (std::size_t i = 0; i < bytes; i += page_size()) pages[i] = pages[i];
+  }
+
+  static std::size_t resident(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    constexpr std::size_t at_once = 1024;
+    unsigned char is_there[at_once];
+    auto* const first = static_cast<std::byte*>(p);
+    const std::size_t pages = bytes / page_size();
+    std::size_t count = 0;
+    for (std::size_t done = 0; done < pages; done += at_once) {
+      const std::size_t part = std::min(at_once, pages - done);
+      if (::mincore(first + done * page_size(), part * page_size(), is_there) != 0) break;
+      count += static_cast<std::size_t>(
+          std::count_if(is_there, is_there + part, [](unsigned char c) { return (c & 1) != 0; }));
+    }
+    return count * page_size();
   }
 
   static bool hold(void* p, std::size_t bytes) noexcept {
