@@ -15,7 +15,12 @@ inline constexpr heapwright::recipe dense_in_huge_pages{
 
 // Everything is freed by another thread than its own, and asked for again at once.
 inline constexpr heapwright::recipe passed_on{
-    .thread_cache = {.batch_bytes = 16 * heapwright::KiB, .max_batch = 128},
+    .thread_cache = {.share_bytes = 64 * heapwright::MiB,
+                     .max_blocks_per_class = 32'767,
+                     .max_bytes_per_class = 4 * heapwright::MiB,
+                     .keeps_others = true,
+                     .batch_bytes = 64 * heapwright::KiB,
+                     .max_batch = 256},
     .pages = {.max_growth = 4 * heapwright::MiB},
 };
 

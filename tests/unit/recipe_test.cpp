@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include <heapwright/heap.hpp>
@@ -275,6 +277,32 @@ TEST(OutOfMemory, SomebodyIsAskedWhoMayFreeSomething) {
   while (h.allocate(40'000) != nullptr) {
   }
   EXPECT_EQ(h.allocate(std::size_t{1} << 63), nullptr);
+}
+
+// --- other threads' blocks
+
+constexpr recipe generous{.thread_cache = {.keeps_others = true}};
+
+/// Whether a thread that frees another's block is given it for its next request.
+template <recipe R>
+bool gets_what_it_frees() {
+  heap<R> h;
+  void* const others = h.allocate(100);
+  bool same = false;
+  std::thread([&] {
+    std::vector<void*> own;
+    for (int i = 0; i < 10'000; ++i) own.push_back(h.allocate(100));
+    for (void* p : own) h.deallocate(p);
+    h.deallocate(others);
+    for (int i = 0; i < 10'000; ++i) same = h.allocate(100) == others || same;
+  }).join();
+  return same;
+}
+
+TEST(OthersBlocks, AreKeptWhereTheRecipeSaysSo) {
+  EXPECT_TRUE(gets_what_it_frees<generous>());
+  EXPECT_FALSE(gets_what_it_frees<default_recipe>()) << "it would lie among the other thread's blocks";
+  fill_and_check(*std::make_unique<heap<generous>>());
 }
 
 // --- hardening

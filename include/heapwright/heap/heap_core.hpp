@@ -152,7 +152,9 @@ class heap_core {
     // Staying is worth up to half of the block unused.
     if (fits && size >= usable / 2) return p;
     if (size > classes::largest_cut && size <= PTRDIFF_MAX) {
-      if (span* s = map().span_at(p); s->state == span_state::large && resize(mine, s, size)) return s->block_begin();
+      span* const s = map().span_at(p);
+      if (span* const resized = s->state == span_state::large ? resize(mine, s, size) : nullptr)
+        return resized->block_begin();
     }
     void* fresh = mine.pop(size);
     if (fresh == nullptr) fresh = allocate_slow(mine, size);
@@ -341,29 +343,27 @@ class heap_core {
   }
 
   /// Makes a block that is a run of pages longer or shorter, where it is or by moving its pages; or, if that is not much, by copying
-  /// it to where it can grow without being moved again. False: it is as it was. Precondition: size is beyond largest_cut.
-  [[gnu::noinline, gnu::cold]] bool resize(cache& mine, span*& s, std::size_t size) noexcept {
-    if constexpr (R.hardening.guard_large) return false;
+  /// it to where it can grow without being moved again. Null: it is as it was. Precondition: size is beyond largest_cut.
+  [[nodiscard, gnu::noinline, gnu::cold]] span* resize(cache& mine, span* s, std::size_t size) noexcept {
+    if constexpr (R.hardening.guard_large) return nullptr;
     const unsigned c = classes::index(size);
     const std::size_t pages = c != 0 ? classes::of(c).first_pages : divide_up(size + s->offset, heap_page);
     if (!centre_.page_heap.try_resize(s, pages)) {
-      const std::size_t before = s->bytes();
-      if (before < worth_moving || pages <= s->pages) return false;
-      if (before > worth_copying || !copy_to_room(s, size)) {
-        if (!centre_.page_heap.try_remap(s, pages)) return false;
-      }
+      if (s->bytes() < worth_moving || pages <= s->pages) return nullptr;
+      if (span* const roomy = copy_to_room(s, size)) return roomy;
+      if (!centre_.page_heap.try_remap(s, pages)) return nullptr;
     }
     centre_.page_heap.set_whole(s, c, mine.owner());
-    return true;
+    return s;
   }
 
-  bool copy_to_room(span*& s, std::size_t size) noexcept {
+  span* copy_to_room(span* s, std::size_t size) noexcept {
+    if (s->bytes() > worth_copying) return nullptr;
     span* const roomy = centre_.page_heap.allocate_with_room(divide_up(size + classes::largest_offset, heap_page));
-    if (roomy == nullptr) return false;
+    if (roomy == nullptr) return nullptr;
     std::memcpy(roomy->block_begin(), s->block_begin(), s->block_bytes());
     deallocate_large(s->block_begin());
-    s = roomy;
-    return true;
+    return roomy;
   }
 
   [[gnu::noinline]] void deallocate_large(void* p) noexcept {

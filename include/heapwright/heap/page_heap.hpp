@@ -73,8 +73,8 @@ class page_heap {
     return s;
   }
 
-  /// A large block for `size` bytes that ends where a page begins that cannot be touched, as far as its alignment allows; where the system refuses that, without.
-  /// Null as above.
+  /// A large block for `size` bytes that ends where a page begins that cannot be touched, as far as its alignment allows, and pages longer than ours;
+  /// where the system refuses that, without. Null as above.
   [[nodiscard, gnu::noinline, gnu::cold]] span* allocate_guarded(std::size_t size, std::size_t alignment) noexcept {
     const std::size_t page = supply::grain();
     const std::size_t block_bytes =
@@ -84,7 +84,7 @@ class page_heap {
     if (s == nullptr) return nullptr;
     const bool is_guarded = !is_callers_ && OS::protect(s->end() - page, page);
     holding guard(lock_);
-    s->offset = static_cast<std::uint16_t>(body - block_bytes);
+    s->offset = static_cast<std::uint16_t>((body - block_bytes) % heap_page);  // the tag is at the first page
     if (is_guarded) s->guard_pages = static_cast<std::uint8_t>(page / heap_page);
     return s;
   }

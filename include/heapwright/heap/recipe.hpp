@@ -50,8 +50,11 @@ struct thread_cache_plan {
   std::size_t max_parked_bytes = 128 * KiB;    ///< who has grown by no more leaves the stock to the next thread ...
   std::size_t max_parked = 8;                  ///< ... that many times
   bool fixed = false;                          ///< limits are the greatest from the start
-  std::size_t batch_bytes = 8 * KiB;           ///< moved between a thread and the centre at once ...
-  std::size_t max_batch = 64;                  ///< ... but no more blocks than this
+  /// Blocks that another thread has drawn are kept like the thread's own, and do not go back in batches: less to do where threads pass blocks on; but what two
+  /// threads have may lie in one line of the processor's cache then, which both write to.
+  bool keeps_others = false;
+  std::size_t batch_bytes = 8 * KiB;  ///< moved between a thread and the centre at once ...
+  std::size_t max_batch = 64;         ///< ... but no more blocks than this
 };
 
 /// When free pages go back to the system.

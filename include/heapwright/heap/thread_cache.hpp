@@ -78,7 +78,7 @@ class thread_cache {
   explicit constexpr thread_cache(const centre& of) noexcept : map_(&of.page_heap.map()) {}
 
   thread_cache(const centre& of, std::uint32_t id) noexcept
-      : owner_(id << owner_shift), map_(&of.page_heap.map()), id_(id) {
+      : owner_((R.thread_cache.keeps_others ? 1 : id) << owner_shift), map_(&of.page_heap.map()), id_(id) {
     for (unsigned c = 1; c < class_count; ++c) {
       of_[c].room = of_[c].limit = first_limit(c);
       away_room_[c] = all_away_room(c);
@@ -348,7 +348,8 @@ class thread_cache {
     of_[c].limit = limit;
   }
 
-  /// Fewer blocks than this in the stock would bring the next slow step too soon.
+  /// Fewer blocks than this in the stock would bring the next slow step too soon: as many as are drawn at once where blocks are short; half as many
+  /// where they are long, and memory is worth more than steps.
   [[nodiscard]] std::uint32_t least_stock(unsigned c) const noexcept {
     const std::uint32_t drawn = draw_[c];
     return 1 + (classes::of(c).size <= 2 * R.spans.small ? drawn : drawn / 2);
@@ -401,6 +402,7 @@ class thread_cache {
     fresh_count_[c] = left;
     block* stock = nullptr;
     for (std::byte* p = end - size; p != first; p -= size) stock = new (p) block{stock};
+    std::atomic_signal_fence(std::memory_order_release);
     of_[c].stock = stock;
     blocks_ += n - 1U;
     misuse<R, OS>::note_allocated(reinterpret_cast<block*>(first));
