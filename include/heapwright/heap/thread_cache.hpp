@@ -7,7 +7,7 @@
 //
 // Fresh blocks, which nobody has touched, are not in a list, as a link would touch them: `fresh` is where the next of them is. The first in a page is
 // handed out as it is, so that the first touch of a page, which may cost a page fault and a page of memory, is the program's; then those that
-// follow it in its page go into the stock, some at a time.
+// follow it in its page go into the stock, some at a time, where a page holds many. Longer blocks are handed out one by one.
 //
 // Blocks of spans that another thread draws from are not kept: they collect in `away` and go back to the centre in batches, so
 // that two threads do not come to share cache lines through the allocator.
@@ -298,6 +298,7 @@ class thread_cache {
   static constexpr std::uint32_t blocks_per_clock = 512;
   static constexpr std::uint32_t blocks_per_sweep = 4;
   static constexpr std::uint32_t looks_per_fading = 16;
+  static constexpr std::size_t many = 16;
 
   static constexpr auto make_scaled_of_small() {
     std::array<std::uint16_t, small_max / table_step + 1> table{};
@@ -348,11 +349,12 @@ class thread_cache {
     of_[c].limit = limit;
   }
 
-  /// Fewer blocks than this in the stock would bring the next slow step too soon: as many as are drawn at once where blocks are short; half as many
-  /// where they are long, and memory is worth more than steps.
+  /// Whether a page holds many blocks of class c: a slow step for each would cost more than the memory and the page faults that it saves.
+  static constexpr bool are_many(unsigned c) noexcept { return classes::of(c).size * many <= heap_page; }
+
+  /// Fewer blocks than this in the stock would bring the next slow step too soon: as many as are drawn at once, or half as many.
   [[nodiscard]] std::uint32_t least_stock(unsigned c) const noexcept {
-    const std::uint32_t drawn = draw_[c];
-    return 1 + (classes::of(c).size <= 2 * R.spans.small ? drawn : drawn / 2);
+    return 1 + (are_many(c) ? draw_[c] : draw_[c] / 2U);
   }
 
   /// Long blocks are worth keeping only where they are asked for again: not those that a growing array leaves behind. So their
@@ -387,14 +389,15 @@ class thread_cache {
     return static_cast<std::uint16_t>(s->carved - (address_of(first) - address_of(s->block_begin())) / size);
   }
 
-  /// The next fresh block; others into the stock if the block before it is in the same page, so that the page has been touched.
+  /// The next fresh block. Where a page holds many, some that follow go into the stock, if the block before it is in the same page, which has been touched
+  /// then as a rule.
   [[nodiscard]] void* pop_fresh(unsigned c) noexcept {
-    constexpr std::size_t most = 16;
     const std::size_t size = classes::of(c).size;
     std::byte* const first = fresh_[c];
     const std::size_t in_page = address_of(first) % heap_page;
-    const std::size_t begin_here = in_page < size ? 1 : (heap_page - 1 - in_page) / size + 1;
-    const auto n = static_cast<std::uint16_t>(std::min<std::size_t>({begin_here, most, fresh_count_[c]}));
+    const bool is_touched = in_page >= size;
+    const std::size_t begin_here = is_touched && are_many(c) ? (heap_page - 1 - in_page) / size + 1 : 1;
+    const auto n = static_cast<std::uint16_t>(std::min<std::size_t>({begin_here, many, fresh_count_[c]}));
     const auto left = static_cast<std::uint16_t>(fresh_count_[c] - n);
     std::byte* const end = first + n * size;
     fresh_[c] = left == 0 ? nullptr : end;
