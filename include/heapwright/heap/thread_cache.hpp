@@ -10,7 +10,7 @@
 // follow it in its page go into the stock, some at a time, where a page holds many. Longer blocks are handed out one by one.
 //
 // Blocks of spans that another thread draws from are not kept: they collect in `away` and go back to the centre in batches, so
-// that two threads do not come to share cache lines through the allocator.
+// that two threads do not come to share cache lines through the allocator. Where the recipe lets threads keep each other's blocks, all have one owner.
 //
 // Gathering. After a peak what is left lies all over the heap, and so do the blocks that are freed and asked for again here. Once per
 // window of time the thread looks at its classes, one after the other. In one whose spans are less than half in use it keeps
@@ -21,7 +21,7 @@
 // Invariants, for each class c:  room[c] = limit[c] - length(returns[c]) >= 0, between calls
 //                                away_room[c] = batch - 1 - length(away[c]) >= 0; 0 for whole classes
 //                                neither in_use[c] nor idle[c]: all that is here of class c is in returns[c] and away[c]
-//                                fresh[c], fresh_count[c]: the last blocks that their span has handed out; null and 0
+//                                fresh[c], fresh_count[c]: the last blocks that their span has handed out, or null and 0
 //                                the sum over c of what limit[c] is above its first value, in bytes, <= its share when
 //                                one was last raised, for the short classes and for the long ones
 //
