@@ -73,6 +73,7 @@ TEST(DefaultMallocDeathTest, ReportsWhatIsForgottenAtTheEnd) {
   };
   EXPECT_EXIT(forget_and_end("1"), ::testing::ExitedWithCode(0),
               "heapwright: forgetful: 3 blocks, 2.9 KiB in use, asked for at .*\\+0x");
+  EXPECT_EXIT(forget_and_end("0"), ::testing::ExitedWithCode(0), "^$");
   EXPECT_EXIT(forget_and_end(nullptr), ::testing::ExitedWithCode(0), "^$");
 }
 

@@ -25,7 +25,7 @@
 namespace heapwright {
 
 /// As basic_heap, where nothing else is said. Thread-safe whatever the recipe says, of which only the limit counts, in the bytes that were asked for. What is in use
-/// when it is destroyed is freed then, so that leaks of a heap that ends are no leaks of the process; with HEAPWRIGHT_LEAKS in the environment it is reported on stderr
+/// when it is destroyed is freed then, so that leaks of a heap that ends are no leaks of the process; with HEAPWRIGHT_LEAKS=1 in the environment it is reported on stderr
 /// before, as write_blocks does. For a heap with static storage that is at the end of the program.
 template <recipe R>
 class malloc_heap {
@@ -36,7 +36,8 @@ class malloc_heap {
   malloc_heap(const malloc_heap&) = delete;
   malloc_heap& operator=(const malloc_heap&) = delete;
   ~malloc_heap() {
-    if (!blocks_.empty() && ::secure_getenv("HEAPWRIGHT_LEAKS") != nullptr) write_blocks(2);
+    const char* const leaks = ::secure_getenv("HEAPWRIGHT_LEAKS");
+    if (!blocks_.empty() && leaks != nullptr && std::strcmp(leaks, "1") == 0) write_blocks(2);
     for (const auto& [p, asked] : blocks_) std::free(p);
   }
 
