@@ -159,6 +159,27 @@ TEST(Pages, ArePrefaulted) {
   EXPECT_EQ(h.statistics().free_returned, 0u);
 }
 
+TEST(Pages, ThatOnlyAnAlignmentNeedsAreNotPrefaulted) {
+  basic_heap<ahead, touch_counting> h;
+  ASSERT_NE(h.allocate(1000), nullptr);
+  touch_counting::touched = 0;
+  void* const p = h.allocate({1 * MiB, 1 * GiB});
+  ASSERT_NE(p, nullptr);
+  EXPECT_EQ(touch_counting::touched, 1 * MiB);
+  EXPECT_EQ(linux_os::resident(p, 1 * MiB), 1 * MiB);
+}
+
+TEST(Pages, ThatWereGivenBackArePrefaultedAgain) {
+  basic_heap<ahead, touch_counting> h;
+  ASSERT_NE(h.allocate(3 * MiB + 512 * KiB), nullptr);  // what is left of the 4 MiB is too short to be unmapped
+  h.trim();
+  ASSERT_EQ(h.statistics().free_resident, 0u);
+  touch_counting::touched = 0;
+  ASSERT_NE(h.allocate(300 * KiB), nullptr);
+  EXPECT_GE(touch_counting::touched, 300 * KiB);
+  EXPECT_LT(touch_counting::touched, 512 * KiB);
+}
+
 TEST(Pages, KeepTheirContentsWhenTouched) {
   constexpr std::size_t bytes = 64 * KiB;
   void* const p = linux_os::map(bytes);

@@ -246,8 +246,16 @@ class page_heap {
   span* take(std::size_t pages, std::size_t alignment) noexcept {
     span* s = free_.take(span_state::free_resident, pages, alignment);
     if (s == nullptr && pages * heap_page >= worth_a_call && alignment <= heap_page) s = free_.take_adjacent(pages);
-    if (s == nullptr) s = free_.take(span_state::free_returned, pages, alignment);
+    if (s == nullptr) s = take_returned(pages, alignment);
     note_low_water();
+    return s;
+  }
+
+  span* take_returned(std::size_t pages, std::size_t alignment) noexcept {
+    span* const s = free_.take(span_state::free_returned, pages, alignment);
+    if constexpr (supply::wants_resident) {
+      if (s != nullptr) supply::make_resident(s->start, s->bytes(), figures());
+    }
     return s;
   }
 
@@ -316,10 +324,12 @@ class page_heap {
     const std::size_t share =
         std::clamp(figures().mapped.get() / 8, std::uint64_t{R.pages.growth}, std::uint64_t{R.pages.max_growth});
     const std::size_t comfortable = need < R.pages.growth ? supply::mapped_for(share) : need;
-    return map_more(comfortable) || (comfortable > need && map_more(need));
+    // What only the alignment needs, which can be gigabytes, is not worth the memory.
+    const bool is_resident = supply::wants_resident && alignment <= heap_page;
+    return map_more(comfortable, is_resident) || (comfortable > need && map_more(need, is_resident));
   }
 
-  [[gnu::noinline, gnu::cold]] bool map_more(std::size_t bytes) noexcept {
+  [[gnu::noinline, gnu::cold]] bool map_more(std::size_t bytes, bool is_resident) noexcept {
     if (is_callers_ || !free_.reserve(1)) return false;
     void* const fresh = supply::map(bytes, figures());
     if (fresh == nullptr) return false;
@@ -327,7 +337,8 @@ class page_heap {
       OS::unmap(fresh, bytes);
       return false;
     }
-    const auto state = supply::comes_resident ? span_state::free_resident : span_state::free_returned;
+    if (is_resident) supply::make_resident(fresh, bytes, figures());
+    const auto state = is_resident ? span_state::free_resident : span_state::free_returned;
     add_run(static_cast<std::byte*>(fresh), bytes, state, true);
     figures().mappings.add(1);
     return true;

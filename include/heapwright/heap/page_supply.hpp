@@ -42,15 +42,19 @@ class page_supply {
     if constexpr (R.pages.numa_node >= 0) {
       if (OS::bind(p, bytes, R.pages.numa_node)) figures.bound_total.add(bytes);
     }
+    return p;
+  }
+
+  /// Whether pages are to be in memory before the program touches them.
+  static constexpr bool wants_resident = R.pages.prefault || R.pages.locked;
+
+  /// Brings pages of what map returned into memory, and locks them there, as the recipe says.
+  static void make_resident(void* p, std::size_t bytes, [[maybe_unused]] heap_figures& figures) noexcept {
     if constexpr (R.pages.locked) {
       if (OS::hold(p, bytes)) figures.locked_total.add(bytes);
     }
     if constexpr (R.pages.prefault) OS::touch(p, bytes);
-    return p;
   }
-
-  /// Whether fresh memory is resident already.
-  static constexpr bool comes_resident = R.pages.prefault || R.pages.locked;
 
  private:
   static void* map_pages(std::size_t bytes, heap_figures& figures) noexcept {
