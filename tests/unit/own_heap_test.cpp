@@ -451,6 +451,22 @@ TEST(OwnHeaps, ThreadsThatComeAndGoLeaveNothingBehind) {
   EXPECT_EQ(after.threads_total, before.threads_total + 200);
 }
 
+TEST(OwnHeaps, WhatThreadsHaveWorkedWithGoesBackWhenTheyHaveEnded) {
+  heap<recipe{.pages = {.purge_window_ms = 3'600'000}}> h;
+  ASSERT_NE(h.allocate(100), nullptr);
+  std::vector<std::thread> working;
+  for (int t = 0; t < 4; ++t) {
+    working.emplace_back([&] {
+      std::vector<void*> blocks(20'000);
+      for (auto& p : blocks) p = h.allocate(200);
+      for (auto* p : blocks) h.deallocate(p);
+    });
+  }
+  for (auto& t : working) t.join();
+  EXPECT_GT(h.statistics().mapped_peak, 4 * MiB);
+  EXPECT_LT(h.statistics().free_resident, 1 * MiB);
+}
+
 TEST(OwnHeaps, AThreadMayOutliveAHeap) {
   auto first = std::make_unique<own_heap>("first");
   std::mutex turn;

@@ -110,6 +110,20 @@ TYPED_TEST(PageHeap, KeepsWhatIsUsedInEveryWindow) {
   }
 }
 
+TYPED_TEST(PageHeap, GivesBackWhenThreadsHaveEndedUnlessItIsWantedAgain) {
+  const auto& f = this->heap.figures();
+  (void)this->get(1);
+  this->heap.release(this->get(1000));
+  this->heap.after_threads();
+  EXPECT_LT(f.free_resident, 1 * MiB);
+  for (int i = 0; i < 5; ++i) {
+    this->heap.release(this->get(1000));
+    this->heap.after_threads();
+  }
+  EXPECT_GT(f.free_resident, 900 * heap_page);
+  this->expect_balanced();
+}
+
 TYPED_TEST(PageHeap, TrimGivesEverythingBack) {
   std::vector<span*> all;
   for (int i = 0; i < 50; ++i) all.push_back(this->get(64));

@@ -61,13 +61,12 @@ class heap_core {
 
   /// Leaves everything in it to the next thread, or gives it back for others to use. The cache must not be used afterwards.
   void close_cache(cache* c) noexcept {
-    {
+    if (!try_park(c)) {
+      c->flush(centre_);
       holding guard(centre_.caches_lock);
-      if (c->try_park(centre_)) return set_idle(c);
+      set_idle(c);
     }
-    c->flush(centre_);
-    holding guard(centre_.caches_lock);
-    set_idle(c);
+    if (figures().threads.get() == 1) centre_.page_heap.after_threads();
   }
 
   // --- blocks; every function here takes the cache of the calling thread
@@ -385,6 +384,13 @@ class heap_core {
   static constexpr std::size_t worth_copying = 1 * MiB;
 
   [[nodiscard]] const page_map<OS>& map() const noexcept { return centre_.page_heap.map(); }
+
+  bool try_park(cache* c) noexcept {
+    holding guard(centre_.caches_lock);
+    if (!c->try_park(centre_)) return false;
+    set_idle(c);
+    return true;
+  }
 
   /// The caller holds the lock of the caches, or is alone.
   void set_idle(cache* c) noexcept {

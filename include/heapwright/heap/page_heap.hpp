@@ -169,6 +169,13 @@ class page_heap {
     lock_.release();
   }
 
+  /// When all threads but one have ended: gives back what is beyond what is in use, as their work is done. If it is wanted again, more stays the next time.
+  [[gnu::noinline, gnu::cold]] void after_threads() noexcept {
+    if constexpr (R.pages.give_back != give_back_policy::over_time) return;
+    holding guard(lock_);
+    give_back_early(std::max<std::uint64_t>(in_use(), worth_a_call) + missed_);
+  }
+
   /// Gives all free memory back to the system. Returns the bytes given back.
   [[gnu::noinline, gnu::cold]] std::size_t trim() noexcept {
     holding guard(lock_);
@@ -284,12 +291,15 @@ class page_heap {
     s->zeroed = false;
     free_.insert(s);
     if constexpr (R.pages.give_back == give_back_policy::when_asked) return;
-    const std::uint64_t keep = keeps_free();
+    give_back_early(keeps_free());
+  }
+
+  /// Keeps so much free memory. The rest goes back.
+  void give_back_early(std::uint64_t keep) noexcept {
     const std::uint64_t free = figures().free_resident.get();
-    if (free > keep + worth_a_call) {
-      given_early_ += purge(free - keep);
-      unmap_long_runs(free - keep, R.pages.max_free_resident);
-    }
+    if (free <= keep + worth_a_call) return;
+    given_early_ += purge(free - keep);
+    unmap_long_runs(free - keep, R.pages.max_free_resident);
   }
 
   /// So much free memory may stay for now.
