@@ -1,0 +1,389 @@
+#include "call_frame_info.hpp"
+
+#include <cstddef>
+#include <cstring>
+
+#include <dlfcn.h>
+#include <link.h>
+
+namespace heapwright::probe {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint64_t dwarf_stack_pointer = 7, dwarf_frame_pointer = 6;
+#elif defined(__aarch64__)
+constexpr std::uint64_t dwarf_stack_pointer = 31, dwarf_frame_pointer = 29;
+#else
+#error "probe: the registers of this processor are not known"
+#endif
+
+// How a pointer is written (LSB, "DWARF Exception Header Encoding").
+constexpr unsigned omitted = 0xFF, format_mask = 0x0F, relative_mask = 0x70, relative_to_itself = 0x10, relative_to_table = 0x30;
+
+/// Reads what is in memory, one thing after the other. Past the end everything is 0, and it says so.
+class table_reader {
+ public:
+  table_reader(const std::uint8_t* begin, const std::uint8_t* end) noexcept : p_(begin), end_(end) {}
+
+  template <class T>
+  T fixed() noexcept {
+    T value{};
+    if (static_cast<std::size_t>(end_ - p_) < sizeof value) {
+      fail();
+      return value;
+    }
+    std::memcpy(&value, p_, sizeof value);
+    p_ += sizeof value;
+    return value;
+  }
+
+  std::uint64_t uleb() noexcept {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      const auto byte = fixed<std::uint8_t>();
+      if (shift < 64) value |= std::uint64_t{byte & 0x7Fu} << shift;
+      if ((byte & 0x80) == 0) return value;
+    }
+  }
+
+  std::int64_t sleb() noexcept {
+    std::uint64_t value = 0;
+    unsigned shift = 0;
+    std::uint8_t byte = 0;
+    do {
+      byte = fixed<std::uint8_t>();
+      if (shift < 64) value |= std::uint64_t{byte & 0x7Fu} << shift;
+      shift += 7;
+    } while ((byte & 0x80) != 0);
+    if (shift < 64 && (byte & 0x40) != 0) value |= ~std::uint64_t{0} << shift;
+    return static_cast<std::int64_t>(value);
+  }
+
+  std::uintptr_t pointer(unsigned encoding, std::uintptr_t table = 0) noexcept {
+    if (encoding == omitted) return 0;
+    const auto here = reinterpret_cast<std::uintptr_t>(p_);
+    std::uintptr_t value = 0;
+    switch (encoding & format_mask) {
+      case 0x00: value = fixed<std::uintptr_t>(); break;
+      case 0x01: value = uleb(); break;
+      case 0x02: value = fixed<std::uint16_t>(); break;
+      case 0x03: value = fixed<std::uint32_t>(); break;
+      case 0x04: value = fixed<std::uint64_t>(); break;
+      case 0x09: value = static_cast<std::uintptr_t>(sleb()); break;
+      case 0x0A: value = static_cast<std::uintptr_t>(std::intptr_t{fixed<std::int16_t>()}); break;
+      case 0x0B: value = static_cast<std::uintptr_t>(std::intptr_t{fixed<std::int32_t>()}); break;
+      case 0x0C: value = static_cast<std::uintptr_t>(fixed<std::int64_t>()); break;
+      default: fail(); return 0;
+    }
+    if ((encoding & relative_mask) == relative_to_itself) value += here;
+    if ((encoding & relative_mask) == relative_to_table) value += table;
+    return value;
+  }
+
+  void skip(std::uint64_t bytes) noexcept {
+    if (bytes > static_cast<std::uint64_t>(end_ - p_)) return fail();
+    p_ += bytes;
+  }
+
+  [[nodiscard]] bool at_end() const noexcept { return p_ >= end_; }
+  [[nodiscard]] bool failed() const noexcept { return failed_; }
+  [[nodiscard]] const std::uint8_t* here() const noexcept { return p_; }
+  [[nodiscard]] const std::uint8_t* end() const noexcept { return end_; }
+
+ private:
+  void fail() noexcept {
+    failed_ = true;
+    p_ = end_;
+  }
+
+  const std::uint8_t* p_;
+  const std::uint8_t* end_;
+  bool failed_ = false;
+};
+
+/// What many functions have in common (a "common information entry").
+struct common_entry {
+  std::uint64_t code_alignment = 1;
+  std::int64_t data_alignment = 1;
+  std::uint64_t return_register = 0;
+  unsigned pointer_encoding = 0;
+  bool has_augmentation = false;
+  bool is_signal_frame = false;
+  table_reader instructions{nullptr, nullptr};
+};
+
+/// An entry of .eh_frame: its contents behind the length, or nothing.
+table_reader entry_at(const std::uint8_t* p) noexcept {
+  table_reader length(p, p + 12);
+  std::uint64_t bytes = length.fixed<std::uint32_t>();
+  if (bytes == 0xFFFFFFFF) bytes = length.fixed<std::uint64_t>();
+  return {length.here(), length.here() + bytes};
+}
+
+bool read_common_entry(const std::uint8_t* p, common_entry& c) noexcept {
+  table_reader r = entry_at(p);
+  if (r.fixed<std::uint32_t>() != 0) return false;  // it is not a common entry
+  const auto version = r.fixed<std::uint8_t>();
+  if (version != 1 && version != 3) return false;
+  const char* const augmentation = reinterpret_cast<const char*>(r.here());
+  while (r.fixed<std::uint8_t>() != 0 && !r.failed()) {
+  }
+  c.code_alignment = r.uleb();
+  c.data_alignment = r.sleb();
+  c.return_register = version == 1 ? r.fixed<std::uint8_t>() : r.uleb();
+  if (augmentation[0] == 'z') {
+    c.has_augmentation = true;
+    const std::uint64_t bytes = r.uleb();
+    table_reader data(r.here(), r.end());
+    r.skip(bytes);
+    for (const char* a = augmentation + 1; *a != '\0'; ++a) {
+      if (*a == 'R') {
+        c.pointer_encoding = data.fixed<std::uint8_t>();
+      } else if (*a == 'P') {
+        const unsigned encoding = data.fixed<std::uint8_t>();
+        (void)data.pointer(encoding);
+      } else if (*a == 'L') {
+        (void)data.fixed<std::uint8_t>();
+      } else if (*a == 'S') {
+        c.is_signal_frame = true;
+      }
+    }
+  } else if (augmentation[0] != '\0') {
+    return false;
+  }
+  c.instructions = {r.here(), r.end()};
+  return !r.failed();
+}
+
+/// Where a register of the caller's is.
+struct saved_register {
+  enum { unchanged, at_cfa, elsewhere } place = unchanged;
+  std::int64_t offset = 0;
+};
+
+struct frame_state {
+  enum { of_register, of_memory, unknown } cfa = unknown;
+  std::uint64_t cfa_register = 0;
+  std::int64_t cfa_offset = 0;
+  saved_register frame_pointer, return_address;
+};
+
+/// Runs the instructions of a table up to the code at `pc`.
+class interpreter {
+ public:
+  interpreter(const common_entry& common, std::uintptr_t begin, std::uintptr_t pc) noexcept
+      : common_(common), at_(begin), pc_(pc) {}
+
+  bool run(table_reader r) noexcept {
+    while (!r.at_end() && at_ <= pc_) {
+      if (!step(r)) return false;
+    }
+    return !r.failed();
+  }
+
+  void begin_function() noexcept { initial_ = now; }
+
+  frame_state now;
+
+ private:
+  bool step(table_reader& r) noexcept {
+    const auto code = r.fixed<std::uint8_t>();
+    const unsigned low = code & 0x3F;
+    switch (code & 0xC0) {
+      case 0x40: at_ += low * common_.code_alignment; return true;
+      case 0x80: save(low, r.uleb()); return true;
+      case 0xC0: restore(low); return true;
+      default: break;
+    }
+    switch (code) {
+      case 0x00: return true;  // nop
+      case 0x01: at_ = r.pointer(common_.pointer_encoding); return true;
+      case 0x02: at_ += r.fixed<std::uint8_t>() * common_.code_alignment; return true;
+      case 0x03: at_ += r.fixed<std::uint16_t>() * common_.code_alignment; return true;
+      case 0x04: at_ += r.fixed<std::uint32_t>() * common_.code_alignment; return true;
+      case 0x05: {  // offset_extended
+        const std::uint64_t n = r.uleb();
+        save(n, r.uleb());
+        return true;
+      }
+      case 0x06: restore(r.uleb()); return true;
+      case 0x07: set(r.uleb(), {saved_register::elsewhere}); return true;  // undefined
+      case 0x08: set(r.uleb(), {saved_register::unchanged}); return true;  // same_value
+      case 0x09: {                                                         // register
+        const std::uint64_t n = r.uleb();
+        (void)r.uleb();
+        set(n, {saved_register::elsewhere});
+        return true;
+      }
+      case 0x0A:  // remember_state
+        if (remembered_ == max_remembered) return false;
+        stack_[remembered_++] = now;
+        return true;
+      case 0x0B:  // restore_state
+        if (remembered_ == 0) return false;
+        now = stack_[--remembered_];
+        return true;
+      case 0x0C:  // def_cfa
+        now.cfa = frame_state::of_register;
+        now.cfa_register = r.uleb();
+        now.cfa_offset = static_cast<std::int64_t>(r.uleb());
+        return true;
+      case 0x0D: now.cfa_register = r.uleb(); return true;
+      case 0x0E: now.cfa_offset = static_cast<std::int64_t>(r.uleb()); return true;
+      case 0x0F: define_by_expression(r); return true;
+      case 0x10:    // expression
+      case 0x16: {  // val_expression
+        const std::uint64_t n = r.uleb();
+        r.skip(r.uleb());
+        set(n, {saved_register::elsewhere});
+        return true;
+      }
+      case 0x11: {  // offset_extended_sf
+        const std::uint64_t n = r.uleb();
+        set(n, {saved_register::at_cfa, r.sleb() * common_.data_alignment});
+        return true;
+      }
+      case 0x12:  // def_cfa_sf
+        now.cfa = frame_state::of_register;
+        now.cfa_register = r.uleb();
+        now.cfa_offset = r.sleb() * common_.data_alignment;
+        return true;
+      case 0x13: now.cfa_offset = r.sleb() * common_.data_alignment; return true;
+      case 0x14:    // val_offset
+      case 0x15: {  // val_offset_sf
+        const std::uint64_t n = r.uleb();
+        (void)r.uleb();
+        set(n, {saved_register::elsewhere});
+        return true;
+      }
+      case 0x2D: return true;             // AARCH64_negate_ra_state: the address is signed, see unwind.cpp
+      case 0x2E: (void)r.uleb(); return true;  // GNU_args_size
+      default: return false;
+    }
+  }
+
+  void save(std::uint64_t n, std::uint64_t factored) noexcept {
+    set(n, {saved_register::at_cfa, static_cast<std::int64_t>(factored) * common_.data_alignment});
+  }
+
+  void set(std::uint64_t n, saved_register s) noexcept {
+    if (n == dwarf_frame_pointer) now.frame_pointer = s;
+    if (n == common_.return_register) now.return_address = s;
+  }
+
+  void restore(std::uint64_t n) noexcept {
+    if (n == dwarf_frame_pointer) now.frame_pointer = initial_.frame_pointer;
+    if (n == common_.return_register) now.return_address = initial_.return_address;
+  }
+
+  /// The one expression that compilers write for functions which align their stack: what is at the frame pointer plus an offset.
+  void define_by_expression(table_reader& r) noexcept {
+    const std::uint64_t bytes = r.uleb();
+    table_reader e(r.here(), r.end());
+    r.skip(bytes);
+    constexpr std::uint8_t breg0 = 0x70, deref = 0x06;
+    const bool is_frame_pointer = e.fixed<std::uint8_t>() == breg0 + dwarf_frame_pointer;
+    const std::int64_t offset = e.sleb();
+    const bool is_all = e.fixed<std::uint8_t>() == deref && e.here() == r.here();
+    now.cfa = is_frame_pointer && is_all ? frame_state::of_memory : frame_state::unknown;
+    now.cfa_offset = offset;
+  }
+
+  static constexpr unsigned max_remembered = 16;
+
+  const common_entry& common_;
+  std::uintptr_t at_;
+  std::uintptr_t pc_;
+  frame_state initial_;
+  frame_state stack_[max_remembered];
+  unsigned remembered_ = 0;
+};
+
+frame_rule as_rule(const frame_state& s) noexcept {
+  frame_rule rule;
+  rule.cfa_offset = static_cast<std::int32_t>(s.cfa_offset);
+  if (s.cfa == frame_state::of_memory) {
+    rule.kind = frame_kind::indirect;
+  } else if (s.cfa == frame_state::of_register && s.cfa_register == dwarf_stack_pointer) {
+    rule.kind = frame_kind::stack_pointer;
+  } else if (s.cfa == frame_state::of_register && s.cfa_register == dwarf_frame_pointer) {
+    rule.kind = frame_kind::frame_pointer;
+  }
+  const auto eighths = [&](const saved_register& r, std::int64_t most) -> std::int64_t {
+    if (r.place == saved_register::unchanged) return 0;
+    const bool fits = r.place == saved_register::at_cfa && r.offset % 8 == 0 && r.offset / 8 >= -most && r.offset / 8 < 0;
+    if (!fits) rule.kind = frame_kind::none;
+    return fits ? r.offset / 8 : 0;
+  };
+  rule.frame_pointer_at = static_cast<std::int16_t>(eighths(s.frame_pointer, 32'000));
+  rule.return_address_at = static_cast<std::int8_t>(eighths(s.return_address, 127));
+  if (s.cfa_offset != rule.cfa_offset) rule.kind = frame_kind::none;
+  return rule;
+}
+
+/// The entry of the function around `pc`, by the sorted table of .eh_frame_hdr; null when there is none.
+const std::uint8_t* find_function_entry(const std::uint8_t* header, std::uintptr_t pc) noexcept {
+  if (header[0] != 1) return nullptr;
+  const auto table = reinterpret_cast<std::uintptr_t>(header);
+  table_reader r(header + 4, header + 64);
+  (void)r.pointer(header[1], table);
+  const std::uintptr_t count = r.pointer(header[2], table);
+  constexpr unsigned sorted_pairs = relative_to_table | 0x0B;
+  if (header[3] != sorted_pairs || count == 0 || r.failed()) return nullptr;
+  struct pair {
+    std::int32_t begin, entry;
+  };
+  const std::uint8_t* const pairs = r.here();
+  const auto pair_at = [&](std::uintptr_t i) {
+    pair p;
+    std::memcpy(&p, pairs + i * sizeof p, sizeof p);
+    return p;
+  };
+  std::uintptr_t low = 0, high = count;  // the last that begins at pc or before
+  while (high - low > 1) {
+    const std::uintptr_t middle = low + (high - low) / 2;
+    (table + static_cast<std::uintptr_t>(std::intptr_t{pair_at(middle).begin}) <= pc ? low : high) = middle;
+  }
+  const pair p = pair_at(low);
+  if (table + static_cast<std::uintptr_t>(std::intptr_t{p.begin}) > pc) return nullptr;
+  return header + p.entry;
+}
+
+frame_rule rule_in(const std::uint8_t* header, std::uintptr_t pc) noexcept {
+  const std::uint8_t* const entry = find_function_entry(header, pc);
+  if (entry == nullptr) return {};
+  table_reader r = entry_at(entry);
+  const std::uint8_t* const common_pointer = r.here();
+  common_entry common;
+  if (!read_common_entry(common_pointer - r.fixed<std::uint32_t>(), common) || common.is_signal_frame) return {};
+  const std::uintptr_t begin = r.pointer(common.pointer_encoding);
+  const std::uintptr_t length = r.pointer(common.pointer_encoding & format_mask);
+  if (pc - begin >= length) return {};
+  if (common.has_augmentation) r.skip(r.uleb());
+  interpreter run(common, begin, pc);
+  if (!run.run(common.instructions)) return {};
+  run.begin_function();
+  if (!run.run(r)) return {};
+  return as_rule(run.now);
+}
+
+/// What is mapped at `pc`, without a lock: neither a thread that is in dlopen nor a fork in the middle of one can hold us up.
+const std::uint8_t* find_object(std::uintptr_t pc, code_object& object) noexcept {
+  dl_find_object found{};
+  if (::_dl_find_object(reinterpret_cast<void*>(pc), &found) != 0) return nullptr;
+  object = {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), reinterpret_cast<std::uintptr_t>(found.dlfo_map_end),
+            found.dlfo_link_map->l_addr, found.dlfo_link_map->l_name};
+  return static_cast<const std::uint8_t*>(found.dlfo_eh_frame);
+}
+
+}  // namespace
+
+frame_rule find_frame_rule(std::uintptr_t pc, code_object& object) noexcept {
+  object = {0, 0, 0, ""};
+  const std::uint8_t* const header = find_object(pc, object);
+  if (header != nullptr) return rule_in(header, pc);
+  if (object.begin != 0) return {};
+  return {.cfa_offset = 16, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
+}
+
+}  // namespace heapwright::probe

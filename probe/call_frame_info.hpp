@@ -1,0 +1,39 @@
+// How to get from a function's frame to its caller's, for one address of code: read from the tables that every program has for exceptions (.eh_frame; DWARF 5,
+// 6.4, and the Linux Standard Base's .eh_frame_hdr).
+//
+// Of all registers only three matter: the stack pointer, the frame pointer and where the return address is. What compilers write about them fits into
+// eight bytes; what does not (hand-written assembly that keeps its frame elsewhere) ends the walk.
+#pragma once
+
+#include <cstdint>
+
+namespace heapwright::probe {
+
+/// CFA: the stack pointer as it was before the call, as DWARF says ("canonical frame address").
+enum class frame_kind : std::uint8_t {
+  none,           ///< not known, or the outermost frame
+  stack_pointer,  ///< CFA = stack pointer + cfa_offset
+  frame_pointer,  ///< CFA = frame pointer + cfa_offset
+  indirect,       ///< CFA = what is at frame pointer + cfa_offset
+  guessed,        ///< code without tables, as just-in-time compilers make it: taken for code that keeps frame pointers
+};
+
+struct frame_rule {
+  std::int32_t cfa_offset = 0;
+  std::int16_t frame_pointer_at = 0;   ///< CFA + 8 times this has the caller's frame pointer; 0: it is unchanged
+  std::int8_t return_address_at = 0;   ///< CFA + 8 times this has the return address; 0: it is in the link register
+  frame_kind kind = frame_kind::none;
+};
+static_assert(sizeof(frame_rule) == 8);
+
+/// A file that is mapped.
+struct code_object {
+  std::uintptr_t begin, end;
+  std::uintptr_t base;
+  const char* path;
+};
+
+/// The rule for the code at `pc`. If it is of a file that is mapped, `object` is told; its begin is 0 otherwise. Reads tables: a microsecond or so.
+[[nodiscard]] frame_rule find_frame_rule(std::uintptr_t pc, code_object& object) noexcept;
+
+}  // namespace heapwright::probe

@@ -1,0 +1,13 @@
+// Code that is unmapped may be followed by other code at the same addresses.
+#include <dlfcn.h>
+
+#include "../malloc/override/export.hpp"
+#include "unwind.hpp"
+
+extern "C" HEAPWRIGHT_EXPORT int dlclose(void* library) noexcept {
+  using dlclose_function = int(void*);
+  auto* const real = reinterpret_cast<dlclose_function*>(::dlsym(RTLD_NEXT, "dlclose"));
+  const int result = real(library);
+  heapwright::probe::forget_rules();
+  return result;
+}

@@ -1,0 +1,105 @@
+// The C entries of malloc, each passed on to the malloc below and noted. What they promise is what the malloc below promises.
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <heapwright/core/bits.hpp>
+
+#include "../malloc/override/export.hpp"
+#include "observer.hpp"
+
+using namespace heapwright;
+using namespace heapwright::probe;
+
+namespace {
+
+bool overflows(std::size_t count, std::size_t size, std::size_t& bytes) noexcept {
+  if (!__builtin_mul_overflow(count, size, &bytes)) return false;
+  errno = ENOMEM;
+  return true;
+}
+
+void* get_aligned(std::size_t alignment, std::size_t size) noexcept {
+  void* const p = next.allocate_aligned(alignment, size);
+  return is_counting() ? allocated(p, size) : p;
+}
+
+void* aligned(std::size_t alignment, std::size_t size) noexcept {
+  if (!is_power_of_two(alignment)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return get_aligned(alignment, size);
+}
+
+}  // namespace
+
+extern "C" {
+
+HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept {
+  if (!is_counting()) return next.allocate(size);
+  return allocated(next.allocate(size), size);
+}
+
+HEAPWRIGHT_EXPORT void free(void* p) noexcept {
+  if (is_counting() && p != nullptr) freeing(p);
+  next.deallocate(p);
+}
+
+HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
+  std::size_t bytes = 0;
+  if (overflows(count, size, bytes)) return nullptr;
+  if (!is_counting()) return next.allocate_zeroed(count, size);
+  return allocated(next.allocate_zeroed(count, size), bytes);
+}
+
+HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
+  if (!is_counting()) return next.reallocate(p, size);
+  if (p == nullptr) return allocated(next.allocate(size), size);
+  reallocation moving(p);
+  return moving.done(next.reallocate(p, size), size);
+}
+
+HEAPWRIGHT_EXPORT void* reallocarray(void* p, std::size_t count, std::size_t size) noexcept {
+  std::size_t bytes = 0;
+  return overflows(count, size, bytes) ? nullptr : realloc(p, bytes);
+}
+
+HEAPWRIGHT_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  return aligned(alignment, size);
+}
+
+HEAPWRIGHT_EXPORT void* memalign(std::size_t alignment, std::size_t size) noexcept {
+  return get_aligned(alignment, size);
+}
+
+HEAPWRIGHT_EXPORT int posix_memalign(void** result, std::size_t alignment, std::size_t size) noexcept {
+  if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  const int kept = errno;
+  void* const p = get_aligned(alignment, size);
+  errno = kept;
+  if (p == nullptr) return ENOMEM;
+  *result = p;
+  return 0;
+}
+
+HEAPWRIGHT_EXPORT void* valloc(std::size_t size) noexcept { return aligned(linux_os::page_size(), size); }
+
+HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
+  const std::size_t page = linux_os::page_size();
+  const std::size_t rounded = align_up(size, page);
+  if (rounded < size) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return aligned(page, rounded == 0 ? page : rounded);
+}
+
+HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return next.usable_size(p); }
+
+HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t) noexcept { free(p); }
+HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t, std::size_t) noexcept { free(p); }
+HEAPWRIGHT_EXPORT void cfree(void* p) noexcept { free(p); }
+
+}  // extern "C"

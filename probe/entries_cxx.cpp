@@ -1,0 +1,76 @@
+// All replaceable forms of operator new and delete: malloc with the new-handler loop, then bad_alloc or null, and free. A malloc that has operators of its
+// own is reached by its malloc and free: so each block is counted once, whichever way it was asked for.
+#include <cstddef>
+#include <new>
+
+#include "../malloc/override/cxx_runtime.hpp"
+#include "observer.hpp"
+
+using namespace heapwright::probe;
+
+namespace {
+
+constexpr std::size_t natural_alignment = alignof(std::max_align_t);
+
+void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
+  return alignment <= natural_alignment ? next.allocate(size) : next.allocate_aligned(alignment, size);
+}
+
+[[gnu::noinline, gnu::cold]] void* allocate_failed(std::size_t size, std::size_t alignment) {
+  for (;;) {
+    const std::new_handler handler = heapwright::process::current_new_handler();
+    if (handler == nullptr) heapwright::process::throw_bad_alloc();
+    handler();
+    if (void* const p = try_allocate(size, alignment)) return p;
+  }
+}
+
+inline void* allocate(std::size_t size, std::size_t alignment = 1) {
+  void* p = try_allocate(size, alignment);
+  if (p == nullptr) [[unlikely]]
+    p = allocate_failed(size, alignment);
+  return is_counting() ? allocated(p, size) : p;
+}
+
+inline void* allocate_nothrow(std::size_t size, std::size_t alignment = 1) noexcept {
+  if (void* const p = try_allocate(size, alignment)) [[likely]]
+    return is_counting() ? allocated(p, size) : p;
+  // The runtime's own nothrow form calls the throwing one, which is ours and notes the block.
+  return heapwright::process::current_new_handler() == nullptr ? nullptr
+                                                               : heapwright::process::new_caught(size, alignment);
+}
+
+inline void deallocate(void* p) noexcept {
+  if (is_counting() && p != nullptr) freeing(p);
+  next.deallocate(p);
+}
+
+std::size_t number(std::align_val_t a) noexcept { return static_cast<std::size_t>(a); }
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size); }
+void* operator new[](std::size_t size) { return allocate(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate_nothrow(size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return allocate_nothrow(size); }
+void* operator new(std::size_t size, std::align_val_t a) { return allocate(size, number(a)); }
+void* operator new[](std::size_t size, std::align_val_t a) { return allocate(size, number(a)); }
+void* operator new(std::size_t size, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate_nothrow(size, number(a));
+}
+void* operator new[](std::size_t size, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return allocate_nothrow(size, number(a));
+}
+
+void operator delete(void* p) noexcept { deallocate(p); }
+void operator delete[](void* p) noexcept { deallocate(p); }
+void operator delete(void* p, std::size_t) noexcept { deallocate(p); }
+void operator delete[](void* p, std::size_t) noexcept { deallocate(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete(void* p, std::align_val_t) noexcept { deallocate(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { deallocate(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { deallocate(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { deallocate(p); }
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }

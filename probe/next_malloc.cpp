@@ -1,0 +1,120 @@
+#include "next_malloc.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include <dlfcn.h>
+
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/check.hpp>
+
+namespace heapwright::probe {
+namespace {
+
+/// What is asked for while dlsym runs. Each block has its size before it.
+class early_room {
+ public:
+  void* allocate(std::size_t size, std::size_t alignment = 16) noexcept {
+    std::size_t begin = used_.load(std::memory_order_relaxed), block = 0;
+    do {
+      block = align_up(begin + sizeof(std::size_t), std::max<std::size_t>(alignment, 16));
+      if (size > sizeof bytes_ || block > sizeof bytes_ - size) return nullptr;
+    } while (!used_.compare_exchange_weak(begin, block + size, std::memory_order_relaxed));
+    std::memcpy(bytes_ + block - sizeof size, &size, sizeof size);
+    return bytes_ + block;
+  }
+
+  [[nodiscard]] bool owns(const void* p) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(bytes_) < sizeof bytes_;
+  }
+
+  [[nodiscard]] static std::size_t size_of(const void* p) noexcept {
+    std::size_t size = 0;
+    std::memcpy(&size, static_cast<const std::byte*>(p) - sizeof size, sizeof size);
+    return size;
+  }
+
+  [[nodiscard]] bool is_used() const noexcept { return used_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  alignas(4096) std::byte bytes_[32 * 1024]{};
+  std::atomic<std::size_t> used_{0};
+};
+
+constinit early_room early;
+constinit next_malloc found{};  // complete before `next` is
+thread_local constinit bool is_searching [[gnu::tls_model("initial-exec")]] = false;
+
+void* first_allocate(std::size_t size) noexcept {
+  find_next_malloc();
+  return is_searching ? early.allocate(size) : next.allocate(size);
+}
+
+void* first_allocate_zeroed(std::size_t count, std::size_t size) noexcept {
+  find_next_malloc();
+  if (!is_searching) return next.allocate_zeroed(count, size);
+  return early.allocate(count * size);  // it has never been used
+}
+
+void* first_allocate_aligned(std::size_t alignment, std::size_t size) noexcept {
+  find_next_malloc();
+  return is_searching ? early.allocate(size, alignment) : next.allocate_aligned(alignment, size);
+}
+
+void first_deallocate(void* p) noexcept {
+  if (early.owns(p)) return;
+  find_next_malloc();
+  if (!is_searching) found.deallocate(p);
+}
+
+void* first_reallocate(void* p, std::size_t size) noexcept {
+  if (!early.owns(p) && p != nullptr) {
+    find_next_malloc();
+    return is_searching ? nullptr : found.reallocate(p, size);
+  }
+  void* const moved = first_allocate(size);
+  if (moved != nullptr && p != nullptr) std::memcpy(moved, p, std::min(size, early_room::size_of(p)));
+  return moved;
+}
+
+std::size_t first_usable_size(void* p) noexcept {
+  if (early.owns(p)) return early_room::size_of(p);
+  find_next_malloc();
+  return is_searching ? 0 : found.usable_size(p);
+}
+
+template <class Function>
+void look_up(Function*& function, const char* name) noexcept {
+  function = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+  if (function == nullptr) die("heapwright-probe: the program's malloc has not all of malloc, free, calloc, realloc, memalign, malloc_usable_size");
+}
+
+}  // namespace
+
+constinit next_malloc next{first_allocate,   first_deallocate,       first_allocate_zeroed,
+                           first_reallocate, first_allocate_aligned, first_usable_size};
+
+void find_next_malloc() noexcept {
+  if (is_searching || next.allocate != first_allocate) return;
+  is_searching = true;
+  next_malloc n{};
+  look_up(n.allocate, "malloc");
+  look_up(n.deallocate, "free");
+  look_up(n.allocate_zeroed, "calloc");
+  look_up(n.reallocate, "realloc");
+  look_up(n.allocate_aligned, "memalign");
+  look_up(n.usable_size, "malloc_usable_size");
+  found = n;
+  if (early.is_used()) {  // blocks from there may come back at any time
+    n.deallocate = first_deallocate;
+    n.reallocate = first_reallocate;
+    n.usable_size = first_usable_size;
+  }
+  is_searching = false;
+  next = n;
+}
+
+}  // namespace heapwright::probe

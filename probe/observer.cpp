@@ -1,0 +1,359 @@
+#include "observer.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clocks.hpp"
+#include "stacks.hpp"
+#include "thread_slots.hpp"
+#include "unwind.hpp"
+
+extern "C" [[gnu::weak]] void* __libc_stack_end;
+
+namespace heapwright::probe {
+
+using namespace trace;
+
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr std::uint64_t never_near = std::uint64_t{1} << 62;
+
+enum class stage { early, forked, observed, unobserved };
+
+constinit stage now{stage::early};
+constinit segment_header early_header{.counting = 1, .peak_grain = usual_grain};
+constinit thread_slot early_slot{.published_net = never_near};
+constinit stack_table stacks;
+constinit thread_slots slots;
+constinit process_lock modules_lock;
+constinit settings chosen;
+constinit char chosen_directory[512]{};
+constinit pthread_key_t thread_end_key{};
+
+// What the child of a fork begins with.
+constinit segment_header* parents_segment = nullptr;
+constinit slot_sums inherited;
+constinit std::uint64_t forked_at = 0;
+
+thread_local constinit bool is_inside [[gnu::tls_model("initial-exec")]] = false;
+thread_local constinit bool has_ended [[gnu::tls_model("initial-exec")]] = false;
+thread_local constinit std::uintptr_t stack_end [[gnu::tls_model("initial-exec")]] = 0;
+
+/// While it lives, what the probe itself asks libc for, which may call malloc, is counted but leads to nothing further. Keeps errno.
+class inside {
+ public:
+  inside() noexcept : was_(is_inside) { is_inside = true; }
+  ~inside() {
+    is_inside = was_;
+    errno = errno_;
+  }
+  inside(const inside&) = delete;
+  inside& operator=(const inside&) = delete;
+
+ private:
+  int errno_ = errno;
+  bool was_;
+};
+
+void raise_to(counter& most, std::uint64_t value, counter* when) noexcept {
+  std::uint64_t old = most.load(relaxed);
+  while (static_cast<std::int64_t>(value) > static_cast<std::int64_t>(old)) {
+    if (!most.compare_exchange_weak(old, value, relaxed)) continue;
+    if (when != nullptr) when->store(monotonic_ns(), relaxed);
+    return;
+  }
+}
+
+void change_live(std::uint64_t by) noexcept {
+  segment_header& h = *the_segment;
+  const std::uint64_t live = h.live.fetch_add(by, relaxed) + by;
+  static constinit std::atomic<std::uint32_t> resets{0};
+  if (std::uint32_t seen = resets.load(relaxed), asked = h.reset.load(relaxed); seen != asked) [[unlikely]] {
+    if (resets.compare_exchange_strong(seen, asked, relaxed)) {
+      h.peak.store(live, relaxed);
+      h.peak_at_ns.store(monotonic_ns(), relaxed);
+      for (unsigned c = 0; c < size_scale::count; ++c) h.class_peak[c].store(h.class_live[c].load(relaxed), relaxed);
+    }
+  }
+  raise_to(h.peak, live, &h.peak_at_ns);
+}
+
+void publish(thread_slot& s) noexcept {
+  const std::uint64_t net = s.net_bytes.load(relaxed);
+  change_live(net - s.published_net.load(relaxed));
+  s.published_net.store(net, relaxed);
+}
+
+/// To the byte, where each call comes here.
+void change_class_live(std::uint64_t bytes, std::uint64_t by) noexcept {
+  segment_header& h = *the_segment;
+  if (h.peak_grain.load(relaxed) != 0) return;
+  const unsigned c = size_scale::index(bytes);
+  raise_to(h.class_peak[c], h.class_live[c].fetch_add(by, relaxed) + by, nullptr);
+}
+
+// --- threads without a slot
+
+void add_shared(counter& c, std::uint64_t n) noexcept { c.fetch_add(n, relaxed); }
+
+/// Where those are counted that have no slot: before there is a segment, or in slot 0. Several threads may be here.
+void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocation) noexcept {
+  const bool has_segment = now == stage::observed;
+  thread_slot& s = has_segment ? slot_of(the_segment, 0) : early_slot;
+  class_counters& c = s.classes[size_scale::index(bytes)];
+  add_shared(is_allocation ? c.allocations : c.frees, 1);
+  add_shared(is_allocation ? c.allocated_bytes : c.freed_bytes, bytes);
+  if (is_allocation) add_shared(s.requested_bytes, requested);
+  if (has_segment) change_live(is_allocation ? bytes : 0 - bytes);
+}
+
+// --- beginning
+
+/// libc keeps what it knows of a thread at the end of the thread's stack: nothing else says where that is without calling malloc.
+std::uintptr_t end_of_this_stack() noexcept {
+  if (::getpid() != ::gettid()) return static_cast<std::uintptr_t>(::pthread_self());
+  return &__libc_stack_end != nullptr ? reinterpret_cast<std::uintptr_t>(__libc_stack_end) : 0;
+}
+
+void end_this_thread(void* slot) noexcept {
+  inside guard;
+  has_ended = true;
+  this_slot = &early_slot;
+  auto& s = *static_cast<thread_slot*>(slot);
+  publish(s);
+  slots.close(s);
+}
+
+void take_over(const slot_sums& sums) noexcept {
+  slots.add_to_everyone(sums);
+  change_live(sums.net_bytes());
+}
+
+/// From here on there are figures that others can read, if a segment can be had.
+void start() noexcept {
+  inside guard;
+  const stage before = now;
+  segment_header* const h = create_segment(chosen);
+  if (h == nullptr) {
+    early_header.counting = 0;
+    now = stage::unobserved;
+    return;
+  }
+  h->peak_grain = chosen.interval == 1 ? 0 : usual_grain;
+  stacks.reset(*h);
+  the_samples.reset(*h);
+  slots.reset(*h);
+  the_segment = h;
+  now = stage::observed;
+  if (before == stage::forked) {
+    h->forked_from = parents_segment->process_id;
+    take_over(inherited);
+    stacks.copy_from(*parents_segment);
+    the_samples.copy_from(*parents_segment, forked_at);
+    ::munmap(parents_segment, parents_segment->bytes);
+    parents_segment = nullptr;
+  }
+  if (chosen.is_counting) take_over(sums_of(early_slot));
+}
+
+/// The calling thread's slot, which it gets now if it has none; null when it has none.
+thread_slot* own_slot() noexcept {
+  if (this_slot != &early_slot) return this_slot;
+  if (is_inside || has_ended) return nullptr;
+  if (now == stage::forked) start();
+  if (now != stage::observed) return nullptr;
+  inside guard;
+  thread_slot* const s = slots.open(*the_segment);
+  if (s == nullptr) return nullptr;
+  std::uint64_t random = monotonic_ns() ^ std::uint64_t{s->thread_id} << 32;
+  random |= 1;
+  s->until_sample.store(bytes_to_next_sample(the_segment->interval.load(relaxed), random), relaxed);
+  s->random.store(random, relaxed);
+  stack_end = end_of_this_stack();
+  this_slot = s;
+  ::pthread_setspecific(thread_end_key, s);
+  return s;
+}
+
+// --- samples
+
+void note_object(const code_object& o) noexcept {
+  holding guard(modules_lock);
+  segment_header& h = *the_segment;
+  auto* const modules = at_offset<module>(&h, modules_at);
+  const std::uint64_t n = h.modules_used.load(relaxed);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    if (modules[i].begin == o.begin && modules[i].end == o.end) return;
+  }
+  if (n == max_modules || !make_present(&modules[n], sizeof(module))) return;
+  modules[n].begin = o.begin;
+  modules[n].end = o.end;
+  modules[n].base = o.base;
+  const char* const path = *o.path == '\0' ? h.program.data() : o.path;
+  std::memcpy(modules[n].path.data(), path, std::min(std::strlen(path), modules[n].path.size() - 1));
+  h.modules_used.store(n + 1, std::memory_order_release);
+}
+
+void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
+  stack_counters& c = at.counters;
+  std::uint64_t none = 0;
+  c.first_ns.compare_exchange_strong(none, s.at_ns, relaxed);
+  c.last_ns.store(s.at_ns, relaxed);
+  add_shared(c.samples, 1);
+  add_shared(c.live_samples, 1);
+  add_shared(c.allocations, s.stands_for.blocks);
+  add_shared(c.allocated_bytes, s.stands_for.bytes);
+}
+
+[[gnu::noinline]] bool take_sample(void* p, std::uint64_t bytes, std::uint64_t interval, std::uint32_t thread) noexcept {
+  call_stack calls;
+  walk(calls, stack_end, note_object);
+  stack* const at = stacks.find_or_add(calls);
+  if (at == nullptr) return false;
+  const taken_sample s{true, stacks.refer(at), thread, bytes, monotonic_ns(), weight_of(bytes, interval)};
+  note_sample_allocated(*at, s);
+  if (the_samples.add(p, s)) return true;
+  note_sample_freed(s);
+  return false;
+}
+
+/// The thread's next sample is due: with this block.
+[[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes) noexcept {
+  segment_header& h = *the_segment;
+  const std::uint64_t interval = h.interval.load(relaxed);
+  const std::uint64_t grain = interval == 1 ? 0 : usual_grain;
+  if (h.peak_grain.load(relaxed) != grain) h.peak_grain.store(grain, relaxed);
+  constexpr std::int64_t until_looking_again = 1 << 20;
+  if (interval == 0) return s.until_sample.store(until_looking_again, relaxed);
+  if (!take_sample(p, bytes, interval, s.thread_id)) add_shared(h.lost_samples, 1);
+  std::uint64_t random = s.random.load(relaxed);
+  s.until_sample.store(bytes_to_next_sample(interval, random), relaxed);
+  s.random.store(random, relaxed);
+}
+
+// --- fork
+
+void before_fork() noexcept {
+  is_inside = true;
+  slots.fork_lock().acquire();
+  modules_lock.acquire();
+  stacks.fork_lock().acquire();
+  the_samples.lock_all();
+  if (now == stage::observed) inherited = slots.sums();
+}
+
+void after_fork_in_parent() noexcept {
+  the_samples.unlock_all();
+  stacks.fork_lock().release();
+  modules_lock.release();
+  slots.fork_lock().release();
+  is_inside = false;
+}
+
+/// The segment is still the parent's, and must not be written to any more.
+void after_fork_in_child() noexcept {
+  the_samples.reset_locks_in_child();
+  stacks.fork_lock().reset_after_fork();
+  modules_lock.reset_after_fork();
+  slots.fork_lock().reset_after_fork();
+  if (now == stage::observed) {
+    parents_segment = the_segment;
+    forked_at = monotonic_ns();
+    chosen.is_counting = is_counting();
+    chosen.interval = the_segment->interval.load(relaxed);
+    early_header.counting = chosen.is_counting ? 1 : 0;
+    clear(early_slot);
+    the_segment = &early_header;
+    this_slot = &early_slot;
+    now = stage::forked;
+  }
+  is_inside = false;
+}
+
+/// libc has handed out the environment by now; its own early blocks have been counted.
+[[gnu::constructor]] void begin(int, char**, char** environment) noexcept {
+  find_next_malloc();
+  chosen = read_settings(environment);
+  if (chosen.directory != nullptr) {
+    std::strncpy(chosen_directory, chosen.directory, sizeof chosen_directory - 1);
+    chosen.directory = chosen_directory;
+  }
+  {
+    inside guard;
+    ::pthread_key_create(&thread_end_key, end_this_thread);
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  }
+  start();
+}
+
+[[gnu::destructor]] void finish() noexcept {
+  if (now != stage::observed) return;
+  if (this_slot != &early_slot) publish(*this_slot);
+  the_segment->ended_ns.store(monotonic_ns(), relaxed);
+  the_segment->state.store(static_cast<std::uint32_t>(process_state::exited), relaxed);
+}
+
+}  // namespace
+
+constinit segment_header* the_segment = &early_header;
+constinit sample_table the_samples;
+thread_local constinit thread_slot* this_slot = &early_slot;
+
+void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept {
+  thread_slot* const s = own_slot();
+  if (s == nullptr) {
+    count_apart(bytes, requested, true);
+    return p;
+  }
+  s->until_sample.store(s->until_sample.load(relaxed) - static_cast<std::int64_t>(bytes), relaxed);
+  s->net_bytes.store(s->net_bytes.load(relaxed) + bytes, relaxed);
+  add(s->requested_bytes, requested);
+  class_counters& c = s->classes[size_scale::index(bytes)];
+  add(c.allocations, 1);
+  add(c.allocated_bytes, bytes);
+  if (is_far_from_published(*s, s->net_bytes.load(relaxed))) publish(*s);
+  change_class_live(bytes, bytes);
+  if (s->until_sample.load(relaxed) < 0 && !is_inside) {
+    inside guard;
+    sample_due(*s, p, bytes);
+  }
+  return p;
+}
+
+void freed_slow(std::uint64_t bytes) noexcept {
+  thread_slot* const s = own_slot();
+  if (s == nullptr) return count_apart(bytes, 0, false);
+  s->net_bytes.store(s->net_bytes.load(relaxed) - bytes, relaxed);
+  class_counters& c = s->classes[size_scale::index(bytes)];
+  add(c.frees, 1);
+  add(c.freed_bytes, bytes);
+  if (is_far_from_published(*s, s->net_bytes.load(relaxed))) publish(*s);
+  change_class_live(bytes, 0 - bytes);
+}
+
+void note_sample_freed(const taken_sample& s) noexcept {
+  constexpr std::uint64_t short_life = 1'000'000;
+  stack_counters& c = stacks.at(s.at_stack).counters;
+  const std::uint64_t lived = monotonic_ns() - s.at_ns;
+  add_shared(c.live_samples, ~std::uint64_t{0});
+  add_shared(c.frees, s.stands_for.blocks);
+  add_shared(c.freed_bytes, s.stands_for.bytes);
+  add_shared(c.lifetimes[lifetime_bucket(lived)], 1);
+  if (lived >= short_life) return;
+  add_shared(c.short_lived, s.stands_for.blocks);
+  add_shared(c.short_lived_bytes, s.stands_for.bytes);
+}
+
+void forget_sample(void* p) noexcept {
+  const int kept = errno;
+  if (const taken_sample s = the_samples.take(p); s.is_there) note_sample_freed(s);
+  errno = kept;
+}
+
+}  // namespace heapwright::probe

@@ -1,0 +1,227 @@
+#include "segment_writer.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/text.hpp>
+
+#include "clocks.hpp"
+
+namespace heapwright::probe {
+namespace {
+
+using namespace trace;
+
+constexpr std::uint32_t thread_slots = 1024;
+constexpr std::size_t stack_bytes = 64 * 1024 * 1024;
+constexpr std::size_t sample_bytes = 192 * 1024 * 1024;  // two million live samples
+constexpr std::uint32_t stack_buckets = 1 << 14;
+constexpr std::uint32_t sample_buckets_for_few = 1 << 14, sample_buckets_for_all = 1 << 20;
+
+/// What is in one file of /proc, cut off where the buffer ends.
+template <std::size_t Size>
+std::size_t read_file(const char* path, char (&buffer)[Size]) noexcept {
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t n = ::read(fd, buffer, Size);
+  ::close(fd);
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+/// Field 22 of /proc/self/stat. The name of the program, which may have spaces and parentheses, ends with the last one.
+std::uint64_t ticks_at_process_start() noexcept {
+  char stat[1024];
+  const std::size_t n = read_file("/proc/self/stat", stat);
+  if (n == 0) return 0;
+  const char* const end = stat + std::min(n, sizeof stat - 1);
+  const char* p = end;
+  while (p > stat && *p != ')') --p;
+  for (int field = 2; field < 22 && p < end; ++p) field += *p == ' ';
+  std::uint64_t ticks = 0;
+  for (; p < end && *p >= '0' && *p <= '9'; ++p) ticks = ticks * 10 + static_cast<std::uint64_t>(*p - '0');
+  return ticks;
+}
+
+/// Of the user alone, also where others may write to the folder that it is in.
+bool make_directory(const char* path) noexcept {
+  ::mkdir(path, 0700);
+  struct stat is {};
+  return ::lstat(path, &is) == 0 && S_ISDIR(is.st_mode) && is.st_uid == ::geteuid();
+}
+
+using path_text = text<1000>;
+
+void name_file(path_text& path, const char* directory, std::uint64_t start, unsigned number) noexcept {
+  path.add(directory).add("/").add(static_cast<std::uint64_t>(::getpid())).add("-").add(start).add("-").add(number);
+  path.add(".segment");
+}
+
+/// exec has put another program in the place of the one that made this segment.
+void note_replaced(const char* path) noexcept {
+  const int fd = ::open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return;
+  const auto state = static_cast<std::uint32_t>(process_state::replaced);
+  (void)!::pwrite(fd, &state, sizeof state, offsetof(segment_header, state));
+  const std::uint64_t now = monotonic_ns();
+  (void)!::pwrite(fd, &now, sizeof now, offsetof(segment_header, ended_ns));
+  ::close(fd);
+}
+
+/// A file that has not been there. A process has one segment for each program that it executes.
+int create_file(const char* directory, std::uint64_t start) noexcept {
+  constexpr unsigned most = 1000;
+  for (unsigned number = 0; number < most; ++number) {
+    path_text path;
+    name_file(path, directory, start, number);
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd >= 0 && number > 0) {
+      path_text before;
+      name_file(before, directory, start, number - 1);
+      note_replaced(before.c_str());
+    }
+    return fd;
+  }
+  return -1;
+}
+
+bool may_be_as_long(std::uint64_t bytes) noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
+}
+
+template <std::size_t Size>
+void copy_text(std::array<char, Size>& to, const char* from, std::size_t bytes) noexcept {
+  std::memcpy(to.data(), from, std::min(bytes, Size - 1));
+}
+
+void describe_process(segment_header& h) noexcept {
+  char buffer[1024];
+  if (const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer); n > 0)
+    copy_text(h.program, buffer, static_cast<std::size_t>(n));
+  copy_text(h.arguments, buffer, read_file("/proc/self/cmdline", buffer));
+}
+
+}  // namespace
+
+bool make_present(void* begin, std::size_t bytes) noexcept {
+  constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, Linux 5.14
+  const std::size_t page = linux_os::page_size();
+  auto* const first = reinterpret_cast<std::byte*>(align_down(reinterpret_cast<std::uintptr_t>(begin), page));
+  const std::size_t length = align_up(static_cast<std::size_t>(static_cast<std::byte*>(begin) + bytes - first), page);
+  int result = 0;
+  do result = ::madvise(first, length, populate_write);
+  while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+settings read_settings(char** environment) noexcept {
+  settings s;
+  const auto value_of = [](const char* entry, const char* name) noexcept -> const char* {
+    const std::size_t n = std::strlen(name);
+    return std::strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : nullptr;
+  };
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    if (const char* const v = value_of(*environment, "HEAPWRIGHT_PROBE")) s.is_counting = std::strcmp(v, "off") != 0;
+    if (const char* const v = value_of(*environment, "HEAPWRIGHT_SEGMENT_DIR"); v != nullptr && *v != '\0')
+      s.directory = v;
+    if (const char* const v = value_of(*environment, "HEAPWRIGHT_SAMPLE"); v != nullptr && *v >= '0' && *v <= '9')
+      s.interval = std::strtoull(v, nullptr, 10);
+  }
+  return s;
+}
+
+segment_header* create_segment(const settings& of) noexcept {
+  const std::size_t page = linux_os::page_size();
+  const std::uint32_t sample_buckets = of.interval == 1 ? sample_buckets_for_all : sample_buckets_for_few;
+  std::uint64_t end = 0;
+  const auto place = [&](std::uint64_t bytes) {
+    const std::uint64_t begin = end;
+    end = align_up(begin + bytes, page);
+    return begin;
+  };
+  place(modules_at + max_modules * sizeof(module));
+  const std::uint64_t threads_at = place(thread_slots * thread_slot_bytes);
+  const std::uint64_t stack_index_at = place(stack_buckets * sizeof(reference));
+  const std::uint64_t stacks_at = place(stack_bytes);
+  const std::uint64_t sample_index_at = place(sample_buckets * sizeof(reference));
+  const std::uint64_t samples_at = place(sample_bytes);
+
+  text<200> usual;
+  usual.add("/dev/shm/heapwright-").add(static_cast<std::uint64_t>(::geteuid()));
+  const char* const directory = of.directory != nullptr ? of.directory : usual.c_str();
+  const std::uint64_t start = ticks_at_process_start();
+  if (!may_be_as_long(end) || !make_directory(directory)) return nullptr;
+  const int fd = create_file(directory, start);
+  if (fd < 0) return nullptr;
+  void* p = MAP_FAILED;
+  if (::ftruncate(fd, static_cast<off_t>(end)) == 0)
+    p = ::mmap(nullptr, end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  ::close(fd);
+  if (p == MAP_FAILED) return nullptr;
+  auto* const base = static_cast<std::byte*>(p);
+  if (!make_present(p, sizeof(segment_header)) || !make_present(base + threads_at, thread_slot_bytes) ||
+      !make_present(base + stack_index_at, stack_buckets * sizeof(reference)) ||
+      !make_present(base + sample_index_at, sample_buckets * sizeof(reference))) {
+    ::munmap(p, end);
+    return nullptr;
+  }
+  auto& h = *static_cast<segment_header*>(p);  // the file is all zero, which is what its counters begin with
+  h.version = segment_version;
+  h.header_bytes = sizeof h;
+  h.process_id = static_cast<std::uint32_t>(::getpid());
+  h.started_ns = monotonic_ns();
+  h.started_unix_ns = unix_ns();
+  h.process_start = start;
+  h.bytes = end;
+  h.threads_at = threads_at;
+  h.stack_index_at = stack_index_at;
+  h.stacks_at = stacks_at;
+  h.sample_index_at = sample_index_at;
+  h.samples_at = samples_at;
+  h.thread_slots = thread_slots;
+  h.stack_buckets = stack_buckets;
+  h.sample_buckets = sample_buckets;
+  h.class_count = size_scale::count;
+  h.interval = of.interval;
+  h.counting = of.is_counting ? 1 : 0;
+  h.counting_since_ns = of.is_counting ? h.started_ns : 0;
+  describe_process(h);
+  slot_of(&h, 0).state = static_cast<std::uint32_t>(slot_state::everyone);
+  h.state = static_cast<std::uint32_t>(process_state::running);
+  std::atomic_thread_fence(std::memory_order_release);
+  h.magic = segment_magic;  // last: before it is there no reader believes anything
+  return &h;
+}
+
+void growing_part::reset(void* begin, std::size_t bytes, counter* used) noexcept {
+  begin_ = static_cast<std::byte*>(begin);
+  bytes_ = bytes;
+  used_ = used;
+  present_ = align_up(used->load(std::memory_order_relaxed), linux_os::page_size());
+}
+
+void* growing_part::take(std::size_t bytes) noexcept {
+  constexpr std::size_t step = 64 * 1024;
+  bytes = align_up(bytes, reference_unit);
+  holding guard(lock_);
+  const std::uint64_t at = used_->load(std::memory_order_relaxed);
+  if (bytes > bytes_ - at) return nullptr;
+  if (at + bytes > present_) {
+    const std::size_t more = std::min(align_up(at + bytes - present_, step), bytes_ - present_);
+    if (!make_present(begin_ + present_, more)) return nullptr;
+    present_ += more;
+  }
+  used_->store(at + bytes, std::memory_order_release);
+  return begin_ + at;
+}
+
+}  // namespace heapwright::probe

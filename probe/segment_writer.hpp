@@ -1,0 +1,72 @@
+// Makes the segment of this process, and room in it.
+//
+// The file is sparse, and memory for a page of it may run out: then touching the page would kill the program (SIGBUS). So every page is made present
+// before it is used, and what there is no page for is not recorded.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/sync/lock.hpp>
+
+#include "../trace/segment.hpp"
+
+namespace heapwright::probe {
+
+using process_lock = lock<linux_os>;
+
+/// What the environment asks for: HEAPWRIGHT_PROBE=off, HEAPWRIGHT_SAMPLE=BYTES, HEAPWRIGHT_SEGMENT_DIR=DIR.
+struct settings {
+  bool is_counting = true;
+  std::uint64_t interval = 512 * 1024;
+  const char* directory = nullptr;  ///< null: /dev/shm/heapwright-UID
+};
+
+[[nodiscard]] settings read_settings(char** environment) noexcept;
+
+/// A new segment of this process, header complete and slot 0 ready; null when it cannot be had. It is mapped until the process ends.
+[[nodiscard]] trace::segment_header* create_segment(const settings& of) noexcept;
+
+template <class T>
+[[nodiscard]] T* at_offset(trace::segment_header* s, std::uint64_t offset) noexcept {
+  return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(s) + offset);
+}
+
+[[nodiscard]] inline trace::thread_slot& slot_of(trace::segment_header* s, std::uint32_t i) noexcept {
+  return *at_offset<trace::thread_slot>(s, s->threads_at + i * trace::thread_slot_bytes);
+}
+
+/// Makes the pages of this part present. False: there is no memory for them.
+[[nodiscard]] bool make_present(void* begin, std::size_t bytes) noexcept;
+
+/// A part of the segment that fills up from its beginning. Any number of threads may take from it.
+class growing_part {
+ public:
+  /// All before `used` has been taken, and is present up to the next whole page.
+  void reset(void* begin, std::size_t bytes, trace::counter* used) noexcept;
+
+  /// `bytes` zero bytes, aligned to trace::reference_unit; null when the part is full or there is no memory.
+  [[nodiscard]] void* take(std::size_t bytes) noexcept;
+
+  [[nodiscard]] trace::reference refer(const void* p) const noexcept {
+    return static_cast<trace::reference>((static_cast<const std::byte*>(p) - begin_) / trace::reference_unit + 1);
+  }
+
+  template <class T>
+  [[nodiscard]] T* find(trace::reference r) const noexcept {
+    return reinterpret_cast<T*>(begin_ + (r - std::size_t{1}) * trace::reference_unit);
+  }
+
+  [[nodiscard]] process_lock& fork_lock() noexcept { return lock_; }
+
+ private:
+  std::byte* begin_ = nullptr;
+  std::size_t bytes_ = 0;
+  trace::counter* used_ = nullptr;
+  std::size_t present_ = 0;
+  process_lock lock_;
+};
+
+}  // namespace heapwright::probe

@@ -1,0 +1,127 @@
+#include "thread_slots.hpp"
+
+#include <cerrno>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "clocks.hpp"
+
+namespace heapwright::probe {
+
+using namespace trace;
+
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+void note_name(thread_slot& s) noexcept { ::prctl(PR_GET_NAME, s.name.data()); }
+
+}  // namespace
+
+void slot_sums::add(const thread_slot& s) noexcept {
+  requested_bytes += s.requested_bytes.load(relaxed);
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    classes[c].allocations += s.classes[c].allocations.load(relaxed);
+    classes[c].allocated_bytes += s.classes[c].allocated_bytes.load(relaxed);
+    classes[c].frees += s.classes[c].frees.load(relaxed);
+    classes[c].freed_bytes += s.classes[c].freed_bytes.load(relaxed);
+  }
+}
+
+std::uint64_t slot_sums::net_bytes() const noexcept {
+  std::uint64_t net = 0;
+  for (const auto& c : classes) net += c.allocated_bytes - c.freed_bytes;
+  return net;
+}
+
+slot_sums sums_of(const thread_slot& s) noexcept {
+  slot_sums sums;
+  sums.add(s);
+  return sums;
+}
+
+void clear(thread_slot& s) noexcept {
+  s.requested_bytes.store(0, relaxed);
+  for (auto& c : s.classes) {
+    c.allocations.store(0, relaxed);
+    c.allocated_bytes.store(0, relaxed);
+    c.frees.store(0, relaxed);
+    c.freed_bytes.store(0, relaxed);
+  }
+}
+
+void thread_slots::reset(segment_header& h) noexcept {
+  header_ = &h;
+  used_ = 1;
+  gone_first_ = gone_count_ = 0;
+}
+
+thread_slot* thread_slots::open(segment_header& h) noexcept {
+  holding guard(lock_);
+  thread_slot* const s = free_slot(h);
+  if (s == nullptr) return nullptr;
+  s->thread_id = static_cast<std::uint32_t>(::gettid());
+  note_name(*s);
+  s->began_ns.store(monotonic_ns(), relaxed);
+  s->ended_ns.store(0, relaxed);
+  s->net_bytes.store(0, relaxed);
+  s->published_net.store(0, relaxed);
+  s->state.store(static_cast<std::uint32_t>(slot_state::alive), std::memory_order_release);
+  h.threads_ever.fetch_add(1, relaxed);
+  return s;
+}
+
+thread_slot* thread_slots::free_slot(segment_header& h) noexcept {
+  const std::uint32_t slots = h.thread_slots < most ? h.thread_slots : most;
+  if (gone_count_ <= kept_gone && used_ < slots) {
+    thread_slot& s = slot_of(&h, used_);
+    if (make_present(&s, thread_slot_bytes)) {
+      ++used_;
+      return &s;
+    }
+  }
+  if (gone_count_ == 0) return nullptr;
+  thread_slot& s = slot_of(&h, gone_[gone_first_]);
+  gone_first_ = (gone_first_ + 1) % most;
+  --gone_count_;
+  fold(s);
+  return &s;
+}
+
+void thread_slots::close(thread_slot& s) noexcept {
+  holding guard(lock_);
+  note_name(s);
+  s.ended_ns.store(monotonic_ns(), relaxed);
+  s.state.store(static_cast<std::uint32_t>(slot_state::gone), std::memory_order_release);
+  const auto offset = reinterpret_cast<std::byte*>(&s) - reinterpret_cast<std::byte*>(&slot_of(header_, 0));
+  gone_[(gone_first_ + gone_count_) % most] = static_cast<std::uint16_t>(static_cast<std::size_t>(offset) / thread_slot_bytes);
+  ++gone_count_;
+}
+
+void thread_slots::fold(thread_slot& s) noexcept {
+  header_->fold_sequence.fetch_add(1, std::memory_order_acq_rel);
+  add_to_everyone(sums_of(s));
+  clear(s);
+  header_->threads_folded.fetch_add(1, relaxed);
+  header_->fold_sequence.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void thread_slots::add_to_everyone(const slot_sums& sums) noexcept {
+  thread_slot& all = slot_of(header_, 0);
+  all.requested_bytes.fetch_add(sums.requested_bytes, relaxed);
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    all.classes[c].allocations.fetch_add(sums.classes[c].allocations, relaxed);
+    all.classes[c].allocated_bytes.fetch_add(sums.classes[c].allocated_bytes, relaxed);
+    all.classes[c].frees.fetch_add(sums.classes[c].frees, relaxed);
+    all.classes[c].freed_bytes.fetch_add(sums.classes[c].freed_bytes, relaxed);
+  }
+}
+
+slot_sums thread_slots::sums() const noexcept {
+  slot_sums all;
+  for (std::uint32_t i = 0; i < used_; ++i) all.add(slot_of(header_, i));
+  return all;
+}
+
+}  // namespace heapwright::probe

@@ -1,0 +1,213 @@
+// Runs under the probe with an interval of 1, does what a model says, and compares what the probe has counted with it: to the block and to the byte, and the
+// peak. Threads take turns, so that there is one right answer; they free each other's blocks, end, and fork.
+//
+//   model SEED      exit status 0: all as the model says; 1 otherwise, with a line for each difference
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include <malloc.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "own_segment.hpp"
+
+namespace {
+
+using heapwright::trace::size_scale;
+using probe_test::figures;
+using probe_test::own_segment;
+
+/// What should be counted. All in memory that malloc has nothing to do with.
+struct model {
+  figures expected;
+  std::int64_t live = 0, peak = 0;
+
+  void allocated(void* p, std::size_t requested) {
+    const std::size_t bytes = malloc_usable_size(p);
+    auto& c = expected.classes[size_scale::index(bytes)];
+    ++c.allocations;
+    c.allocated_bytes += bytes;
+    expected.requested_bytes += requested;
+    live += static_cast<std::int64_t>(bytes);
+    peak = std::max(peak, live);
+  }
+
+  void freeing(std::size_t bytes) {
+    auto& c = expected.classes[size_scale::index(bytes)];
+    ++c.frees;
+    c.freed_bytes += bytes;
+    live -= static_cast<std::int64_t>(bytes);
+  }
+};
+
+std::uint64_t state = 1;
+
+std::uint64_t random_below(std::uint64_t n) {
+  state = state * 6364136223846793005 + 1442695040888963407;
+  return (state >> 33) % n;
+}
+
+constexpr std::size_t block_count = 300;
+std::array<void*, block_count> blocks{};
+model the_model;
+
+void must(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "model: %s\n", what);
+  std::_Exit(2);
+}
+
+std::size_t random_size() { return random_below(10) == 0 ? random_below(3'000'000) : random_below(2000); }
+
+void allocate(void*& p) {
+  const std::size_t n = random_size();
+  switch (random_below(6)) {
+    case 0: p = std::calloc(2, n / 2); the_model.allocated(p, n / 2 * 2); return;
+    case 1: p = memalign(256, n); break;
+    case 2: must(posix_memalign(&p, 64, n) == 0, "posix_memalign failed"); break;
+    case 3: p = ::operator new(n); break;
+    case 4: p = std::realloc(nullptr, n); break;
+    default: p = std::malloc(n); break;
+  }
+  the_model.allocated(p, n);
+}
+
+void release(void*& p) {
+  the_model.freeing(malloc_usable_size(p));
+  random_below(2) == 0 ? std::free(p) : ::operator delete(p);
+  p = nullptr;
+}
+
+void reallocate(void*& p) {
+  const std::size_t before = malloc_usable_size(p);
+  if (random_below(20) == 0) {  // more than there is: the block stays
+    volatile std::size_t too_much = ~std::size_t{0} / 2;
+    must(std::realloc(p, too_much) == nullptr, "realloc of half the address space did not fail");
+    return;
+  }
+  const std::size_t n = random_size() + 1;
+  p = random_below(2) == 0 ? std::realloc(p, n) : reallocarray(p, n, 1);
+  the_model.freeing(before);
+  the_model.allocated(p, n);
+}
+
+void some_operations(int n) {
+  for (int i = 0; i < n; ++i) {
+    void*& p = blocks[random_below(block_count)];
+    if (p == nullptr) {
+      allocate(p);
+    } else if (random_below(3) == 0) {
+      reallocate(p);
+    } else {
+      release(p);
+    }
+  }
+}
+
+constexpr int thread_count = 6, turns = 20;
+sem_t turn[thread_count], done;
+
+void* worker(void* number) {
+  const auto i = reinterpret_cast<std::intptr_t>(number);
+  for (int t = 0; t < turns; ++t) {
+    sem_wait(&turn[i]);
+    some_operations(200);
+    sem_post(&done);
+  }
+  return nullptr;
+}
+
+void* idler(void* number) {
+  sem_wait(&turn[reinterpret_cast<std::intptr_t>(number)]);
+  return nullptr;
+}
+
+void run_threads(void* (*function)(void*), int n) {
+  pthread_t threads[thread_count];
+  pthread_attr_t small_stacks;  // libc keeps 40 MiB of stacks for the next threads, and frees what belongs to others
+  pthread_attr_init(&small_stacks);
+  pthread_attr_setstacksize(&small_stacks, 256 * 1024);
+  for (std::intptr_t i = 0; i < thread_count; ++i)
+    must(pthread_create(&threads[i], &small_stacks, function, reinterpret_cast<void*>(i)) == 0, "no thread");
+  for (auto& t : turn) {
+    if (n == 0) sem_post(&t);
+  }
+  for (int t = 0; t < n; ++t) {
+    for (int i = 0; i < thread_count; ++i) {
+      sem_post(&turn[i]);
+      sem_wait(&done);
+    }
+  }
+  for (auto t : threads) pthread_join(t, nullptr);
+}
+
+int differences = 0;
+
+void expect(const char* what, std::uint64_t is, std::uint64_t should_be) {
+  if (is == should_be) return;
+  std::fprintf(stderr, "model: %s: %llu counted, %llu expected\n", what, static_cast<unsigned long long>(is),
+               static_cast<unsigned long long>(should_be));
+  ++differences;
+}
+
+/// Whether, since `before`, what the probe has counted is what the model expects.
+void compare(const figures& before, const figures& after) {
+  const auto by = [](std::uint64_t a, std::uint64_t b) { return a - b; };
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    const auto &is = after.classes[c], &was = before.classes[c], &should_be = the_model.expected.classes[c];
+    expect("allocations of a class", by(is.allocations, was.allocations), should_be.allocations);
+    expect("bytes allocated of a class", by(is.allocated_bytes, was.allocated_bytes), should_be.allocated_bytes);
+    expect("frees of a class", by(is.frees, was.frees), should_be.frees);
+    expect("bytes freed of a class", by(is.freed_bytes, was.freed_bytes), should_be.freed_bytes);
+  }
+  expect("bytes requested", by(after.requested_bytes, before.requested_bytes), the_model.expected.requested_bytes);
+  expect("live bytes", by(after.live, before.live), static_cast<std::uint64_t>(the_model.live));
+  expect("the sum over all threads", after.net(), after.live);
+  const auto live = static_cast<std::uint64_t>(the_model.live);
+  expect("live bytes of the stacks", by(after.live_of_stacks, before.live_of_stacks), live);
+  expect("live bytes of the samples", by(after.live_of_samples, before.live_of_samples), live);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  state = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
+  for (auto& s : turn) sem_init(&s, 0, 0);
+  sem_init(&done, 0, 0);
+  std::fprintf(stderr, "%s", "");  // stderr has what it needs
+  run_threads(idler, 0);           // libc keeps what threads need
+
+  own_segment segment;
+  segment.reset_peak();
+  some_operations(1);
+  const figures before = segment.read();
+  the_model = {};
+  run_threads(worker, turns);
+  some_operations(1000);
+  const figures after = segment.read();
+  compare(before, after);
+  expect("the peak", after.peak - before.live, static_cast<std::uint64_t>(the_model.peak));
+
+  // A child goes on from what there was, in a segment of its own, and the parent's does not change by it.
+  const pid_t child = ::fork();
+  must(child >= 0, "no fork");
+  if (child == 0) {
+    differences = 0;
+    some_operations(3000);
+    own_segment childs;
+    compare(before, childs.read());
+    expect("the parent", childs.forked_from(), static_cast<std::uint64_t>(::getppid()));
+    std::_Exit(differences == 0 ? 0 : 1);
+  }
+  int status = 0;
+  must(::waitpid(child, &status, 0) == child, "no child");
+  expect("status of the child", static_cast<std::uint64_t>(status), 0);
+  compare(before, segment.read());
+  return differences == 0 ? 0 : 1;
+}

@@ -1,0 +1,197 @@
+// The segment: a file in memory into which the probe of one process writes what its program does with malloc, and which other processes read,
+// while it runs and after it has ended in whatever way.
+//
+//   segment_header                                                    at 0
+//   module[max_modules]                                               at modules_at
+//   thread_slot[header.thread_slots]                                  at header.threads_at
+//   std::atomic<std::uint32_t>[header.stack_buckets]                  at header.stack_index_at: the first stack of each chain, see reference
+//   stacks, one behind the other                                      at header.stacks_at, up to header.stacks_used
+//   std::atomic<std::uint32_t>[header.sample_buckets]                 at header.sample_index_at: the first sample of each chain
+//   samples, one behind the other                                     at header.samples_at, up to header.samples_used
+//
+// Numbers are as the machine has them. The file is sparse: what has not been used is not in memory. Records refer to each other by `reference`s, so that
+// the file can be mapped anywhere. A reader trusts nothing: a program that is killed, or that overwrites what is not its own, leaves anything.
+//
+// Everything that changes is atomic. Counters of a thread have one writer, the thread; a reader sees each as it was at some moment of its reading.
+// What is counted: a block's bytes are malloc_usable_size's. A realloc that succeeds is a free of the old block and an allocation of the new.
+//
+// Sampling: a block of s bytes is sampled with the probability p(s) = 1 - exp(-s / interval), as if each byte were chosen with 1 / interval. A
+// sampled block stands for 1 / p(s) blocks and s / p(s) bytes: so every sum over samples estimates the same sum over all blocks without bias. With
+// an interval of 1 every block is sampled and stands for itself.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "size_scale.hpp"
+
+namespace heapwright::trace {
+
+using counter = std::atomic<std::uint64_t>;
+static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
+
+/// Changes with every change of this file that a reader could misunderstand.
+inline constexpr std::uint32_t segment_version = 1;
+
+inline constexpr std::array<char, 16> segment_magic{"heapwright segm"};
+
+/// Where a stack or a sample is: its distance from the first one's place, in units of 16 bytes, plus 1; 0: none.
+using reference = std::uint32_t;
+inline constexpr std::size_t reference_unit = 16;
+
+enum class process_state : std::uint32_t { running = 1, exited = 2, replaced = 3 };  ///< killed: running, but the process is gone
+
+/// A moment that the program or a viewer has given a name.
+struct mark {
+  counter at_ns;  ///< CLOCK_MONOTONIC; 0: not yet complete
+  std::array<char, 56> name;
+};
+
+struct segment_header {
+  std::array<char, 16> magic{};
+  std::uint32_t version{};
+  std::uint32_t header_bytes{};
+  std::uint32_t process_id{};
+  std::atomic<std::uint32_t> state{};  ///< process_state
+  std::uint64_t started_ns{};          ///< CLOCK_MONOTONIC when the segment was made
+  std::uint64_t started_unix_ns{};     ///< the same moment by CLOCK_REALTIME
+  std::uint64_t process_start{};       ///< when the process began, in clock ticks since boot: /proc/PID/stat, field 22
+  counter ended_ns{};                  ///< CLOCK_MONOTONIC; 0: has not ended, or was killed
+  std::uint64_t forked_from{};         ///< process id of the parent whose figures this segment began with; 0: none
+
+  std::uint64_t bytes{};  ///< of the whole file
+  std::uint64_t threads_at{};
+  std::uint64_t stack_index_at{};
+  std::uint64_t stacks_at{};
+  std::uint64_t sample_index_at{};
+  std::uint64_t samples_at{};
+  std::uint32_t thread_slots{};
+  std::uint32_t stack_buckets{};   ///< a power of two
+  std::uint32_t sample_buckets{};  ///< a power of two
+  std::uint32_t class_count{};     ///< of size_scale
+  counter stacks_used{};           ///< bytes behind stacks_at that are taken
+  counter samples_used{};          ///< bytes behind samples_at that are taken
+
+  // --- control: written by readers, obeyed by the program within its next calls
+
+  std::atomic<std::uint32_t> counting{};  ///< 0: the probe only passes calls on. Blocks allocated meanwhile are not known when they are freed.
+  std::atomic<std::uint32_t> reset{};     ///< each increase makes the peak start again from what is live
+  counter interval{};                     ///< bytes between samples, on average; 1: all blocks; 0: none
+
+  // --- figures of the whole process
+
+  counter counting_since_ns{};  ///< CLOCK_MONOTONIC; 0: it does not count. Later than started_ns: what was live by then is not known
+  counter live{};               ///< bytes: what the threads have published. Precise is the sum over all threads
+  counter peak{};               ///< the most bytes that were live at one moment; with interval 1 to the byte, otherwise to peak_grain for each thread
+  counter peak_at_ns{};
+  counter peak_grain{};  ///< bytes by which a thread may be ahead of what it has published; 0 with interval 1
+  std::array<counter, size_scale::count> class_live{};  ///< bytes by class, kept with interval 1 only
+  std::array<counter, size_scale::count> class_peak{};
+  counter threads_ever{};
+  counter threads_folded{};   ///< threads that are gone and whose slots others have; their figures are in slot 0
+  counter fold_sequence{};    ///< odd while figures move from a slot to slot 0: reading again gives a right sum
+  counter lost_samples{};     ///< for want of room in this file or of memory for it
+  counter mark_count{};       ///< marks that were made; those beyond the last are not kept
+  std::array<mark, 64> marks{};
+
+  std::array<char, 256> program{};     ///< path of the executable
+  std::array<char, 256> allocator{};   ///< path of the library, or program, whose malloc is below the probe
+  std::array<char, 1024> arguments{};  ///< separated by null
+  counter modules_used{};              ///< of `modules`
+};
+
+/// What was mapped from a file when code in it was first seen in a stack: code at `pc` is at pc - base + the file's own first address, as ELF files say.
+struct module {
+  std::uint64_t begin;  ///< of the mapping
+  std::uint64_t end;
+  std::uint64_t base;  ///< what the file's own addresses are shifted by
+  std::array<char, 232> path;
+};
+inline constexpr std::size_t max_modules = 512;
+
+struct class_counters {
+  counter allocations;
+  counter allocated_bytes;
+  counter frees;  ///< by this thread, whoever allocated
+  counter freed_bytes;
+};
+
+enum class slot_state : std::uint32_t {
+  unused = 0,
+  alive = 1,
+  gone = 2,      ///< the thread has ended; the slot waits for another one
+  everyone = 3,  ///< slot 0: threads whose slots were taken over, threads on their way out, and those for which there was no slot
+};
+
+/// What one thread has done. 4 KiB; only the thread writes, except that slot 0 is written to with atomic additions.
+struct alignas(64) thread_slot {
+  std::atomic<std::uint32_t> state{};  ///< slot_state
+  std::uint32_t thread_id{};           ///< the system's; of slot 0: 0
+  std::array<char, 16> name{};         ///< as it was when last looked at
+  counter began_ns{};                  ///< CLOCK_MONOTONIC, when it first called
+  counter ended_ns{};                  ///< 0: it has not
+  counter requested_bytes{};           ///< the sum of what was asked for: allocated_bytes less this is rounding
+  counter net_bytes{};                 ///< allocated less freed by this thread, modulo 2^64: negative where it frees what others allocate
+  counter published_net{};             ///< the part of net_bytes that is in the header's `live`
+  std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
+  counter random{};                          ///< state of the thread's random numbers
+  std::array<class_counters, size_scale::count> classes{};
+};
+static_assert(sizeof(thread_slot) <= 4096);
+inline constexpr std::size_t thread_slot_bytes = 4096;
+
+inline constexpr unsigned lifetime_buckets = 16;
+
+/// Lifetimes are counted by powers of four: bucket 0 below a microsecond, 1 below 4, 2 below 16, ... the last for all longer ones (from 268 s).
+[[nodiscard]] constexpr unsigned lifetime_bucket(std::uint64_t ns) noexcept {
+  const unsigned bucket = ns < 1000 ? 0 : static_cast<unsigned>(std::bit_width(ns / 1000) + 1) / 2;
+  return bucket < lifetime_buckets ? bucket : lifetime_buckets - 1;
+}
+
+/// Sums over samples, in what they stand for. Counts are in 1/1024 of a block.
+struct stack_counters {
+  counter samples;        ///< as many blocks were really looked at
+  counter live_samples;   ///< of these are live
+  counter allocations;    ///< 1/1024
+  counter allocated_bytes;
+  counter frees;  ///< 1/1024
+  counter freed_bytes;
+  counter short_lived;        ///< allocations that lived less than a millisecond, 1/1024
+  counter short_lived_bytes;
+  counter first_ns;  ///< CLOCK_MONOTONIC of the first and the last sample
+  counter last_ns;
+  std::array<counter, lifetime_buckets> lifetimes;  ///< samples, by how long they lived
+};
+
+/// A call stack and what was allocated there. The return addresses follow it, the innermost first, `depth` of them, then padding to 16 bytes.
+struct alignas(16) stack {
+  std::uint64_t hash;
+  std::atomic<reference> next;  ///< in its chain
+  std::uint32_t depth;
+  std::uint32_t is_cut;  ///< 1: there were more frames
+  std::uint32_t padding;
+  stack_counters counters;
+};
+
+/// A sampled block that is live, or, with address 0, a record to be used again.
+struct alignas(16) sample {
+  counter address;
+  std::uint64_t bytes;        ///< malloc_usable_size's
+  std::uint64_t stands_for;   ///< blocks, in 1/1024
+  std::uint64_t bytes_for;    ///< bytes
+  std::uint64_t at_ns;        ///< CLOCK_MONOTONIC
+  std::uint32_t thread_id;
+  reference at_stack;
+  std::atomic<reference> next;  ///< in its chain, or of the unused ones
+  std::uint32_t padding[3];
+};
+
+static_assert(sizeof(stack) % reference_unit == 0 && sizeof(sample) % reference_unit == 0);
+
+/// Where modules are: behind the header, at its own alignment.
+inline constexpr std::size_t modules_at = (sizeof(segment_header) + 63) / 64 * 64;
+
+}  // namespace heapwright::trace

@@ -1,0 +1,145 @@
+// Reads the segment of a process (segment.hpp), living or dead, and tells its probe what to do.
+//
+// A segment may be cut off, torn or overwritten, also while it is read: what does not fit is left out, never followed, and what is read is a copy. A
+// reader can be used by several threads at once; each answer is of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "segment.hpp"
+
+namespace heapwright::trace {
+
+/// What is wrong with a file that was to be read: `what()` is a whole sentence with its path.
+class bad_segment : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct class_figures {
+  std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0, freed_bytes = 0;
+
+  class_figures& operator+=(const class_figures& o) noexcept;
+};
+
+struct thread_figures {
+  std::uint32_t slot = 0;  ///< 0: of all threads whose slots were taken over
+  std::uint32_t thread_id = 0;
+  slot_state state = slot_state::unused;
+  std::string name;
+  std::uint64_t began_ns = 0, ended_ns = 0;
+  std::uint64_t requested_bytes = 0;
+  std::array<class_figures, size_scale::count> classes;
+
+  [[nodiscard]] class_figures total() const noexcept;
+};
+
+struct stack_figures {
+  reference id = 0;                      ///< the same for the same stack as long as the segment lives
+  std::vector<std::uint64_t> addresses;  ///< return addresses, the innermost first
+  bool is_cut = false;
+  // As in stack_counters; counts are in blocks here.
+  std::uint64_t samples = 0, live_samples = 0;
+  double allocations = 0, frees = 0, short_lived = 0;
+  std::uint64_t allocated_bytes = 0, freed_bytes = 0, short_lived_bytes = 0;
+  std::uint64_t first_ns = 0, last_ns = 0;
+  std::array<std::uint64_t, lifetime_buckets> lifetimes{};
+
+  [[nodiscard]] double live_blocks() const noexcept { return allocations - frees; }
+  [[nodiscard]] std::uint64_t live_bytes() const noexcept {
+    return allocated_bytes > freed_bytes ? allocated_bytes - freed_bytes : 0;
+  }
+};
+
+struct sample_figures {
+  std::uint64_t address = 0, bytes = 0, bytes_for = 0, at_ns = 0;
+  double stands_for = 0;
+  std::uint32_t thread_id = 0;
+  reference at_stack = 0;
+};
+
+struct module_figures {
+  std::uint64_t begin = 0, end = 0, base = 0;
+  std::string path;
+};
+
+struct mark_figures {
+  std::uint64_t at_ns = 0;
+  std::string name;
+};
+
+struct process_figures {
+  std::uint32_t process_id = 0;
+  process_state state = process_state::running;
+  std::uint64_t started_ns = 0, started_unix_ns = 0, ended_ns = 0, process_start = 0, forked_from = 0;
+  std::string program, allocator;
+  std::vector<std::string> arguments;
+  bool is_counting = false;
+  std::uint64_t counting_since_ns = 0;
+  std::uint64_t interval = 0;
+  std::uint64_t peak = 0, peak_at_ns = 0, peak_grain = 0;
+  std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;
+  std::array<std::uint64_t, size_scale::count> class_peak{};  ///< 0 where the interval is not 1
+  std::vector<mark_figures> marks;
+
+  /// Whether counting began with the process, so that what is live is known and not only how it has changed.
+  [[nodiscard]] bool counts_from_start() const noexcept {
+    return counting_since_ns != 0 && counting_since_ns <= started_ns;
+  }
+};
+
+/// What a segment says at about one moment.
+struct snapshot {
+  std::uint64_t at_ns = 0;  ///< CLOCK_MONOTONIC
+  process_figures process;
+  std::vector<thread_figures> threads;  ///< slot 0 first; alive and gone ones
+  bool is_torn =
+      false;  ///< the process ended, or was stopped, while it moved figures to slot 0: some may be there twice or not at all
+  std::vector<module_figures> modules;
+
+  [[nodiscard]] class_figures total() const noexcept;
+  [[nodiscard]] std::array<class_figures, size_scale::count> by_class() const noexcept;
+};
+
+class segment_reader {
+ public:
+  /// Throws bad_segment. `may_control`: opened for writing too, which the control functions need: without it they throw std::logic_error. All throw
+  /// bad_segment when the file's header is no longer there.
+  explicit segment_reader(const std::filesystem::path& file, bool may_control = false);
+  segment_reader(segment_reader&&) noexcept;
+  segment_reader& operator=(segment_reader&&) noexcept;
+  ~segment_reader();
+
+  [[nodiscard]] process_figures process() const;
+  [[nodiscard]] snapshot read() const;                             ///< O(threads)
+  [[nodiscard]] std::vector<stack_figures> stacks() const;         ///< O(stacks)
+  [[nodiscard]] std::vector<sample_figures> live_samples() const;  ///< O(samples)
+
+  void set_counting(bool on);
+  void set_interval(std::uint64_t bytes);
+  void reset_peak();
+  bool add_mark(const std::string& name);  ///< now; a long name is cut. False: there are too many, it was not kept
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept;
+
+ private:
+  std::unique_ptr<class segment_file> file_;
+};
+
+/// Whether the process that a segment tells of is still there (and not another one with its id). One that has ended is not, also while its parent has
+/// not yet asked for its status. One that has executed another program is.
+[[nodiscard]] bool is_there(const process_figures& process);
+
+/// Where probes put their segments: HEAPWRIGHT_SEGMENT_DIR, or /dev/shm/heapwright-UID.
+[[nodiscard]] std::filesystem::path segment_directory();
+
+/// All segments there, the newest process first. Those that cannot be read are left out.
+[[nodiscard]] std::vector<std::filesystem::path> segments_in(const std::filesystem::path& directory);
+
+}  // namespace heapwright::trace
