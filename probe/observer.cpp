@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/single_threaded.h>
 #include <unistd.h>
+
+#include <heapwright/core/bits.hpp>
 
 #include "clocks.hpp"
 #include "stacks.hpp"
@@ -44,6 +48,7 @@ constinit std::uint64_t forked_at = 0;
 thread_local constinit bool is_inside [[gnu::tls_model("initial-exec")]] = false;
 thread_local constinit bool has_ended [[gnu::tls_model("initial-exec")]] = false;
 thread_local constinit std::uintptr_t stack_end [[gnu::tls_model("initial-exec")]] = 0;
+thread_local constinit call_memo* this_memo [[gnu::tls_model("initial-exec")]] = nullptr;
 
 /// While it lives, what the probe itself asks libc for, which may call malloc, is counted but leads to nothing further. Keeps errno.
 class inside {
@@ -61,6 +66,12 @@ class inside {
   bool was_;
 };
 
+/// Of what several threads count. While there is only one it costs no more than its own counters.
+void add_shared(counter& c, std::uint64_t n) noexcept {
+  if (__libc_single_threaded != 0) return add(c, n);
+  c.fetch_add(n, relaxed);
+}
+
 void raise_to(counter& most, std::uint64_t value, counter* when) noexcept {
   std::uint64_t old = most.load(relaxed);
   while (static_cast<std::int64_t>(value) > static_cast<std::int64_t>(old)) {
@@ -72,7 +83,8 @@ void raise_to(counter& most, std::uint64_t value, counter* when) noexcept {
 
 void change_live(std::uint64_t by) noexcept {
   segment_header& h = *the_segment;
-  const std::uint64_t live = h.live.fetch_add(by, relaxed) + by;
+  add_shared(h.live, by);
+  const std::uint64_t live = h.live.load(relaxed);
   static constinit std::atomic<std::uint32_t> resets{0};
   if (std::uint32_t seen = resets.load(relaxed), asked = h.reset.load(relaxed); seen != asked) [[unlikely]] {
     if (resets.compare_exchange_strong(seen, asked, relaxed)) {
@@ -95,12 +107,11 @@ void change_class_live(std::uint64_t bytes, std::uint64_t by) noexcept {
   segment_header& h = *the_segment;
   if (h.peak_grain.load(relaxed) != 0) return;
   const unsigned c = size_scale::index(bytes);
-  raise_to(h.class_peak[c], h.class_live[c].fetch_add(by, relaxed) + by, nullptr);
+  add_shared(h.class_live[c], by);
+  raise_to(h.class_peak[c], h.class_live[c].load(relaxed), nullptr);
 }
 
 // --- threads without a slot
-
-void add_shared(counter& c, std::uint64_t n) noexcept { c.fetch_add(n, relaxed); }
 
 /// Where those are counted that have no slot: before there is a segment, or in slot 0. Several threads may be here.
 void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocation) noexcept {
@@ -121,10 +132,13 @@ std::uintptr_t end_of_this_stack() noexcept {
   return &__libc_stack_end != nullptr ? reinterpret_cast<std::uintptr_t>(__libc_stack_end) : 0;
 }
 
+std::size_t memo_bytes() noexcept { return align_up(sizeof(call_memo), linux_os::page_size()); }
+
 void end_this_thread(void* slot) noexcept {
   inside guard;
   has_ended = true;
   this_slot = &early_slot;
+  if (this_memo != nullptr) linux_os::unmap(std::exchange(this_memo, nullptr), memo_bytes());
   auto& s = *static_cast<thread_slot*>(slot);
   publish(s);
   slots.close(s);
@@ -176,6 +190,7 @@ thread_slot* own_slot() noexcept {
   s->until_sample.store(bytes_to_next_sample(the_segment->interval.load(relaxed), random), relaxed);
   s->random.store(random, relaxed);
   stack_end = end_of_this_stack();
+  if (this_memo == nullptr) this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
   this_slot = s;
   ::pthread_setspecific(thread_end_key, s);
   return s;
@@ -202,8 +217,7 @@ void note_object(const code_object& o) noexcept {
 
 void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
   stack_counters& c = at.counters;
-  std::uint64_t none = 0;
-  c.first_ns.compare_exchange_strong(none, s.at_ns, relaxed);
+  if (std::uint64_t none = 0; c.first_ns.load(relaxed) == 0) c.first_ns.compare_exchange_strong(none, s.at_ns, relaxed);
   c.last_ns.store(s.at_ns, relaxed);
   add_shared(c.samples, 1);
   add_shared(c.live_samples, 1);
@@ -211,10 +225,11 @@ void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
   add_shared(c.allocated_bytes, s.stands_for.bytes);
 }
 
-[[gnu::noinline]] bool take_sample(void* p, std::uint64_t bytes, std::uint64_t interval, std::uint32_t thread) noexcept {
-  call_stack calls;
-  walk(calls, stack_end, note_object);
-  stack* const at = stacks.find_or_add(calls);
+bool take_sample(void* p, std::uint64_t bytes, std::uint64_t interval, std::uint32_t thread,
+                 const machine_state& caller) noexcept {
+  if (this_memo == nullptr) return false;
+  this_memo->walk(caller, stack_end, note_object);
+  stack* const at = stacks.find_or_add(*this_memo);
   if (at == nullptr) return false;
   const taken_sample s{true, stacks.refer(at), thread, bytes, monotonic_ns(), weight_of(bytes, interval)};
   note_sample_allocated(*at, s);
@@ -224,14 +239,15 @@ void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
 }
 
 /// The thread's next sample is due: with this block.
-[[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes) noexcept {
+[[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes,
+                                 const machine_state& caller) noexcept {
   segment_header& h = *the_segment;
   const std::uint64_t interval = h.interval.load(relaxed);
   const std::uint64_t grain = interval == 1 ? 0 : usual_grain;
   if (h.peak_grain.load(relaxed) != grain) h.peak_grain.store(grain, relaxed);
   constexpr std::int64_t until_looking_again = 1 << 20;
   if (interval == 0) return s.until_sample.store(until_looking_again, relaxed);
-  if (!take_sample(p, bytes, interval, s.thread_id)) add_shared(h.lost_samples, 1);
+  if (!take_sample(p, bytes, interval, s.thread_id, caller)) add_shared(h.lost_samples, 1);
   std::uint64_t random = s.random.load(relaxed);
   s.until_sample.store(bytes_to_next_sample(interval, random), relaxed);
   s.random.store(random, relaxed);
@@ -321,10 +337,12 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   change_class_live(bytes, bytes);
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;
-    sample_due(*s, p, bytes);
+    sample_due(*s, p, bytes, current_state());
   }
   return p;
 }
+
+void begin_thread() noexcept { (void)own_slot(); }
 
 void freed_slow(std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();

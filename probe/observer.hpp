@@ -35,6 +35,9 @@ extern thread_local constinit trace::thread_slot* this_slot [[gnu::tls_model("in
 [[gnu::noinline]] void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept;
 [[gnu::noinline]] void freed_slow(std::uint64_t bytes) noexcept;
 [[gnu::noinline]] void forget_sample(void* p) noexcept;
+
+/// For a thread without a slot: it gets one, and the child of a fork its segment; until then the samples are the parent's.
+[[gnu::noinline]] void begin_thread() noexcept;
 void note_sample_freed(const taken_sample& s) noexcept;
 
 [[nodiscard]] inline bool is_counting() noexcept {
@@ -51,7 +54,7 @@ inline void add(trace::counter& c, std::uint64_t n) noexcept {
 }
 
 /// Notes that p, of so many bytes as were asked for, has been allocated; returns p. Null is not noted.
-inline void* allocated(void* p, std::size_t requested) noexcept {
+[[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   if (p == nullptr) [[unlikely]]
     return p;
@@ -94,6 +97,7 @@ inline void freeing(void* p) noexcept {
 class reallocation {
  public:
   explicit reallocation(void* p) noexcept : from_(p), bytes_(next.usable_size(p)) {
+    if (is_far_from_published(*this_slot, this_slot->net_bytes.load(std::memory_order_relaxed))) begin_thread();
     if (the_samples.may_have(p)) sample_ = the_samples.take(p);
   }
 

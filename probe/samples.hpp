@@ -78,11 +78,12 @@ class sample_table {
 
   class holding_shard;
 
-  static std::uint64_t hash(std::uintptr_t address) noexcept { return (address >> 4) * 0x9E3779B97F4A7C15; }
-  [[nodiscard]] link& bucket_of(std::uintptr_t address) const noexcept { return buckets_[hash(address) >> 32 & mask_]; }
-  [[nodiscard]] shard& shard_of(std::uintptr_t address) noexcept {
-    return shards_[(hash(address) >> 32 & mask_) % lock_count];
+  /// Neighbours in memory are neighbours here, as programs work on what is near; 16 MiB further on it begins somewhere else.
+  [[nodiscard]] std::uint64_t bucket(std::uintptr_t address) const noexcept {
+    return ((address >> 4) + (address >> 24) * 0x9E3779B97F4A7C15) & mask_;
   }
+  [[nodiscard]] link& bucket_of(std::uintptr_t address) const noexcept { return buckets_[bucket(address)]; }
+  [[nodiscard]] shard& shard_of(std::uintptr_t address) noexcept { return shards_[bucket(address) / 16 % lock_count]; }
   [[nodiscard]] trace::sample& at(trace::reference r) const noexcept { return *part_.find<trace::sample>(r); }
   void link_in(trace::sample& s, std::uintptr_t address) noexcept;
 

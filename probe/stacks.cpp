@@ -14,14 +14,13 @@ std::size_t bytes_of(std::uint32_t depth) noexcept { return sizeof(stack) + dept
 
 std::uint64_t* addresses_of(stack* s) noexcept { return reinterpret_cast<std::uint64_t*>(s + 1); }
 
-/// Multiplies and rotates, a word at a time: few collisions for addresses, which differ in few bits. Never 0.
-std::uint64_t hash_of(const call_stack& calls) noexcept {
-  std::uint64_t hash = calls.depth;
-  for (unsigned i = 0; i < calls.depth; ++i) {
-    hash = (hash ^ calls.addresses[i]) * 0x9E3779B97F4A7C15;
-    hash ^= hash >> 32;
+bool is_of(stack& s, const call_memo& calls) noexcept {
+  if (s.depth != calls.depth()) return false;
+  const std::uint64_t* const addresses = addresses_of(&s);
+  for (unsigned i = 0; i < s.depth; ++i) {
+    if (addresses[i] != calls.address(i)) return false;
   }
-  return hash | 1;
+  return true;
 }
 
 }  // namespace
@@ -32,19 +31,19 @@ void stack_table::reset(segment_header& h) noexcept {
   mask_ = h.stack_buckets - 1;
 }
 
-stack* stack_table::find_or_add(const call_stack& calls) noexcept {
-  const std::uint64_t hash = hash_of(calls);
-  const std::size_t bytes = calls.depth * sizeof(std::uint64_t);
+stack* stack_table::find_or_add(const call_memo& calls) noexcept {
+  if (calls.depth() == 0) return nullptr;
+  const std::uint64_t hash = calls.hash() | 1;  // never 0
   for (reference r = buckets_[hash >> 32 & mask_].load(std::memory_order_acquire); r != 0;) {
     stack& s = at(r);
-    if (s.hash == hash && s.depth == calls.depth && std::memcmp(addresses_of(&s), calls.addresses, bytes) == 0) return &s;
+    if (s.hash == hash && is_of(s, calls)) return &s;
     r = s.next.load(std::memory_order_relaxed);
   }
-  auto* const s = static_cast<stack*>(part_.take(bytes_of(calls.depth)));
+  auto* const s = static_cast<stack*>(part_.take(bytes_of(calls.depth())));
   if (s == nullptr) return nullptr;
-  s->depth = calls.depth;
-  s->is_cut = calls.is_cut ? 1 : 0;
-  std::memcpy(addresses_of(s), calls.addresses, bytes);
+  s->depth = calls.depth();
+  s->is_cut = calls.is_cut() ? 1 : 0;
+  for (unsigned i = 0; i < calls.depth(); ++i) addresses_of(s)[i] = calls.address(i);
   s->hash = hash;
   insert(s);
   return s;

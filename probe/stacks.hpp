@@ -14,7 +14,7 @@ class stack_table {
   void reset(trace::segment_header& h) noexcept;
 
   /// The stack of these calls, added if it is new; null when there is no room.
-  [[nodiscard]] trace::stack* find_or_add(const call_stack& calls) noexcept;
+  [[nodiscard]] trace::stack* find_or_add(const call_memo& calls) noexcept;
 
   /// Takes over what is in the table of another segment.
   void copy_from(trace::segment_header& other) noexcept;

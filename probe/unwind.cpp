@@ -32,6 +32,7 @@ class rule_table {
   }
 
   void forget() noexcept { generation_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr std::size_t count = 8192;
@@ -69,21 +70,6 @@ std::uintptr_t word_at(std::uintptr_t address) noexcept {
 /// Return addresses may be signed (ARMv8.3): the upper bits are no part of the address.
 std::uintptr_t without_signature(std::uintptr_t address) noexcept { return address & ((std::uintptr_t{1} << 56) - 1); }
 
-struct frame {
-  std::uintptr_t pc, sp, fp;
-};
-
-/// Where the processor is now. Inlined, so it is in the frame of the function that asks.
-[[gnu::always_inline]] inline frame current_frame() noexcept {
-  frame f{};
-#if defined(__x86_64__)
-  asm volatile("lea 1(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"(f.pc), "=r"(f.sp), "=r"(f.fp));
-#elif defined(__aarch64__)
-  asm volatile("adr %0, .+4\n\tmov %1, sp\n\tmov %2, x29" : "=r"(f.pc), "=r"(f.sp), "=r"(f.fp));
-#endif
-  return f;
-}
-
 class stack_bounds {
  public:
   stack_bounds(std::uintptr_t begin, std::uintptr_t end) noexcept : begin_(begin), end_(begin < end ? end : 0) {}
@@ -100,8 +86,13 @@ class stack_bounds {
   std::uintptr_t begin_, end_;
 };
 
+/// What a step has read.
+struct places {
+  std::uintptr_t return_address = 0, frame_pointer = 0;
+};
+
 /// The caller's frame. False: there is none, or it is not known.
-bool step(frame& f, const frame_rule& rule, const stack_bounds& stack) noexcept {
+bool step(machine_state& f, const frame_rule& rule, const stack_bounds& stack, places& read) noexcept {
   std::uintptr_t cfa = 0;
   const auto offset = static_cast<std::uintptr_t>(std::intptr_t{rule.cfa_offset});
   switch (rule.kind) {
@@ -117,42 +108,94 @@ bool step(frame& f, const frame_rule& rule, const stack_bounds& stack) noexcept 
       break;
   }
   const auto at_cfa = [&](int words) { return cfa + static_cast<std::uintptr_t>(std::intptr_t{words} * 8); };
-  if (cfa <= f.sp || rule.return_address_at == 0 || !stack.has(at_cfa(rule.return_address_at))) return false;
-  f.pc = without_signature(word_at(at_cfa(rule.return_address_at)));
+  const std::uintptr_t return_address = at_cfa(rule.return_address_at);
+  if (cfa <= f.sp || rule.return_address_at == 0 || !stack.has(return_address)) return false;
+  f.pc = without_signature(word_at(return_address));
+  if (rule.kind != frame_kind::indirect) read.return_address = return_address;
   if (rule.frame_pointer_at != 0) {
-    if (!stack.has(at_cfa(rule.frame_pointer_at))) return false;
-    f.fp = word_at(at_cfa(rule.frame_pointer_at));
+    read.frame_pointer = at_cfa(rule.frame_pointer_at);
+    if (!stack.has(read.frame_pointer)) return false;
+    f.fp = word_at(read.frame_pointer);
   }
   f.sp = cfa;
   return f.pc != 0;
 }
 
+frame_rule rule_at(std::uintptr_t pc, void (*new_object)(const code_object&) noexcept) noexcept {
+  // A call may be the last instruction of its function: its return address belongs to the next one.
+  const std::uintptr_t call = pc - 1;
+  frame_rule rule;
+  if (rules.find(call, rule)) [[likely]]
+    return rule;
+  code_object object{};
+  rule = find_frame_rule(call, object);
+  rules.put(call, rule);
+  if (object.begin != 0) new_object(object);
+  return rule;
+}
+
+std::uint64_t mixed(std::uint64_t hash, std::uintptr_t pc) noexcept {
+  hash = (hash ^ pc) * 0x9E3779B97F4A7C15;
+  return hash ^ hash >> 32;
+}
+
 }  // namespace
 
-[[gnu::noinline]] void walk(call_stack& calls, std::uintptr_t stack_end,
-                            void (*new_object)(const code_object&) noexcept) noexcept {
-  frame f = current_frame();
+bool call_memo::still_leads_to(const entry& inner, const entry& outer) noexcept {
+  if (inner.return_address_at == 0 || without_signature(word_at(inner.return_address_at)) != outer.at.pc) return false;
+  return (inner.frame_pointer_at == 0 ? inner.at.fp : word_at(inner.frame_pointer_at)) == outer.at.fp;
+}
+
+void call_memo::walk(machine_state f, std::uintptr_t stack_end,
+                     void (*new_object)(const code_object&) noexcept) noexcept {
   const stack_bounds stack(f.sp, stack_end);
-  calls.depth = 0;
-  for (;;) {
-    if (!is_own(f.pc)) {
-      if (calls.depth == call_stack::most) {
-        calls.is_cut = true;
-        return;
-      }
-      calls.addresses[calls.depth++] = f.pc;
+  // Of a stack that is not known well, or was too deep, or with code that is gone, nothing is believed.
+  unsigned known = stack.is_known() && !is_cut_ && generation_ == rules.generation() ? count_ : 0;
+  generation_ = rules.generation();
+  is_cut_ = false;
+  entry inner[most];
+  unsigned n = 0;
+  const auto met = [&] {
+    while (known > 0 && entries_[known - 1].at.sp < f.sp) --known;
+    if (known == 0) return false;
+    const machine_state& e = entries_[known - 1].at;
+    return e.sp == f.sp && e.pc == f.pc && e.fp == f.fp;
+  };
+  while (n < most) {
+    if (met()) {
+      unsigned same = known - 1;
+      while (same > 0 && still_leads_to(entries_[same], entries_[same - 1])) --same;
+      if (same == 0) return keep(known, inner, n);
+      while (known > same + 1 && n < most - 1) inner[n++] = entries_[--known];
+      f = entries_[--known].at;
     }
-    // A call may be the last instruction of its function: its return address belongs to the next one.
-    const std::uintptr_t call = f.pc - 1;
-    frame_rule rule;
-    if (!rules.find(call, rule)) {
-      code_object object{};
-      rule = find_frame_rule(call, object);
-      rules.put(call, rule);
-      if (object.begin != 0) new_object(object);
-    }
-    if (!step(f, rule, stack)) return;
+    entry& e = inner[n++];
+    e = {f, 0, 0, 0};
+    places read;
+    if (!step(f, rule_at(f.pc, new_object), stack, read)) return keep(0, inner, n);
+    e.return_address_at = read.return_address;
+    e.frame_pointer_at = read.frame_pointer;
   }
+  is_cut_ = true;
+  keep(0, inner, n);
+}
+
+/// The first `kept` entries stay; behind them come the new ones.
+void call_memo::keep(unsigned kept, const entry* inner_first, unsigned n) noexcept {
+  if (kept + n > most) {  // the outermost do not fit
+    is_cut_ = true;
+    const unsigned too_many = kept + n - most;
+    std::memmove(entries_, entries_ + too_many, (kept - too_many) * sizeof(entry));
+    kept -= too_many;
+    for (unsigned i = 0; i < kept; ++i) entries_[i].hash = mixed(i == 0 ? 0 : entries_[i - 1].hash, entries_[i].at.pc);
+  }
+  count_ = kept + n;
+  for (unsigned i = kept; i < count_; ++i) {
+    entries_[i] = inner_first[count_ - 1 - i];
+    entries_[i].hash = mixed(i == 0 ? 0 : entries_[i - 1].hash, entries_[i].at.pc);
+  }
+  depth_ = count_;
+  while (depth_ > 0 && is_own(entries_[depth_ - 1].at.pc)) --depth_;
 }
 
 void forget_rules() noexcept { rules.forget(); }

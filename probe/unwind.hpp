@@ -1,6 +1,11 @@
-// The calls that led here. Each step is a look into a table of rules that have been worked out before (call_frame_info.hpp): a few nanoseconds a frame.
+// The calls that led here. Each step is a look into a table of rules that have been worked out before (call_frame_info.hpp), and most steps need not be
+// taken: a thread's stack mostly changes at its inner end. The walk goes outwards until it meets a frame of the last walk; if all return addresses
+// and frame pointers that the last walk has read from there on are still what they were, so are the calls, and comparing them takes no look-up.
 //
-// Never reads beyond the stack: a frame lies above the one before it and below the stack's end, or the walk ends. Thread-safe; allocates nothing.
+// Invariant of a call_memo: entries[i] is the frame that entries[i + 1], further in, returns to; entries[0] is the outermost, or, of a stack deeper
+// than `most`, where the walk has ended.
+//
+// Never reads beyond the stack: a frame lies above the one before it and below the stack's end, or the walk ends. Allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +15,54 @@
 
 namespace heapwright::probe {
 
-struct call_stack {
-  static constexpr unsigned most = 128;
-
-  std::uintptr_t addresses[most];  ///< return addresses, the innermost first; none of the probe's own
-  unsigned depth = 0;
-  bool is_cut = false;
+struct machine_state {
+  std::uintptr_t pc, sp, fp;
 };
 
-/// Of the calling thread. `stack_end`: where its stack ends, 0: not known. `new_object` is called for files whose code is met for the first time.
-void walk(call_stack& calls, std::uintptr_t stack_end, void (*new_object)(const code_object&) noexcept) noexcept;
+/// Where the processor is now. Inlined, so it is in the frame of the function that asks.
+[[gnu::always_inline]] inline machine_state current_state() noexcept {
+  machine_state s{};
+#if defined(__x86_64__)
+  asm volatile("lea 1(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"(s.pc), "=r"(s.sp), "=r"(s.fp));
+#elif defined(__aarch64__)
+  asm volatile("adr %0, .+4\n\tmov %1, sp\n\tmov %2, x29" : "=r"(s.pc), "=r"(s.sp), "=r"(s.fp));
+#endif
+  return s;
+}
+
+/// What the last walk of one thread has found. All zero is empty.
+class call_memo {
+ public:
+  static constexpr unsigned most = 128;
+
+  /// Return addresses; none of the probe's own.
+  [[nodiscard]] unsigned depth() const noexcept { return depth_; }
+  [[nodiscard]] std::uint64_t hash() const noexcept { return entries_[depth_ - 1].hash; }  ///< of all of them; depth() > 0
+  [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }                            ///< there were more
+
+  /// The i-th, from the innermost.
+  [[nodiscard]] std::uintptr_t address(unsigned i) const noexcept { return entries_[depth_ - 1 - i].at.pc; }
+
+  /// Walks from `from`, a state of the calling thread, whose memo this is. `stack_end`: where its stack ends, 0: not known. `new_object` is called
+  /// for files whose code is met for the first time.
+  void walk(machine_state from, std::uintptr_t stack_end, void (*new_object)(const code_object&) noexcept) noexcept;
+
+ private:
+  struct entry {
+    machine_state at;
+    std::uintptr_t return_address_at, frame_pointer_at;  ///< read from there to get to the next one; 0: not, or not only
+    std::uint64_t hash;                                  ///< of this and all further out
+  };
+
+  static bool still_leads_to(const entry& inner, const entry& outer) noexcept;
+  void keep(unsigned count, const entry* inner_first, unsigned n) noexcept;
+
+  entry entries_[most];
+  unsigned count_;
+  unsigned depth_;
+  bool is_cut_;
+  std::uint64_t generation_;
+};
 
 /// After code has been unmapped: what is known of it may be of other code soon.
 void forget_rules() noexcept;
