@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -93,6 +95,34 @@ int create_file(const char* directory, std::uint64_t start) noexcept {
   return -1;
 }
 
+/// A segment's process id; 0: the file is something else.
+pid_t process_of(const char* name) noexcept {
+  const std::size_t n = std::strlen(name);
+  constexpr char ending[] = ".segment";
+  if (n < sizeof ending || std::strcmp(name + n - (sizeof ending - 1), ending) != 0) return 0;
+  return static_cast<pid_t>(std::strtol(name, nullptr, 10));
+}
+
+/// What processes have left that are gone stays to be read, but not without end: a server that forks for each request would fill the memory. A file
+/// system in memory lists its newest files first.
+void remove_old_segments(const char* directory) noexcept {
+  constexpr unsigned kept = 64;
+  const int fd = ::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  alignas(dirent64) char entries[4096];
+  unsigned seen = 0;
+  for (ssize_t n = 0; (n = ::getdents64(fd, entries, sizeof entries)) > 0;) {
+    for (ssize_t at = 0; at < n;) {
+      const auto* const e = reinterpret_cast<const dirent64*>(entries + at);
+      at += e->d_reclen;
+      const pid_t process = process_of(e->d_name);
+      if (process == 0 || ++seen <= kept || ::kill(process, 0) == 0 || errno != ESRCH) continue;
+      ::unlinkat(fd, e->d_name, 0);
+    }
+  }
+  ::close(fd);
+}
+
 bool may_be_as_long(std::uint64_t bytes) noexcept {
   rlimit limit{};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
@@ -160,6 +190,7 @@ segment_header* create_segment(const settings& of) noexcept {
   const char* const directory = of.directory != nullptr ? of.directory : usual.c_str();
   const std::uint64_t start = ticks_at_process_start();
   if (!may_be_as_long(end) || !make_directory(directory)) return nullptr;
+  remove_old_segments(directory);
   const int fd = create_file(directory, start);
   if (fd < 0) return nullptr;
   void* p = MAP_FAILED;
