@@ -1,5 +1,6 @@
 #include "call_frame_info.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -157,7 +158,7 @@ bool read_common_entry(const std::uint8_t* p, common_entry& c) noexcept {
 
 /// Where a register of the caller's is.
 struct saved_register {
-  enum { unchanged, at_cfa, elsewhere } place = unchanged;
+  enum { unchanged, at_cfa, at_frame_pointer, elsewhere } place = unchanged;
   std::int64_t offset = 0;
 };
 
@@ -230,8 +231,18 @@ class interpreter {
         return true;
       case 0x0D: now.cfa_register = r.uleb(); return true;
       case 0x0E: now.cfa_offset = static_cast<std::int64_t>(r.uleb()); return true;
-      case 0x0F: define_by_expression(r); return true;
-      case 0x10:    // expression
+      case 0x0F: {  // def_cfa_expression
+        const offset_expression e = read_expression(r);
+        now.cfa = e.is_of_frame_pointer && e.is_dereferenced ? frame_state::of_memory : frame_state::unknown;
+        now.cfa_offset = e.offset;
+        return true;
+      }
+      case 0x10: {  // expression
+        const std::uint64_t n = r.uleb();
+        const offset_expression e = read_expression(r);
+        set(n, {e.is_of_frame_pointer && !e.is_dereferenced ? saved_register::at_frame_pointer : saved_register::elsewhere, e.offset});
+        return true;
+      }
       case 0x16: {  // val_expression
         const std::uint64_t n = r.uleb();
         r.skip(r.uleb());
@@ -276,17 +287,21 @@ class interpreter {
     if (n == common_.return_register) now.return_address = initial_.return_address;
   }
 
-  /// The one expression that compilers write for functions which align their stack: what is at the frame pointer plus an offset.
-  void define_by_expression(table_reader& r) noexcept {
+  /// The frame pointer plus an offset, or what is there: what compilers write for functions that align their stack.
+  struct offset_expression {
+    bool is_of_frame_pointer, is_dereferenced;
+    std::int64_t offset;
+  };
+
+  static offset_expression read_expression(table_reader& r) noexcept {
     const std::uint64_t bytes = r.uleb();
-    table_reader e(r.here(), r.end());
+    table_reader e(r.here(), r.here() + std::min(bytes, static_cast<std::uint64_t>(r.end() - r.here())));
     r.skip(bytes);
     constexpr std::uint8_t breg0 = 0x70, deref = 0x06;
     const bool is_frame_pointer = e.fixed<std::uint8_t>() == breg0 + dwarf_frame_pointer;
     const std::int64_t offset = e.sleb();
-    const bool is_all = e.fixed<std::uint8_t>() == deref && e.here() == r.here();
-    now.cfa = is_frame_pointer && is_all ? frame_state::of_memory : frame_state::unknown;
-    now.cfa_offset = offset;
+    const bool is_dereferenced = !e.at_end() && e.fixed<std::uint8_t>() == deref;
+    return {is_frame_pointer && e.at_end() && !e.failed(), is_dereferenced, offset};
   }
 
   static constexpr unsigned max_remembered = 16;
@@ -302,22 +317,22 @@ class interpreter {
 frame_rule as_rule(const frame_state& s) noexcept {
   frame_rule rule;
   rule.cfa_offset = static_cast<std::int32_t>(s.cfa_offset);
-  if (s.cfa == frame_state::of_memory) {
-    rule.kind = frame_kind::indirect;
-  } else if (s.cfa == frame_state::of_register && s.cfa_register == dwarf_stack_pointer) {
+  rule.frame_pointer_at = static_cast<std::int16_t>(s.frame_pointer.offset / 8);
+  rule.return_address_at = static_cast<std::int8_t>(s.return_address.offset / 8);
+  const bool fits = s.cfa_offset == rule.cfa_offset && s.frame_pointer.offset == rule.frame_pointer_at * 8 &&
+                    s.return_address.offset == rule.return_address_at * 8;
+  const bool is_by_cfa = s.frame_pointer.place == saved_register::unchanged ||
+                         (s.frame_pointer.place == saved_register::at_cfa && rule.frame_pointer_at != 0);
+  const bool has_address = s.return_address.place == saved_register::unchanged ||
+                           (s.return_address.place == saved_register::at_cfa && rule.return_address_at != 0);
+  if (!fits || !has_address) return rule;
+  if (s.cfa == frame_state::of_memory && s.frame_pointer.place == saved_register::at_frame_pointer) {
+    rule.kind = frame_kind::realigned;
+  } else if (s.cfa == frame_state::of_register && s.cfa_register == dwarf_stack_pointer && is_by_cfa) {
     rule.kind = frame_kind::stack_pointer;
-  } else if (s.cfa == frame_state::of_register && s.cfa_register == dwarf_frame_pointer) {
+  } else if (s.cfa == frame_state::of_register && s.cfa_register == dwarf_frame_pointer && is_by_cfa) {
     rule.kind = frame_kind::frame_pointer;
   }
-  const auto eighths = [&](const saved_register& r, std::int64_t most) -> std::int64_t {
-    if (r.place == saved_register::unchanged) return 0;
-    const bool fits = r.place == saved_register::at_cfa && r.offset % 8 == 0 && r.offset / 8 >= -most && r.offset / 8 < 0;
-    if (!fits) rule.kind = frame_kind::none;
-    return fits ? r.offset / 8 : 0;
-  };
-  rule.frame_pointer_at = static_cast<std::int16_t>(eighths(s.frame_pointer, 32'000));
-  rule.return_address_at = static_cast<std::int8_t>(eighths(s.return_address, 127));
-  if (s.cfa_offset != rule.cfa_offset) rule.kind = frame_kind::none;
   return rule;
 }
 

@@ -93,27 +93,27 @@ struct places {
 
 /// The caller's frame. False: there is none, or it is not known.
 bool step(machine_state& f, const frame_rule& rule, const stack_bounds& stack, places& read) noexcept {
+  const auto plus = [](std::uintptr_t from, std::int64_t bytes) { return from + static_cast<std::uintptr_t>(bytes); };
   std::uintptr_t cfa = 0;
-  const auto offset = static_cast<std::uintptr_t>(std::intptr_t{rule.cfa_offset});
   switch (rule.kind) {
     case frame_kind::none: return false;
-    case frame_kind::stack_pointer: cfa = f.sp + offset; break;
+    case frame_kind::stack_pointer: cfa = plus(f.sp, rule.cfa_offset); break;
     case frame_kind::guessed:
       if (!stack.is_known()) return false;
       [[fallthrough]];
-    case frame_kind::frame_pointer: cfa = f.fp + offset; break;
-    case frame_kind::indirect:
-      if (!stack.has(f.fp + offset)) return false;
-      cfa = word_at(f.fp + offset);
+    case frame_kind::frame_pointer: cfa = plus(f.fp, rule.cfa_offset); break;
+    case frame_kind::realigned:
+      if (!stack.has(plus(f.fp, rule.cfa_offset))) return false;
+      cfa = word_at(plus(f.fp, rule.cfa_offset));
       break;
   }
-  const auto at_cfa = [&](int words) { return cfa + static_cast<std::uintptr_t>(std::intptr_t{words} * 8); };
-  const std::uintptr_t return_address = at_cfa(rule.return_address_at);
+  const bool is_realigned = rule.kind == frame_kind::realigned;
+  const std::uintptr_t return_address = plus(cfa, rule.return_address_at * 8);
   if (cfa <= f.sp || rule.return_address_at == 0 || !stack.has(return_address)) return false;
   f.pc = without_signature(word_at(return_address));
-  if (rule.kind != frame_kind::indirect) read.return_address = return_address;
-  if (rule.frame_pointer_at != 0) {
-    read.frame_pointer = at_cfa(rule.frame_pointer_at);
+  if (!is_realigned) read.return_address = return_address;
+  if (is_realigned || rule.frame_pointer_at != 0) {
+    read.frame_pointer = plus(is_realigned ? f.fp : cfa, rule.frame_pointer_at * 8);
     if (!stack.has(read.frame_pointer)) return false;
     f.fp = word_at(read.frame_pointer);
   }

@@ -68,6 +68,7 @@ class own_segment {
     return *reinterpret_cast<heapwright::trace::segment_header*>(base_);
   }
 
+  [[nodiscard]] const std::byte* base() const noexcept { return base_; }
   void reset_peak() const noexcept { header().reset.fetch_add(1); }
   [[nodiscard]] std::uint64_t forked_from() const noexcept { return header().forked_from; }
 

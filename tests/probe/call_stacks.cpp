@@ -1,0 +1,159 @@
+// Whether the probe's call stacks are those that libc's backtrace tells, which goes by the same tables but not by the same code: for frames of every shape.
+// Runs under the probe with an interval of 1.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <alloca.h>
+#include <execinfo.h>
+
+#include "own_segment.hpp"
+
+namespace {
+
+using namespace heapwright::trace;
+
+constexpr int most = 120;
+
+struct expected_stack {
+  const char* shape;
+  std::size_t size;
+  void* block;
+  void* addresses[most];
+  int depth;
+};
+
+std::vector<expected_stack>& expected() {
+  static std::vector<expected_stack> all;
+  return all;
+}
+
+/// A block of its own size, and the stack that led to it.
+[[gnu::noinline]] void allocate_here(const char* shape) {
+  static std::size_t size = 100'000;
+  expected_stack e{};
+  e.shape = shape;
+  e.size = size += 1'000;
+  e.block = std::malloc(e.size);
+  e.depth = ::backtrace(e.addresses, most);
+  expected().push_back(e);
+}
+
+[[gnu::noinline]] void plain() {
+  allocate_here("plain");
+  asm volatile("");
+}
+
+[[gnu::noinline]] void recursive(int n) {
+  if (n == 0) {
+    allocate_here("recursive");
+  } else {
+    recursive(n - 1);
+  }
+  asm volatile("");
+}
+
+[[gnu::noinline]] void with_alloca(std::size_t n) {
+  auto* const p = static_cast<char*>(alloca(n));
+  std::memset(p, 1, n);
+  allocate_here("alloca");
+  asm volatile("" : : "r"(p) : "memory");
+}
+
+[[gnu::noinline]] void with_aligned_stack() {
+  alignas(256) char room[512];
+  std::memset(room, 1, sizeof room);
+  asm volatile("" : : "r"(room) : "memory");
+  allocate_here("aligned stack");
+  asm volatile("" : : "r"(room) : "memory");
+}
+
+[[gnu::noinline]] void with_both(std::size_t n) {
+  alignas(128) char room[256];
+  auto* const p = static_cast<char*>(alloca(n));
+  asm volatile("" : : "r"(room), "r"(p) : "memory");
+  allocate_here("aligned stack and alloca");
+  asm volatile("" : : "r"(room), "r"(p) : "memory");
+}
+
+int compare_and_allocate(const void* a, const void* b) {
+  static bool is_first = true;
+  if (is_first) allocate_here("called back by qsort");
+  is_first = false;
+  return *static_cast<const int*>(a) - *static_cast<const int*>(b);
+}
+
+[[gnu::noinline]] void through_libc() {
+  int numbers[] = {3, 1, 2};
+  std::qsort(numbers, 3, sizeof numbers[0], compare_and_allocate);
+}
+
+[[gnu::noinline]] void through_a_catch() {
+  try {
+    recursive(3);
+    throw 1;
+  } catch (int) {
+    allocate_here("in a catch");
+  }
+}
+
+const stack* stack_of(const segment_header& h, const std::byte* base, const void* block) {
+  for (std::uint64_t at = 0; at < h.samples_used; at += sizeof(sample)) {
+    const auto& s = *reinterpret_cast<const sample*>(base + h.samples_at + at);
+    if (s.address == reinterpret_cast<std::uintptr_t>(block))
+      return reinterpret_cast<const stack*>(base + h.stacks_at + (s.at_stack - std::uint64_t{1}) * reference_unit);
+  }
+  return nullptr;
+}
+
+bool is_right(const expected_stack& e, const stack* s) {
+  if (s == nullptr) {
+    std::fprintf(stderr, "call_stacks: %s: not sampled\n", e.shape);
+    return false;
+  }
+  const auto* const addresses = reinterpret_cast<const std::uint64_t*>(s + 1);
+  const auto depth = static_cast<std::size_t>(e.depth);
+  // The innermost frame is allocate_here, where it calls malloc and where it calls backtrace.
+  bool same = s->depth == depth;
+  for (std::size_t i = 1; same && i < depth; ++i) same = addresses[i] == reinterpret_cast<std::uintptr_t>(e.addresses[i]);
+  if (same) return true;
+  std::fprintf(stderr, "call_stacks: %s: %u frames, libc says %zu\n", e.shape, s->depth, depth);
+  for (std::size_t i = 0; i < std::max<std::size_t>(s->depth, depth); ++i) {
+    std::fprintf(stderr, "  %16lx %16lx\n", i < s->depth ? addresses[i] : 0,
+                 i < depth ? reinterpret_cast<std::uintptr_t>(e.addresses[i]) : 0);
+  }
+  return false;
+}
+
+}  // namespace
+
+int main() {
+  void* ignored[2];
+  (void)::backtrace(ignored, 2);  // loads what it needs
+  expected().reserve(100);
+  plain();
+  for (int depth : {1, 20, 5, 6, 5, 80}) recursive(depth);
+  with_alloca(100);
+  with_alloca(10'000);
+  with_aligned_stack();
+  with_both(777);
+  with_both(7);
+  through_libc();
+  through_a_catch();
+  std::function<void()> f = [] { plain(); };
+  f();
+  std::thread([] {
+    recursive(4);
+    with_both(77);
+  }).join();
+  plain();
+
+  const probe_test::own_segment segment;
+  bool all_right = true;
+  for (const auto& e : expected()) all_right &= is_right(e, stack_of(segment.header(), segment.base(), e.block));
+  return all_right ? 0 : 1;
+}

@@ -1,0 +1,289 @@
+// What a reader says of segments that are as they should be.
+#include "segment_reader.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "segment_builder.hpp"
+
+namespace heapwright::trace {
+namespace {
+
+class segment_reading : public testing::Test {
+ protected:
+  scratch_folder folder;
+  segment_builder built{folder / "one.segment"};
+};
+
+TEST_F(segment_reading, tells_of_the_process) {
+  segment_header& h = built.header();
+  h.state = static_cast<std::uint32_t>(process_state::exited);
+  h.started_ns = 100;
+  h.counting = 1;
+  h.counting_since_ns = 100;
+  h.interval = 4096;
+  h.peak = 77;
+  h.class_peak[3] = 5;
+  h.forked_from = 42;
+  set_text(h.program, "/usr/bin/program");
+  set_text(h.arguments, std::string("program\0\0--last\0", 16));
+  const process_figures p = segment_reader(built.path()).process();
+  EXPECT_EQ(p.process_id, 1234u);
+  EXPECT_EQ(p.state, process_state::exited);
+  EXPECT_EQ(p.program, "/usr/bin/program");
+  EXPECT_EQ(p.arguments, (std::vector<std::string>{"program", "", "--last"}));
+  EXPECT_TRUE(p.is_counting);
+  EXPECT_TRUE(p.counts_from_start());
+  EXPECT_EQ(p.interval, 4096u);
+  EXPECT_EQ(p.peak, 77u);
+  EXPECT_EQ(p.class_peak[3], 0u) << "kept with an interval of 1 only";
+  EXPECT_EQ(p.forked_from, 42u);
+  h.interval = 1;
+  h.counting_since_ns = 101;
+  EXPECT_EQ(segment_reader(built.path()).process().class_peak[3], 5u);
+  EXPECT_FALSE(segment_reader(built.path()).process().counts_from_start());
+}
+
+TEST_F(segment_reading, takes_a_text_without_an_end_for_what_it_is) {
+  set_text(built.header().program, std::string(256, 'p'));
+  set_text(built.header().arguments, std::string(1024, 'a'));
+  const process_figures p = segment_reader(built.path()).process();
+  EXPECT_EQ(p.program, std::string(256, 'p'));
+  EXPECT_EQ(p.arguments, std::vector<std::string>{std::string(1024, 'a')});
+}
+
+TEST_F(segment_reading, sums_threads) {
+  built.slot(0).classes[2].allocations = 1000;
+  thread_slot& worker = built.add_thread(3, 33);
+  set_text(worker.name, "worker");
+  worker.classes[2].allocations = 7;
+  worker.classes[2].allocated_bytes = 7 * 48;
+  worker.classes[79].frees = 2;
+  worker.requested_bytes = 300;
+  built.add_thread(7, 77, slot_state::gone).classes[2].frees = 5;
+  const snapshot s = segment_reader(built.path()).read();
+  ASSERT_EQ(s.threads.size(), 3u);
+  EXPECT_EQ(s.threads[0].slot, 0u);
+  EXPECT_EQ(s.threads[1].slot, 3u);
+  EXPECT_EQ(s.threads[1].thread_id, 33u);
+  EXPECT_EQ(s.threads[1].name, "worker");
+  EXPECT_EQ(s.threads[1].requested_bytes, 300u);
+  EXPECT_EQ(s.threads[2].state, slot_state::gone);
+  EXPECT_EQ(s.threads[1].total().frees, 2u);
+  EXPECT_EQ(s.total().allocations, 1007u);
+  EXPECT_EQ(s.total().frees, 7u);
+  EXPECT_EQ(s.by_class()[2].allocated_bytes, 336u);
+  EXPECT_FALSE(s.is_torn);
+  EXPECT_GT(s.at_ns, 0u);
+}
+
+TEST_F(segment_reading, waits_while_figures_move_to_slot_0) {
+  thread_slot& gone = built.add_thread(1, 11, slot_state::gone);
+  gone.classes[0].allocations = 10;
+  built.header().fold_sequence = 1;
+  std::thread probe([&] {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    built.slot(0).classes[0].allocations = 10;
+    gone.classes[0].allocations = 0;
+    built.header().fold_sequence = 2;
+  });
+  const snapshot s = segment_reader(built.path()).read();
+  probe.join();
+  // A machine that is busy may not let the writer run in time: then the reader must say so.
+  if (!s.is_torn) {
+    EXPECT_EQ(s.total().allocations, 10u);
+  }
+}
+
+TEST_F(segment_reading, does_not_wait_for_a_killed_program) {
+  built.header().fold_sequence = 7;
+  built.slot(0).classes[0].allocations = 10;
+  const snapshot s = segment_reader(built.path()).read();
+  EXPECT_TRUE(s.is_torn);
+  EXPECT_EQ(s.total().allocations, 10u);
+}
+
+TEST_F(segment_reading, sums_are_right_while_slots_are_reused) {
+  std::atomic<bool> done = false;
+  thread_slot& worker = built.add_thread(1, 11);
+  worker.classes[0].allocations = 1'000'000;
+  std::thread probe([&] {
+    std::uint64_t worked = 1'000'000;
+    while (!done) {
+      // Of the million that there always is, more and more is in slot 0.
+      ++built.header().fold_sequence;
+      built.slot(0).classes[0].allocations += 1;
+      worker.classes[0].allocations = --worked;
+      ++built.header().fold_sequence;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  });
+  const segment_reader reader(built.path());
+  unsigned whole = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const snapshot s = reader.read();
+    if (s.is_torn) continue;
+    ++whole;
+    ASSERT_EQ(s.total().allocations, 1'000'000u);
+  }
+  done = true;
+  probe.join();
+  EXPECT_GT(whole, 0u);
+}
+
+TEST_F(segment_reading, finds_stacks_with_what_they_count) {
+  const reference first = built.add_stack(1, {0x10, 0x20, 0x30});
+  const reference second = built.add_stack(17, {0x40});  // same chain
+  const reference deepest = built.add_stack(2, std::vector<std::uint64_t>(512, 0x50));
+  stack_counters& c = built.stack_at(second).counters;
+  c.allocations = 3 * 1024 + 512;
+  c.frees = 1024;
+  c.allocated_bytes = 350;
+  c.freed_bytes = 100;
+  c.live_samples = 2;
+  c.lifetimes[5] = 9;
+  built.stack_at(first).is_cut = 1;
+  const auto stacks = segment_reader(built.path()).stacks();
+  ASSERT_EQ(stacks.size(), 3u);
+  EXPECT_EQ(stacks[0].id, first);
+  EXPECT_EQ(stacks[0].addresses, (std::vector<std::uint64_t>{0x10, 0x20, 0x30}));
+  EXPECT_TRUE(stacks[0].is_cut);
+  EXPECT_EQ(stacks[1].id, second);
+  EXPECT_DOUBLE_EQ(stacks[1].allocations, 3.5);
+  EXPECT_DOUBLE_EQ(stacks[1].live_blocks(), 2.5);
+  EXPECT_EQ(stacks[1].live_bytes(), 250u);
+  EXPECT_EQ(stacks[1].lifetimes[5], 9u);
+  EXPECT_EQ(stacks[2].id, deepest);
+  EXPECT_EQ(stacks[2].addresses.size(), 512u);
+}
+
+TEST_F(segment_reading, passes_over_stacks_that_are_not_written) {
+  const reference first = built.add_stack(1, {0x10});
+  const reference announced = built.take_stack(3);
+  built.stack_at(announced).depth = 3;
+  const reference after_announced = built.add_stack(2, {0x20});
+  built.take_stack(5);  // nothing is known of it, not even its length
+  const reference last = built.add_stack(3, {0x30});
+  const reference very_last = built.add_stack(3 + segment_builder::buckets, {0x40});
+  std::vector<reference> ids;
+  for (const stack_figures& s : segment_reader(built.path()).stacks()) ids.push_back(s.id);
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(ids, (std::vector<reference>{first, after_announced, last, very_last}));
+}
+
+TEST_F(segment_reading, finds_live_samples) {
+  sample& s = built.add_sample(0x1000);
+  s.bytes = 48;
+  s.bytes_for = 4800;
+  s.stands_for = 100 * 1024;
+  s.at_stack = 5;
+  s.thread_id = 9;
+  built.add_sample(0);
+  built.add_sample(0x2000);
+  const auto samples = segment_reader(built.path()).live_samples();
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(samples[0].address, 0x1000u);
+  EXPECT_EQ(samples[0].bytes_for, 4800u);
+  EXPECT_DOUBLE_EQ(samples[0].stands_for, 100);
+  EXPECT_EQ(samples[0].at_stack, 5u);
+  EXPECT_EQ(samples[1].address, 0x2000u);
+}
+
+TEST_F(segment_reading, finds_modules) {
+  module& m = built.add_module();
+  m.begin = 0x1000;
+  m.end = 0x2000;
+  m.base = 0x800;
+  set_text(m.path, "/lib/a.so");
+  built.add_module().end = 0x3000;  // without a path
+  const auto modules = segment_reader(built.path()).read().modules;
+  ASSERT_EQ(modules.size(), 1u);
+  EXPECT_EQ(modules[0].path, "/lib/a.so");
+  EXPECT_EQ(modules[0].base, 0x800u);
+}
+
+TEST_F(segment_reading, tells_the_probe_what_to_do) {
+  segment_reader reader(built.path(), true);
+  reader.set_counting(true);
+  reader.set_interval(12345);
+  reader.reset_peak();
+  reader.reset_peak();
+  EXPECT_EQ(built.header().counting, 1u);
+  EXPECT_EQ(built.header().interval, 12345u);
+  EXPECT_EQ(built.header().reset, 2u);
+  reader.set_counting(false);
+  EXPECT_FALSE(reader.process().is_counting);
+}
+
+TEST_F(segment_reading, controls_only_where_it_may) {
+  segment_reader reader(built.path());
+  EXPECT_THROW(reader.set_counting(true), std::logic_error);
+  EXPECT_EQ(built.header().counting, 0u);
+}
+
+TEST_F(segment_reading, keeps_marks_while_there_is_room) {
+  segment_reader reader(built.path(), true);
+  EXPECT_TRUE(reader.add_mark("before"));
+  EXPECT_TRUE(reader.add_mark(std::string(54, 'x') + "\u00e4\u00e4"));  // the 55th byte is within a character
+  built.header().mark_count++;                                          // begun by another, not complete
+  auto marks = reader.process().marks;
+  ASSERT_EQ(marks.size(), 2u);
+  EXPECT_EQ(marks[0].name, "before");
+  EXPECT_EQ(marks[1].name, std::string(54, 'x'));
+  EXPECT_GE(marks[1].at_ns, marks[0].at_ns);
+  for (int i = 3; i < 64; ++i) EXPECT_TRUE(reader.add_mark("more"));
+  EXPECT_FALSE(reader.add_mark("too many"));
+  EXPECT_EQ(reader.process().marks.size(), 63u);
+}
+
+TEST_F(segment_reading, finds_segments_newest_first) {
+  built.header().started_unix_ns = 10;
+  segment_builder newer(folder / "b.segment"), oldest(folder / "c.segment");
+  newer.header().started_unix_ns = 20;
+  oldest.header().started_unix_ns = 5;
+  std::filesystem::create_directory(folder / "folder");
+  EXPECT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  std::filesystem::copy_file("/proc/self/exe", folder / "program");
+  EXPECT_EQ(segments_in(folder.path()),
+            (std::vector<std::filesystem::path>{newer.path(), built.path(), oldest.path()}));
+  EXPECT_TRUE(segments_in(folder / "no such folder").empty());
+}
+
+TEST(process, is_there_until_it_ends) {
+  const auto start_of = [](pid_t pid) {
+    process_figures p;
+    p.process_id = static_cast<std::uint32_t>(pid);
+    char stat[1024] = {};
+    FILE* const file = fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r");
+    fread(stat, 1, sizeof stat - 1, file);
+    fclose(file);
+    unsigned long long start = 0;
+    sscanf(strrchr(stat, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+           &start);
+    p.process_start = start;
+    return p;
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  process_figures p = start_of(child);
+  EXPECT_TRUE(is_there(p));
+  p.process_start += 1;
+  EXPECT_FALSE(is_there(p)) << "another process with its id";
+  p.process_start -= 1;
+  kill(child, SIGKILL);
+  siginfo_t info;
+  waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  EXPECT_FALSE(is_there(p)) << "a zombie";
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(is_there(p));
+}
+
+}  // namespace
+}  // namespace heapwright::trace
