@@ -1,0 +1,53 @@
+// Programs whose lives take a turn, for lives_test.cpp. What they allocate is of one size, so that the test knows it when it sees it.
+//
+//   lives killed | exec | threads N | commands | without_files
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <signal.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr std::size_t size = 7'000;
+
+void allocate(int n, bool and_free) {
+  for (int i = 0; i < n; ++i) {
+    void* volatile p = std::malloc(size);
+    if (and_free) std::free(p);
+  }
+}
+
+/// Does as it is told, a letter for a command, and says when it has done it: a(llocates 100), f(rees 100 more that it allocates).
+void obey() {
+  for (char c = 0; ::read(0, &c, 1) == 1;) {
+    allocate(100, c == 'f');
+    (void)!::write(1, &c, 1);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == "killed") {
+    allocate(1000, false);
+    ::raise(SIGKILL);
+  } else if (what == "exec") {
+    allocate(10, false);
+    ::execl("/proc/self/exe", "lives", "nothing", nullptr);
+  } else if (what == "threads") {
+    for (int i = 0, n = std::atoi(argv[2]); i < n; ++i) std::thread(allocate, 10, true).join();
+  } else if (what == "commands") {
+    obey();
+  } else if (what == "without_files") {
+    ::close_range(3, ~0U, 0);
+    allocate(20'000, false);
+  } else if (what != "nothing") {
+    return 2;
+  }
+}

@@ -1,0 +1,197 @@
+// What can be read of programs that are killed, replaced, full of threads, or where there is no room: by the reader that the tools use.
+//
+//   lives_test PROBE LIVES
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "segment_reader.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace heapwright::trace;
+
+std::string probe, lives;
+
+constexpr std::size_t size = 7'000;
+
+class Lives : public ::testing::Test {
+ protected:
+  Lives() {
+    char name[] = "/dev/shm/heapwright-test.XXXXXX";
+    directory = ::mkdtemp(name);
+  }
+  ~Lives() override {
+    if (child > 0) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+    fs::remove_all(directory);
+  }
+
+  using environment = std::vector<std::pair<const char*, const char*>>;
+
+  /// Starts `lives` under the probe. Its stdin and stdout are pipes to here.
+  void start(std::vector<const char*> arguments, const environment& more = {}, rlim_t longest_file = RLIM_INFINITY) {
+    int in[2], out[2];
+    ASSERT_EQ(::pipe(in), 0);
+    ASSERT_EQ(::pipe(out), 0);
+    child = ::fork();
+    if (child == 0) {
+      ::dup2(in[0], 0);
+      ::dup2(out[1], 1);
+      for (int fd : {in[0], in[1], out[0], out[1]}) ::close(fd);
+      const rlimit limit{longest_file, longest_file};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      ::setenv("LD_PRELOAD", probe.c_str(), 1);
+      ::setenv("HEAPWRIGHT_SEGMENT_DIR", directory.c_str(), 1);
+      for (const auto& [name, value] : more) ::setenv(name, value, 1);
+      arguments.insert(arguments.begin(), lives.c_str());
+      arguments.push_back(nullptr);
+      ::execv(lives.c_str(), const_cast<char**>(arguments.data()));
+      std::_Exit(127);
+    }
+    ::close(in[0]);
+    ::close(out[1]);
+    to = in[1];
+    from = out[0];
+  }
+
+  /// Its status, once it has ended.
+  int wait() {
+    ::close(to);
+    ::close(from);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    child = 0;
+    return status;
+  }
+
+  int run(std::vector<const char*> arguments, const environment& more = {}, rlim_t longest_file = RLIM_INFINITY) {
+    start(std::move(arguments), more, longest_file);
+    return wait();
+  }
+
+  void tell(char command) {
+    ASSERT_EQ(::write(to, &command, 1), 1);
+    char answer = 0;
+    ASSERT_EQ(::read(from, &answer, 1), 1);
+    ASSERT_EQ(answer, command);
+  }
+
+  [[nodiscard]] std::vector<fs::path> segments() const { return segments_in(directory); }
+
+  static class_figures of_our_size(const snapshot& s) { return s.by_class()[size_scale::index(size)]; }
+
+  fs::path directory;
+  pid_t child = 0;
+  int to = -1, from = -1;
+};
+
+TEST_F(Lives, TheKilledLeaveTheirLastFigures) {
+  const int status = run({"killed"});
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  ASSERT_EQ(segments().size(), 1u);
+  const segment_reader reader(segments().front());
+  const snapshot s = reader.read();
+  EXPECT_EQ(s.process.state, process_state::running) << "it had no time to say that it ends";
+  EXPECT_FALSE(is_there(s.process));
+  EXPECT_EQ(of_our_size(s).allocations, 1000u);
+  EXPECT_EQ(of_our_size(s).frees, 0u);
+  EXPECT_GE(s.process.peak, 1000 * size - s.process.peak_grain);
+  EXPECT_EQ(s.process.program, fs::canonical(lives));
+}
+
+TEST_F(Lives, ExecLeavesTheFiguresOfTheProgramBefore) {
+  EXPECT_EQ(run({"exec"}), 0);
+  const auto files = segments();
+  ASSERT_EQ(files.size(), 2u);
+  const snapshot after = segment_reader(files[0]).read(), before = segment_reader(files[1]).read();
+  EXPECT_EQ(before.process.state, process_state::replaced);
+  EXPECT_EQ(of_our_size(before).allocations, 10u);
+  EXPECT_EQ(after.process.state, process_state::exited);
+  EXPECT_EQ(after.process.process_id, before.process.process_id);
+  EXPECT_EQ(of_our_size(after).allocations, 0u);
+}
+
+TEST_F(Lives, ThousandsOfThreadsTakeFewSlotsAndNothingIsLost) {
+  EXPECT_EQ(run({"threads", "3000"}), 0);
+  const fs::path file = segments().at(0);
+  const snapshot s = segment_reader(file).read();
+  EXPECT_EQ(of_our_size(s).allocations, 30'000u);
+  EXPECT_EQ(of_our_size(s).frees, 30'000u);
+  EXPECT_EQ(s.process.threads_ever, 3001u);
+  EXPECT_LE(s.threads.size(), 100u);
+  struct stat is {};
+  ASSERT_EQ(::stat(file.c_str(), &is), 0);
+  EXPECT_LE(is.st_blocks * 512, 2 << 20) << "bytes in memory";
+}
+
+TEST_F(Lives, IsSwitchedOnAndOffFromOutside) {
+  start({"commands"}, {{"HEAPWRIGHT_PROBE", "off"}});
+  tell('a');
+  segment_reader reader(segments().at(0), true);
+  EXPECT_EQ(of_our_size(reader.read()).allocations, 0u);
+  EXPECT_FALSE(reader.process().is_counting);
+  reader.set_counting(true);
+  tell('a');
+  tell('f');
+  EXPECT_EQ(of_our_size(reader.read()).allocations, 200u);
+  EXPECT_EQ(of_our_size(reader.read()).frees, 100u);
+  EXPECT_TRUE(reader.process().is_counting);
+  EXPECT_FALSE(reader.process().counts_from_start());
+  reader.set_counting(false);
+  tell('a');
+  EXPECT_EQ(of_our_size(reader.read()).allocations, 200u);
+  EXPECT_EQ(wait(), 0);
+}
+
+TEST_F(Lives, TheIntervalCanBeChangedWhileItRuns) {
+  start({"commands"}, {{"HEAPWRIGHT_SAMPLE", "100000"}});
+  tell('a');
+  segment_reader reader(segments().at(0), true);
+  reader.set_interval(1);
+  for (int i = 0; i < 20; ++i) tell('a');
+  const auto samples_before = reader.live_samples().size();
+  tell('a');
+  EXPECT_EQ(reader.live_samples().size(), samples_before + 100);
+  EXPECT_EQ(wait(), 0);
+}
+
+TEST_F(Lives, AProgramThatClosesAllFilesGoesOnBeingSampled) {
+  EXPECT_EQ(run({"without_files"}, {{"HEAPWRIGHT_SAMPLE", "1"}}), 0);
+  const segment_reader reader(segments().at(0));
+  EXPECT_GE(reader.live_samples().size(), 20'000u);
+  EXPECT_EQ(reader.process().lost_samples, 0u);
+}
+
+TEST_F(Lives, WithoutASegmentTheProgramRunsAllTheSame) {
+  EXPECT_EQ(run({"threads", "10"}, {}, 1 << 20), 0) << "where files may not be so long";
+  EXPECT_EQ(run({"threads", "10"}, {{"HEAPWRIGHT_SEGMENT_DIR", "/proc/no such folder"}}), 0);
+  fs::permissions(directory, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(run({"threads", "10"}), 0);
+  fs::permissions(directory, fs::perms::owner_all);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (argc != 3) {
+    std::fputs("usage: lives_test PROBE LIVES\n", stderr);
+    return 2;
+  }
+  probe = argv[1];
+  lives = argv[2];
+  return RUN_ALL_TESTS();
+}
