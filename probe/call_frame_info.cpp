@@ -19,7 +19,8 @@ constexpr std::uint64_t dwarf_stack_pointer = 31, dwarf_frame_pointer = 29;
 #endif
 
 // How a pointer is written (LSB, "DWARF Exception Header Encoding").
-constexpr unsigned omitted = 0xFF, format_mask = 0x0F, relative_mask = 0x70, relative_to_itself = 0x10, relative_to_table = 0x30;
+constexpr unsigned omitted = 0xFF, format_mask = 0x0F, relative_mask = 0x70, relative_to_itself = 0x10,
+                   relative_to_table = 0x30;
 
 /// Reads what is in memory, one thing after the other. Past the end everything is 0, and it says so.
 class table_reader {
@@ -240,7 +241,9 @@ class interpreter {
       case 0x10: {  // expression
         const std::uint64_t n = r.uleb();
         const offset_expression e = read_expression(r);
-        set(n, {e.is_of_frame_pointer && !e.is_dereferenced ? saved_register::at_frame_pointer : saved_register::elsewhere, e.offset});
+        set(n,
+            {e.is_of_frame_pointer && !e.is_dereferenced ? saved_register::at_frame_pointer : saved_register::elsewhere,
+             e.offset});
         return true;
       }
       case 0x16: {  // val_expression
@@ -267,7 +270,7 @@ class interpreter {
         set(n, {saved_register::elsewhere});
         return true;
       }
-      case 0x2D: return true;             // AARCH64_negate_ra_state: the address is signed, see unwind.cpp
+      case 0x2D: return true;                  // AARCH64_negate_ra_state: the address is signed, see unwind.cpp
       case 0x2E: (void)r.uleb(); return true;  // GNU_args_size
       default: return false;
     }
@@ -386,8 +389,9 @@ frame_rule rule_in(const std::uint8_t* header, std::uintptr_t pc) noexcept {
 const std::uint8_t* find_object(std::uintptr_t pc, code_object& object) noexcept {
   dl_find_object found{};
   if (::_dl_find_object(reinterpret_cast<void*>(pc), &found) != 0) return nullptr;
-  object = {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), reinterpret_cast<std::uintptr_t>(found.dlfo_map_end),
-            found.dlfo_link_map->l_addr, found.dlfo_link_map->l_name};
+  object = {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start),
+            reinterpret_cast<std::uintptr_t>(found.dlfo_map_end), found.dlfo_link_map->l_addr,
+            found.dlfo_link_map->l_name};
   return static_cast<const std::uint8_t*>(found.dlfo_eh_frame);
 }
 

@@ -14,14 +14,14 @@ enum class frame_kind : std::uint8_t {
   none,           ///< not known, or the outermost frame
   stack_pointer,  ///< CFA = stack pointer + cfa_offset
   frame_pointer,  ///< CFA = frame pointer + cfa_offset
-  realigned,      ///< CFA = what is at frame pointer + cfa_offset; the caller's frame pointer is at frame pointer + 8 times frame_pointer_at
-  guessed,        ///< code without tables, as just-in-time compilers make it: taken for code that keeps frame pointers
+  realigned,  ///< CFA = what is at frame pointer + cfa_offset; the caller's frame pointer is at frame pointer + 8 times frame_pointer_at
+  guessed,    ///< code without tables, as just-in-time compilers make it: taken for code that keeps frame pointers
 };
 
 struct frame_rule {
   std::int32_t cfa_offset = 0;
-  std::int16_t frame_pointer_at = 0;   ///< CFA + 8 times this has the caller's frame pointer; 0: it is unchanged
-  std::int8_t return_address_at = 0;   ///< CFA + 8 times this has the return address; 0: it is in the link register
+  std::int16_t frame_pointer_at = 0;  ///< CFA + 8 times this has the caller's frame pointer; 0: it is unchanged
+  std::int8_t return_address_at = 0;  ///< CFA + 8 times this has the return address; 0: it is in the link register
   frame_kind kind = frame_kind::none;
 };
 static_assert(sizeof(frame_rule) == 8);

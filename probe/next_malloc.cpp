@@ -89,7 +89,9 @@ std::size_t first_usable_size(void* p) noexcept {
 template <class Function>
 void look_up(Function*& function, const char* name) noexcept {
   function = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
-  if (function == nullptr) die("heapwright-probe: the program's malloc has not all of malloc, free, calloc, realloc, memalign, malloc_usable_size");
+  if (function == nullptr)
+    die("heapwright-probe: the program's malloc has not all of malloc, free, calloc, realloc, memalign, "
+        "malloc_usable_size");
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ struct next_malloc {
   void (*deallocate)(void* p) noexcept;
   void* (*allocate_zeroed)(std::size_t count, std::size_t size) noexcept;
   void* (*reallocate)(void* p, std::size_t size) noexcept;
-  void* (*allocate_aligned)(std::size_t alignment, std::size_t size) noexcept;  ///< memalign, which takes any power of two
+  void* (*allocate_aligned)(std::size_t alignment,
+                            std::size_t size) noexcept;  ///< memalign, which takes any power of two
   std::size_t (*usable_size)(void* p) noexcept;
 };
 

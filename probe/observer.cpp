@@ -239,8 +239,7 @@ bool take_sample(void* p, std::uint64_t bytes, std::uint64_t interval, std::uint
 }
 
 /// The thread's next sample is due: with this block.
-[[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes,
-                                 const machine_state& caller) noexcept {
+[[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes, const machine_state& caller) noexcept {
   segment_header& h = *the_segment;
   const std::uint64_t interval = h.interval.load(relaxed);
   const std::uint64_t grain = interval == 1 ? 0 : usual_grain;

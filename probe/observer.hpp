@@ -40,9 +40,7 @@ extern thread_local constinit trace::thread_slot* this_slot [[gnu::tls_model("in
 [[gnu::noinline]] void begin_thread() noexcept;
 void note_sample_freed(const taken_sample& s) noexcept;
 
-[[nodiscard]] inline bool is_counting() noexcept {
-  return the_segment->counting.load(std::memory_order_relaxed) != 0;
-}
+[[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
 
 inline void add(trace::counter& c, std::uint64_t n) noexcept {
   c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);

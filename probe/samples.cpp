@@ -93,11 +93,11 @@ void sample_table::copy_from(segment_header& other, std::uint64_t until_ns) noex
     const std::uint64_t address = from[i].address.load(std::memory_order_relaxed);
     if (address == 0 || from[i].at_ns > until_ns) continue;
     (void)add(reinterpret_cast<const void*>(address), {true,
-                                                      from[i].at_stack,
-                                                      from[i].thread_id,
-                                                      from[i].bytes,
-                                                      from[i].at_ns,
-                                                      {from[i].stands_for, from[i].bytes_for}});
+                                                       from[i].at_stack,
+                                                       from[i].thread_id,
+                                                       from[i].bytes,
+                                                       from[i].at_ns,
+                                                       {from[i].stands_for, from[i].bytes_for}});
   }
 }
 

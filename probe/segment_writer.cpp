@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 #include <heapwright/core/text.hpp>
 
 #include "clocks.hpp"
+#include "next_malloc.hpp"
 
 namespace heapwright::probe {
 namespace {
@@ -25,7 +27,7 @@ using namespace trace;
 constexpr std::uint32_t thread_slots = 1024;
 constexpr std::size_t stack_bytes = 64 * 1024 * 1024;
 constexpr std::size_t sample_bytes = 192 * 1024 * 1024;  // two million live samples
-constexpr std::uint32_t stack_buckets = 1 << 14;
+constexpr std::uint32_t stack_buckets_for_few = 1 << 13, stack_buckets_for_all = 1 << 18;
 constexpr std::uint32_t sample_buckets_for_few = 1 << 14, sample_buckets_for_all = 1 << 20;
 
 /// What is in one file of /proc, cut off where the buffer ends.
@@ -134,6 +136,8 @@ void copy_text(std::array<char, Size>& to, const char* from, std::size_t bytes) 
 }
 
 void describe_process(segment_header& h) noexcept {
+  if (Dl_info below{}; ::dladdr(reinterpret_cast<void*>(next.allocate), &below) != 0 && below.dli_fname != nullptr)
+    copy_text(h.allocator, below.dli_fname, std::strlen(below.dli_fname));
   char buffer[1024];
   if (const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer); n > 0)
     copy_text(h.program, buffer, static_cast<std::size_t>(n));
@@ -171,6 +175,7 @@ settings read_settings(char** environment) noexcept {
 
 segment_header* create_segment(const settings& of) noexcept {
   const std::size_t page = linux_os::page_size();
+  const std::uint32_t stack_buckets = of.interval == 1 ? stack_buckets_for_all : stack_buckets_for_few;
   const std::uint32_t sample_buckets = of.interval == 1 ? sample_buckets_for_all : sample_buckets_for_few;
   std::uint64_t end = 0;
   const auto place = [&](std::uint64_t bytes) {

@@ -44,6 +44,7 @@ stack* stack_table::find_or_add(const call_memo& calls) noexcept {
   s->depth = calls.depth();
   s->is_cut = calls.is_cut() ? 1 : 0;
   for (unsigned i = 0; i < calls.depth(); ++i) addresses_of(s)[i] = calls.address(i);
+  std::atomic_signal_fence(std::memory_order_release);  // with a hash it is complete
   s->hash = hash;
   insert(s);
   return s;

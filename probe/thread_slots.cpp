@@ -95,7 +95,8 @@ void thread_slots::close(thread_slot& s) noexcept {
   s.ended_ns.store(monotonic_ns(), relaxed);
   s.state.store(static_cast<std::uint32_t>(slot_state::gone), std::memory_order_release);
   const auto offset = reinterpret_cast<std::byte*>(&s) - reinterpret_cast<std::byte*>(&slot_of(header_, 0));
-  gone_[(gone_first_ + gone_count_) % most] = static_cast<std::uint16_t>(static_cast<std::size_t>(offset) / thread_slot_bytes);
+  gone_[(gone_first_ + gone_count_) % most] =
+      static_cast<std::uint16_t>(static_cast<std::size_t>(offset) / thread_slot_bytes);
   ++gone_count_;
 }
 

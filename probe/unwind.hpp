@@ -37,8 +37,10 @@ class call_memo {
 
   /// Return addresses; none of the probe's own.
   [[nodiscard]] unsigned depth() const noexcept { return depth_; }
-  [[nodiscard]] std::uint64_t hash() const noexcept { return entries_[depth_ - 1].hash; }  ///< of all of them; depth() > 0
-  [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }                            ///< there were more
+  [[nodiscard]] std::uint64_t hash() const noexcept {
+    return entries_[depth_ - 1].hash;
+  }                                                               ///< of all of them; depth() > 0
+  [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }  ///< there were more
 
   /// The i-th, from the innermost.
   [[nodiscard]] std::uintptr_t address(unsigned i) const noexcept { return entries_[depth_ - 1 - i].at.pc; }
@@ -50,8 +52,9 @@ class call_memo {
  private:
   struct entry {
     machine_state at;
-    std::uintptr_t return_address_at, frame_pointer_at;  ///< read from there to get to the next one; 0: not, or not only
-    std::uint64_t hash;                                  ///< of this and all further out
+    std::uintptr_t return_address_at,
+        frame_pointer_at;  ///< read from there to get to the next one; 0: not, or not only
+    std::uint64_t hash;    ///< of this and all further out
   };
 
   static bool still_leads_to(const entry& inner, const entry& outer) noexcept;

@@ -42,7 +42,11 @@ inline constexpr std::array<char, 16> segment_magic{"heapwright segm"};
 using reference = std::uint32_t;
 inline constexpr std::size_t reference_unit = 16;
 
-enum class process_state : std::uint32_t { running = 1, exited = 2, replaced = 3 };  ///< killed: running, but the process is gone
+enum class process_state : std::uint32_t {
+  running = 1,
+  exited = 2,
+  replaced = 3
+};  ///< killed: running, but the process is gone
 
 /// A moment that the program or a viewer has given a name.
 struct mark {
@@ -77,24 +81,27 @@ struct segment_header {
 
   // --- control: written by readers, obeyed by the program within its next calls
 
-  std::atomic<std::uint32_t> counting{};  ///< 0: the probe only passes calls on. Blocks allocated meanwhile are not known when they are freed.
-  std::atomic<std::uint32_t> reset{};     ///< each increase makes the peak start again from what is live
-  counter interval{};                     ///< bytes between samples, on average; 1: all blocks; 0: none
+  std::atomic<std::uint32_t>
+      counting{};  ///< 0: the probe only passes calls on. Blocks allocated meanwhile are not known when they are freed.
+  std::atomic<std::uint32_t> reset{};  ///< each increase makes the peak start again from what is live
+  counter interval{};                  ///< bytes between samples, on average; 1: all blocks; 0: none
 
   // --- figures of the whole process
 
-  counter counting_since_ns{};  ///< CLOCK_MONOTONIC; 0: it does not count. Later than started_ns: what was live by then is not known
-  counter live{};               ///< bytes: what the threads have published. Precise is the sum over all threads
-  counter peak{};               ///< the most bytes that were live at one moment; with interval 1 to the byte, otherwise to peak_grain for each thread
+  counter
+      counting_since_ns{};  ///< CLOCK_MONOTONIC; 0: it does not count. Later than started_ns: what was live by then is not known
+  counter live{};           ///< bytes: what the threads have published. Precise is the sum over all threads
+  counter
+      peak{};  ///< the most bytes that were live at one moment; with interval 1 to the byte, otherwise to peak_grain for each thread
   counter peak_at_ns{};
   counter peak_grain{};  ///< bytes by which a thread may be ahead of what it has published; 0 with interval 1
   std::array<counter, size_scale::count> class_live{};  ///< bytes by class, kept with interval 1 only
   std::array<counter, size_scale::count> class_peak{};
   counter threads_ever{};
-  counter threads_folded{};   ///< threads that are gone and whose slots others have; their figures are in slot 0
-  counter fold_sequence{};    ///< odd while figures move from a slot to slot 0: reading again gives a right sum
-  counter lost_samples{};     ///< for want of room in this file or of memory for it
-  counter mark_count{};       ///< marks that were made; those beyond the last are not kept
+  counter threads_folded{};  ///< threads that are gone and whose slots others have; their figures are in slot 0
+  counter fold_sequence{};   ///< odd while figures move from a slot to slot 0: reading again gives a right sum
+  counter lost_samples{};    ///< for want of room in this file or of memory for it
+  counter mark_count{};      ///< marks that were made; those beyond the last are not kept
   std::array<mark, 64> marks{};
 
   std::array<char, 256> program{};     ///< path of the executable
@@ -122,8 +129,9 @@ struct class_counters {
 enum class slot_state : std::uint32_t {
   unused = 0,
   alive = 1,
-  gone = 2,      ///< the thread has ended; the slot waits for another one
-  everyone = 3,  ///< slot 0: threads whose slots were taken over, threads on their way out, and those for which there was no slot
+  gone = 2,  ///< the thread has ended; the slot waits for another one
+  everyone =
+      3,  ///< slot 0: threads whose slots were taken over, threads on their way out, and those for which there was no slot
 };
 
 /// What one thread has done. 4 KiB; only the thread writes, except that slot 0 is written to with atomic additions.
@@ -134,8 +142,9 @@ struct alignas(64) thread_slot {
   counter began_ns{};                  ///< CLOCK_MONOTONIC, when it first called
   counter ended_ns{};                  ///< 0: it has not
   counter requested_bytes{};           ///< the sum of what was asked for: allocated_bytes less this is rounding
-  counter net_bytes{};                 ///< allocated less freed by this thread, modulo 2^64: negative where it frees what others allocate
-  counter published_net{};             ///< the part of net_bytes that is in the header's `live`
+  counter
+      net_bytes{};  ///< allocated less freed by this thread, modulo 2^64: negative where it frees what others allocate
+  counter published_net{};                   ///< the part of net_bytes that is in the header's `live`
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
   counter random{};                          ///< state of the thread's random numbers
   std::array<class_counters, size_scale::count> classes{};
@@ -153,13 +162,13 @@ inline constexpr unsigned lifetime_buckets = 16;
 
 /// Sums over samples, in what they stand for. Counts are in 1/1024 of a block.
 struct stack_counters {
-  counter samples;        ///< as many blocks were really looked at
-  counter live_samples;   ///< of these are live
-  counter allocations;    ///< 1/1024
+  counter samples;       ///< as many blocks were really looked at
+  counter live_samples;  ///< of these are live
+  counter allocations;   ///< 1/1024
   counter allocated_bytes;
   counter frees;  ///< 1/1024
   counter freed_bytes;
-  counter short_lived;        ///< allocations that lived less than a millisecond, 1/1024
+  counter short_lived;  ///< allocations that lived less than a millisecond, 1/1024
   counter short_lived_bytes;
   counter first_ns;  ///< CLOCK_MONOTONIC of the first and the last sample
   counter last_ns;
@@ -179,10 +188,10 @@ struct alignas(16) stack {
 /// A sampled block that is live, or, with address 0, a record to be used again.
 struct alignas(16) sample {
   counter address;
-  std::uint64_t bytes;        ///< malloc_usable_size's
-  std::uint64_t stands_for;   ///< blocks, in 1/1024
-  std::uint64_t bytes_for;    ///< bytes
-  std::uint64_t at_ns;        ///< CLOCK_MONOTONIC
+  std::uint64_t bytes;       ///< malloc_usable_size's
+  std::uint64_t stands_for;  ///< blocks, in 1/1024
+  std::uint64_t bytes_for;   ///< bytes
+  std::uint64_t at_ns;       ///< CLOCK_MONOTONIC
   std::uint32_t thread_id;
   reference at_stack;
   std::atomic<reference> next;  ///< in its chain, or of the unused ones

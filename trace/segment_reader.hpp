@@ -1,7 +1,7 @@
 // Reads the segment of a process (segment.hpp), living or dead, and tells its probe what to do.
 //
-// A segment may be cut off, torn or overwritten, also while it is read: what does not fit is left out, never followed, and what is read is a copy. A
-// reader can be used by several threads at once; each answer is of its own.
+// A segment may be cut off, torn or overwritten, also while it is read: what does not fit is left out, never followed,
+// and what is read is a copy. A reader can be used by several threads at once; each answer is of its own.
 #pragma once
 
 #include <array>
@@ -99,8 +99,8 @@ struct snapshot {
   std::uint64_t at_ns = 0;  ///< CLOCK_MONOTONIC
   process_figures process;
   std::vector<thread_figures> threads;  ///< slot 0 first; alive and gone ones
-  bool is_torn =
-      false;  ///< the process ended, or was stopped, while it moved figures to slot 0: some may be there twice or not at all
+  /// The process ended, or was stopped, while it moved figures to slot 0: some may be there twice or not at all.
+  bool is_torn = false;
   std::vector<module_figures> modules;
 
   [[nodiscard]] class_figures total() const noexcept;
@@ -109,8 +109,8 @@ struct snapshot {
 
 class segment_reader {
  public:
-  /// Throws bad_segment. `may_control`: opened for writing too, which the control functions need: without it they throw std::logic_error. All throw
-  /// bad_segment when the file's header is no longer there.
+  /// Throws bad_segment. `may_control`: opened for writing too, which the control functions need: without it they throw
+  /// std::logic_error. All throw bad_segment when the file's header is no longer there.
   explicit segment_reader(const std::filesystem::path& file, bool may_control = false);
   segment_reader(segment_reader&&) noexcept;
   segment_reader& operator=(segment_reader&&) noexcept;
@@ -132,8 +132,8 @@ class segment_reader {
   std::unique_ptr<class segment_file> file_;
 };
 
-/// Whether the process that a segment tells of is still there (and not another one with its id). One that has ended is not, also while its parent has
-/// not yet asked for its status. One that has executed another program is.
+/// Whether the process that a segment tells of is still there (and not another one with its id). One that has ended is
+/// not, also while its parent has not yet asked for its status. One that has executed another program is.
 [[nodiscard]] bool is_there(const process_figures& process);
 
 /// Where probes put their segments: HEAPWRIGHT_SEGMENT_DIR, or /dev/shm/heapwright-UID.

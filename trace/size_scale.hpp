@@ -17,7 +17,8 @@ class size_scale {
   /// The class of a block of `size` bytes: the first whose largest is not less; the last for what is longer than all.
   [[nodiscard]] static constexpr unsigned index(std::uint64_t size) noexcept {
     if (size <= 64) return size == 0 ? 0 : static_cast<unsigned>((size - 1) / 16);
-    const auto doublings = static_cast<unsigned>(std::bit_width(size - 1)) - 1;  // 2^doublings < size <= 2^(doublings + 1)
+    const auto doublings =
+        static_cast<unsigned>(std::bit_width(size - 1)) - 1;  // 2^doublings < size <= 2^(doublings + 1)
     if (size <= fine_end) return 4 + (doublings - 6) * 4 + static_cast<unsigned>((size - 1) >> (doublings - 2) & 3);
     const unsigned c = fine_classes + doublings - 20;
     return c < count ? c : count - 1;

@@ -119,7 +119,8 @@ bool is_right(const expected_stack& e, const stack* s) {
   const auto depth = static_cast<std::size_t>(e.depth);
   // The innermost frame is allocate_here, where it calls malloc and where it calls backtrace.
   bool same = s->depth == depth;
-  for (std::size_t i = 1; same && i < depth; ++i) same = addresses[i] == reinterpret_cast<std::uintptr_t>(e.addresses[i]);
+  for (std::size_t i = 1; same && i < depth; ++i)
+    same = addresses[i] == reinterpret_cast<std::uintptr_t>(e.addresses[i]);
   if (same) return true;
   std::fprintf(stderr, "call_stacks: %s: %u frames, libc says %zu\n", e.shape, s->depth, depth);
   for (std::size_t i = 0; i < std::max<std::size_t>(s->depth, depth); ++i) {

@@ -149,6 +149,7 @@ TEST_F(Lives, IsSwitchedOnAndOffFromOutside) {
   EXPECT_EQ(of_our_size(reader.read()).allocations, 200u);
   EXPECT_EQ(of_our_size(reader.read()).frees, 100u);
   EXPECT_TRUE(reader.process().is_counting);
+  EXPECT_NE(reader.process().counting_since_ns, 0u);
   EXPECT_FALSE(reader.process().counts_from_start());
   reader.set_counting(false);
   tell('a');

@@ -68,7 +68,10 @@ std::size_t random_size() { return random_below(10) == 0 ? random_below(3'000'00
 void allocate(void*& p) {
   const std::size_t n = random_size();
   switch (random_below(6)) {
-    case 0: p = std::calloc(2, n / 2); the_model.allocated(p, n / 2 * 2); return;
+    case 0:
+      p = std::calloc(2, n / 2);
+      the_model.allocated(p, n / 2 * 2);
+      return;
     case 1: p = memalign(256, n); break;
     case 2: must(posix_memalign(&p, 64, n) == 0, "posix_memalign failed"); break;
     case 3: p = ::operator new(n); break;

@@ -83,20 +83,31 @@ TEST_F(segment_reading, sums_threads) {
 
 TEST_F(segment_reading, waits_while_figures_move_to_slot_0) {
   thread_slot& gone = built.add_thread(1, 11, slot_state::gone);
-  gone.classes[0].allocations = 10;
-  built.header().fold_sequence = 1;
-  std::thread probe([&] {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-    built.slot(0).classes[0].allocations = 10;
-    gone.classes[0].allocations = 0;
-    built.header().fold_sequence = 2;
-  });
-  const snapshot s = segment_reader(built.path()).read();
-  probe.join();
-  // A machine that is busy may not let the writer run in time: then the reader must say so.
-  if (!s.is_torn) {
+  const segment_reader reader(built.path());
+  constexpr int rounds = 20;
+  int whole = 0;
+  for (int i = 0; i < rounds; ++i) {
+    built.slot(0).classes[0].allocations = 0;
+    gone.classes[0].allocations = 10;
+    ++built.header().fold_sequence;
+    std::atomic<bool> begun = false;
+    std::thread probe([&] {
+      begun.wait(false);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      built.slot(0).classes[0].allocations = 10;
+      gone.classes[0].allocations = 0;
+      ++built.header().fold_sequence;
+    });
+    begun = true;
+    begun.notify_one();
+    const snapshot s = reader.read();
+    probe.join();
+    // A busy machine may not let the writer run in time: then the reader says so.
+    if (s.is_torn) continue;
+    ++whole;
     EXPECT_EQ(s.total().allocations, 10u);
   }
+  EXPECT_GE(whole, rounds / 2);
 }
 
 TEST_F(segment_reading, does_not_wait_for_a_killed_program) {

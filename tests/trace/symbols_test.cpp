@@ -161,10 +161,11 @@ TEST(symbols, of_code_made_at_run_time_come_from_its_list) {
   list << "3000 10 la" << std::flush;
   symbols.resolve(0x3001);
   EXPECT_FALSE(late.is_known) << "the line is not complete";
-  list << "te\n1080 8 in its place\n" << std::flush;
+  list << "te\n1080 8 in its place\n1ff8 10 over its begin\n" << std::flush;
   symbols.resolve(0x3001);
   EXPECT_EQ(late.frames[0].function, "late");
   EXPECT_EQ(symbols.resolve(0x1081).frames[0].function, "in its place");
+  EXPECT_EQ(symbols.resolve(0x2003).frames[0].function, "over its begin");
   std::filesystem::remove(path);
 }
 

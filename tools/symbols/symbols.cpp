@@ -1,0 +1,108 @@
+#include "symbols.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <ranges>
+
+#include <fmt/format.h>
+
+#include "debug_file.hpp"
+
+namespace heapwright::tool {
+
+struct symbolizer::known_module {
+  trace::module_figures figures;
+  std::unique_ptr<debug_file> file;  ///< null: not yet opened
+
+  debug_file& opened() {
+    if (!file) file = std::make_unique<debug_file>(figures);
+    return *file;
+  }
+};
+
+namespace {
+
+bool are_same(const trace::module_figures& a, const trace::module_figures& b) {
+  return a.begin == b.begin && a.end == b.end && a.base == b.base && a.path == b.path;
+}
+
+}  // namespace
+
+symbolizer::symbolizer(std::vector<trace::module_figures> modules, std::uint32_t process_id)
+    : code_made_(fmt::format("/tmp/perf-{}.map", process_id)) {
+  add_modules(modules);
+}
+symbolizer::symbolizer(symbolizer&&) noexcept = default;
+symbolizer& symbolizer::operator=(symbolizer&&) noexcept = default;
+symbolizer::~symbolizer() = default;
+
+void symbolizer::add_modules(const std::vector<trace::module_figures>& modules) {
+  for (const trace::module_figures& m : modules) {
+    if (std::ranges::any_of(modules_, [&](const auto& known) { return are_same(known->figures, m); })) continue;
+    modules_.push_back(std::make_unique<known_module>(known_module{m, nullptr}));
+    ++generation_;
+  }
+}
+
+symbolizer::known_module* symbolizer::find(std::uint64_t pc) const {
+  // A library that was unloaded may have left its addresses to a later one.
+  for (const auto& m : modules_ | std::views::reverse)
+    if (pc >= m->figures.begin && pc < m->figures.end) return m.get();
+  return nullptr;
+}
+
+std::vector<trace::module_figures> symbolizer::modules() const {
+  std::vector<trace::module_figures> all;
+  for (const auto& m : modules_) all.push_back(m->figures);
+  return all;
+}
+
+const trace::module_figures* symbolizer::module_of(std::uint64_t return_address) const {
+  const known_module* const m = find(return_address - 1);
+  return m == nullptr ? nullptr : &m->figures;
+}
+
+const location& symbolizer::resolve(std::uint64_t return_address) {
+  answer& a = answers_[return_address];
+  const bool may_become_known = a.generation != 0 && a.where.module.empty();
+  if (may_become_known && code_made_.refresh()) ++generation_;
+  if (a.generation == 0 || (may_become_known && a.generation != generation_)) {
+    a.where.address = return_address;
+    look_up(a.where);
+    a.generation = generation_;
+  }
+  return a.where;
+}
+
+void symbolizer::look_up(location& where) {
+  // A return address is that of the instruction after the call, which may be of another line or of another function.
+  const std::uint64_t pc = where.address - 1;
+  if (known_module* const m = find(pc)) {
+    where.module = m->figures.path;
+    where.frames = m->opened().frames_at(pc);
+    where.is_known = !where.frames.empty();
+    if (!where.is_known)
+      where.frames = {{fmt::format("{}+{:#x}", std::filesystem::path(m->figures.path).filename().string(),
+                                   where.address - m->figures.base)}};
+    return;
+  }
+  const std::string* name = code_made_.find(pc);
+  if (name == nullptr && code_made_.refresh()) {
+    ++generation_;
+    name = code_made_.find(pc);
+  }
+  where.is_known = name != nullptr;
+  where.module = where.is_known ? code_made_.path() : "";
+  where.frames = {{where.is_known ? *name : fmt::format("{:#x}", where.address)}};
+}
+
+mapped_module symbolizer::describe(const trace::module_figures& module) {
+  for (const auto& m : modules_)
+    if (are_same(m->figures, module)) {
+      debug_file& file = m->opened();
+      return {module, file.file_offset(module.begin), file.build_id()};
+    }
+  return {module};
+}
+
+}  // namespace heapwright::tool

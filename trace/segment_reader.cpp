@@ -1,0 +1,211 @@
+// From the bytes of a segment to figures. Each answer begins with a fresh copy of the header, and uses only offsets
+// from that copy.
+#include "segment_reader.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <time.h>
+
+#include "segment_file.hpp"
+#include "stack_records.hpp"
+
+namespace heapwright::trace {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+std::uint64_t monotonic_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// Up to the first null, if there is one.
+template <std::size_t Size>
+std::string text_of(const std::array<char, Size>& text) {
+  return std::string(text.begin(), std::find(text.begin(), text.end(), '\0'));
+}
+
+template <std::size_t Size>
+std::vector<std::string> list_of(const std::array<char, Size>& text) {
+  std::vector<std::string> list;
+  const auto end = std::find_if(text.rbegin(), text.rend(), [](char c) { return c != '\0'; }).base();
+  for (auto at = text.begin(); at < end;) {
+    const auto stop = std::find(at, end, '\0');
+    list.emplace_back(at, stop);
+    at = stop == end ? end : stop + 1;
+  }
+  return list;
+}
+
+process_figures process_of(const segment_header& h) {
+  process_figures p;
+  p.process_id = h.process_id;
+  if (const std::uint32_t state = h.state.load(relaxed); state <= static_cast<std::uint32_t>(process_state::replaced))
+    p.state = state == 0 ? process_state::running : static_cast<process_state>(state);
+  p.started_ns = h.started_ns;
+  p.started_unix_ns = h.started_unix_ns;
+  p.ended_ns = h.ended_ns.load(relaxed);
+  p.process_start = h.process_start;
+  p.forked_from = h.forked_from;
+  p.program = text_of(h.program);
+  p.allocator = text_of(h.allocator);
+  p.arguments = list_of(h.arguments);
+  p.is_counting = h.counting.load(relaxed) != 0;
+  p.counting_since_ns = h.counting_since_ns.load(relaxed);
+  p.interval = h.interval.load(relaxed);
+  p.peak = h.peak.load(relaxed);
+  p.peak_at_ns = h.peak_at_ns.load(relaxed);
+  p.peak_grain = h.peak_grain;
+  p.threads_ever = h.threads_ever.load(relaxed);
+  p.threads_folded = h.threads_folded.load(relaxed);
+  p.lost_samples = h.lost_samples.load(relaxed);
+  if (p.interval == 1)
+    for (unsigned c = 0; c < size_scale::count; ++c) p.class_peak[c] = h.class_peak[c].load(relaxed);
+  const std::uint64_t marks = std::min<std::uint64_t>(h.mark_count.load(relaxed), h.marks.size());
+  for (std::uint64_t i = 0; i < marks; ++i)
+    if (const std::uint64_t at = h.marks[i].at_ns.load(relaxed); at != 0)
+      p.marks.push_back({at, text_of(h.marks[i].name)});
+  return p;
+}
+
+thread_figures thread_of(std::uint32_t index, const thread_slot& slot) {
+  thread_figures t;
+  t.slot = index;
+  t.thread_id = slot.thread_id;
+  t.state = static_cast<slot_state>(slot.state.load(relaxed));
+  t.name = text_of(slot.name);
+  t.began_ns = slot.began_ns.load(relaxed);
+  t.ended_ns = slot.ended_ns.load(relaxed);
+  t.requested_bytes = slot.requested_bytes.load(relaxed);
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    const class_counters& from = slot.classes[c];
+    t.classes[c] = {from.allocations.load(relaxed), from.allocated_bytes.load(relaxed), from.frees.load(relaxed),
+                    from.freed_bytes.load(relaxed)};
+  }
+  return t;
+}
+
+std::vector<thread_figures> threads_of(const segment_file& file, const segment_header& h) {
+  std::vector<thread_figures> threads;
+  file.for_each_record(h.threads_at, std::uint64_t{h.thread_slots} * thread_slot_bytes, thread_slot_bytes,
+                       [&](std::uint64_t index, const std::byte* bytes) {
+                         const auto& slot = *reinterpret_cast<const thread_slot*>(bytes);
+                         const std::uint32_t state = slot.state.load(relaxed);
+                         if (state == 0 || state > static_cast<std::uint32_t>(slot_state::everyone)) return;
+                         threads.push_back(thread_of(static_cast<std::uint32_t>(index), slot));
+                       });
+  return threads;
+}
+
+std::vector<module_figures> modules_of(const segment_file& file, const segment_header& h) {
+  std::vector<module_figures> modules;
+  const std::uint64_t count = std::min<std::uint64_t>(h.modules_used.load(relaxed), max_modules);
+  file.for_each_record(modules_at, count * sizeof(module), sizeof(module), [&](std::uint64_t, const std::byte* bytes) {
+    const auto& m = *reinterpret_cast<const module*>(bytes);
+    if (m.begin < m.end && m.path[0] != '\0') modules.push_back({m.begin, m.end, m.base, text_of(m.path)});
+  });
+  return modules;
+}
+
+}  // namespace
+
+class_figures& class_figures::operator+=(const class_figures& o) noexcept {
+  allocations += o.allocations;
+  allocated_bytes += o.allocated_bytes;
+  frees += o.frees;
+  freed_bytes += o.freed_bytes;
+  return *this;
+}
+
+class_figures thread_figures::total() const noexcept {
+  class_figures sum;
+  for (const class_figures& c : classes) sum += c;
+  return sum;
+}
+
+class_figures snapshot::total() const noexcept {
+  class_figures sum;
+  for (const thread_figures& t : threads) sum += t.total();
+  return sum;
+}
+
+std::array<class_figures, size_scale::count> snapshot::by_class() const noexcept {
+  std::array<class_figures, size_scale::count> sums;
+  for (const thread_figures& t : threads)
+    for (unsigned c = 0; c < size_scale::count; ++c) sums[c] += t.classes[c];
+  return sums;
+}
+
+segment_reader::segment_reader(const std::filesystem::path& file, bool may_control)
+    : file_(std::make_unique<segment_file>(file, may_control)) {}
+segment_reader::segment_reader(segment_reader&&) noexcept = default;
+segment_reader& segment_reader::operator=(segment_reader&&) noexcept = default;
+segment_reader::~segment_reader() = default;
+
+const std::filesystem::path& segment_reader::path() const noexcept { return file_->path(); }
+
+process_figures segment_reader::process() const { return process_of(*file_->header()); }
+
+snapshot segment_reader::read() const {
+  snapshot result;
+  // A fold takes microseconds. One that takes longer has been stopped or killed in the middle, and will not end for our
+  // waiting.
+  constexpr unsigned attempts = 20;
+  for (unsigned attempt = 1; attempt <= attempts; ++attempt) {
+    const auto before = file_->header();
+    const std::uint64_t sequence = before->fold_sequence.load(relaxed);
+    result.at_ns = monotonic_ns();
+    result.process = process_of(*before);
+    result.threads = threads_of(*file_, *before);
+    result.is_torn = sequence % 2 != 0 || file_->header()->fold_sequence.load(relaxed) != sequence;
+    if (!result.is_torn) break;
+    if (attempt < attempts) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  result.modules = modules_of(*file_, *file_->header());
+  return result;
+}
+
+std::vector<stack_figures> segment_reader::stacks() const { return stack_records(*file_, *file_->header()).all(); }
+
+std::vector<sample_figures> segment_reader::live_samples() const {
+  std::vector<sample_figures> samples;
+  const auto h = file_->header();
+  file_->for_each_record(h->samples_at, h->samples_used.load(relaxed), sizeof(sample),
+                         [&](std::uint64_t, const std::byte* bytes) {
+                           const auto& s = *reinterpret_cast<const sample*>(bytes);
+                           const std::uint64_t address = s.address.load(relaxed);
+                           if (address == 0) return;
+                           samples.push_back({address, s.bytes, s.bytes_for, s.at_ns,
+                                              static_cast<double>(s.stands_for) / 1024, s.thread_id, s.at_stack});
+                         });
+  return samples;
+}
+
+void segment_reader::set_counting(bool on) {
+  segment_header& h = file_->control();
+  if (on && h.counting.load() == 0) h.counting_since_ns.store(monotonic_ns());
+  h.counting.store(on ? 1 : 0);
+}
+
+void segment_reader::set_interval(std::uint64_t bytes) { file_->control().interval.store(bytes); }
+
+void segment_reader::reset_peak() { file_->control().reset.fetch_add(1); }
+
+bool segment_reader::add_mark(const std::string& name) {
+  segment_header& h = file_->control();
+  const std::uint64_t index = h.mark_count.fetch_add(1);
+  if (index >= h.marks.size()) return false;
+  mark& m = h.marks[index];
+  std::size_t length = std::min(name.size(), m.name.size() - 1);
+  // Not in the middle of a character of UTF-8.
+  while (length < name.size() && length > 0 && (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) --length;
+  std::copy_n(name.begin(), length, m.name.begin());
+  m.at_ns.store(monotonic_ns(), std::memory_order_release);
+  return true;
+}
+
+}  // namespace heapwright::trace

@@ -1,0 +1,90 @@
+#include "stack_records.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace heapwright::trace {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr std::uint64_t longest_record = sizeof(stack) + deepest_stack * sizeof(std::uint64_t);
+static_assert(longest_record <= record_window::longest);
+
+/// What references can name at all.
+constexpr std::uint64_t reach = std::uint64_t{std::numeric_limits<reference>::max()} * reference_unit;
+
+constexpr std::uint64_t length_of(std::uint32_t depth) noexcept {
+  return (sizeof(stack) + depth * sizeof(std::uint64_t) + reference_unit - 1) / reference_unit * reference_unit;
+}
+
+stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addresses) {
+  const auto blocks = [](const counter& c) { return static_cast<double>(c.load(relaxed)) / 1024; };
+  const stack_counters& c = s.counters;
+  stack_figures f;
+  f.id = id;
+  f.addresses.assign(addresses, addresses + s.depth);
+  f.is_cut = s.is_cut != 0;
+  f.samples = c.samples.load(relaxed);
+  f.live_samples = c.live_samples.load(relaxed);
+  f.allocations = blocks(c.allocations);
+  f.allocated_bytes = c.allocated_bytes.load(relaxed);
+  f.frees = blocks(c.frees);
+  f.freed_bytes = c.freed_bytes.load(relaxed);
+  f.short_lived = blocks(c.short_lived);
+  f.short_lived_bytes = c.short_lived_bytes.load(relaxed);
+  f.first_ns = c.first_ns.load(relaxed);
+  f.last_ns = c.last_ns.load(relaxed);
+  for (unsigned i = 0; i < lifetime_buckets; ++i) f.lifetimes[i] = c.lifetimes[i].load(relaxed);
+  return f;
+}
+
+}  // namespace
+
+stack_records::stack_records(const segment_file& file, const segment_header& header)
+    : file_(file), header_(header), used_(std::min(header.stacks_used.load(relaxed), reach)), window_(file) {}
+
+std::vector<stack_figures> stack_records::all() {
+  std::uint64_t at = 0;
+  while (at < used_) {
+    const record r = visit(static_cast<reference>(at / reference_unit + 1));
+    if (r.length == 0) break;
+    at += r.length;
+  }
+  if (at < used_)
+    file_.for_each_record(header_.stack_index_at, std::uint64_t{header_.stack_buckets} * sizeof(reference),
+                          sizeof(reference), [this](std::uint64_t, const std::byte* bytes) {
+                            follow_chain(reinterpret_cast<const std::atomic<reference>*>(bytes)->load(relaxed));
+                          });
+  return std::move(found_);
+}
+
+stack_records::record stack_records::visit(reference id) {
+  if (const auto known = visited_.find(id); known != visited_.end()) return known->second;
+  const std::uint64_t offset = (id - std::uint64_t{1}) * reference_unit;
+  record& result = visited_[id];
+  if (offset >= used_ || used_ - offset < sizeof(stack)) return result;
+  if (header_.stacks_at > std::numeric_limits<std::uint64_t>::max() - reach) return result;
+
+  const std::byte* bytes = window_.at(header_.stacks_at + offset, sizeof(stack));
+  if (bytes == nullptr) return result;
+  const auto* s = reinterpret_cast<const stack*>(bytes);
+  const std::uint64_t length = length_of(std::min(s->depth, deepest_stack));
+  // Nothing but zeros is a stack that is not yet written: how long it will be is not known.
+  if (s->depth > deepest_stack || length > used_ - offset || (s->hash == 0 && s->depth == 0)) return result;
+  bytes = window_.at(header_.stacks_at + offset, length);
+  if (bytes == nullptr) return result;
+  s = reinterpret_cast<const stack*>(bytes);
+  // This may be a second copy, which another writer than the probe could have changed.
+  if (s->depth > deepest_stack || length_of(s->depth) != length) return result;
+  result = {length, s->next.load(relaxed)};
+  if (s->hash != 0) found_.push_back(figures_of(id, *s, reinterpret_cast<const std::uint64_t*>(bytes + sizeof(stack))));
+  return result;
+}
+
+void stack_records::follow_chain(reference first) {
+  // Chains do not share stacks: what has been followed before is a circle, or the doing of a stranger.
+  for (reference id = first; id != 0 && followed_.insert(id).second;) id = visit(id).next;
+}
+
+}  // namespace heapwright::trace

@@ -1,0 +1,45 @@
+// Finds the stacks of a segment.
+//
+// They lie one behind the other, each as long as its depth says: that order finds all of them, also in a file that has
+// been cut off. But a stack for which room was taken and that is not yet written has no length, and after a fork it may
+// never get one: then the chains lead to those behind it. A reference is followed once, and only to what lies within
+// the file.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "segment_file.hpp"
+#include "segment_reader.hpp"
+
+namespace heapwright::trace {
+
+inline constexpr std::uint32_t deepest_stack = 512;
+
+class stack_records {
+ public:
+  stack_records(const segment_file& file, const segment_header& header);
+
+  [[nodiscard]] std::vector<stack_figures> all();
+
+ private:
+  struct record {
+    std::uint64_t length;  ///< 0: none can be read
+    reference next;
+  };
+
+  /// Reads the stack at `id` into `found_`, unless it is there already or is not complete.
+  record visit(reference id);
+  void follow_chain(reference first);
+
+  const segment_file& file_;
+  const segment_header& header_;
+  std::uint64_t used_;
+  record_window window_;
+  std::vector<stack_figures> found_;
+  std::unordered_map<reference, record> visited_;
+  std::unordered_set<reference> followed_;
+};
+
+}  // namespace heapwright::trace
