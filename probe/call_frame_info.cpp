@@ -318,18 +318,18 @@ class interpreter {
 };
 
 frame_rule as_rule(const frame_state& s) noexcept {
+  const saved_register &fp = s.frame_pointer, &ra = s.return_address;
   frame_rule rule;
   rule.cfa_offset = static_cast<std::int32_t>(s.cfa_offset);
-  rule.frame_pointer_at = static_cast<std::int16_t>(s.frame_pointer.offset / 8);
-  rule.return_address_at = static_cast<std::int8_t>(s.return_address.offset / 8);
-  const bool fits = s.cfa_offset == rule.cfa_offset && s.frame_pointer.offset == rule.frame_pointer_at * 8 &&
-                    s.return_address.offset == rule.return_address_at * 8;
-  const bool is_by_cfa = s.frame_pointer.place == saved_register::unchanged ||
-                         (s.frame_pointer.place == saved_register::at_cfa && rule.frame_pointer_at != 0);
-  const bool has_address = s.return_address.place == saved_register::unchanged ||
-                           (s.return_address.place == saved_register::at_cfa && rule.return_address_at != 0);
-  if (!fits || !has_address) return rule;
-  if (s.cfa == frame_state::of_memory && s.frame_pointer.place == saved_register::at_frame_pointer) {
+  rule.frame_pointer_at = static_cast<std::int16_t>(fp.offset / 8);
+  const bool is_beside = fp.place == saved_register::at_cfa && ra.offset == fp.offset + 8;
+  rule.return_address_at = is_beside ? frame_rule::beside_frame_pointer : static_cast<std::int8_t>(ra.offset / 8);
+  const bool fits = s.cfa_offset == rule.cfa_offset && fp.offset == rule.frame_pointer_at * 8 &&
+                    ra.offset == rule.return_address_words() * 8;
+  if (!fits || ra.place != saved_register::at_cfa || ra.offset >= 0) return rule;
+  const bool is_by_cfa =
+      fp.place == saved_register::unchanged || (fp.place == saved_register::at_cfa && fp.offset != 0);
+  if (s.cfa == frame_state::of_memory && fp.place == saved_register::at_frame_pointer) {
     rule.kind = frame_kind::realigned;
   } else if (s.cfa == frame_state::of_register && s.cfa_register == dwarf_stack_pointer && is_by_cfa) {
     rule.kind = frame_kind::stack_pointer;

@@ -19,10 +19,17 @@ enum class frame_kind : std::uint8_t {
 };
 
 struct frame_rule {
+  static constexpr std::int8_t beside_frame_pointer = 1;
+
   std::int32_t cfa_offset = 0;
   std::int16_t frame_pointer_at = 0;  ///< CFA + 8 times this has the caller's frame pointer; 0: it is unchanged
-  std::int8_t return_address_at = 0;  ///< CFA + 8 times this has the return address; 0: it is in the link register
+  /// CFA + 8 times this has the return address; 0: it is in the link register; beside_frame_pointer: it follows the caller's frame pointer.
+  std::int8_t return_address_at = 0;
   frame_kind kind = frame_kind::none;
+
+  [[nodiscard]] int return_address_words() const noexcept {
+    return return_address_at == beside_frame_pointer ? frame_pointer_at + 1 : return_address_at;
+  }
 };
 static_assert(sizeof(frame_rule) == 8);
 

@@ -108,7 +108,7 @@ bool step(machine_state& f, const frame_rule& rule, const stack_bounds& stack, p
       break;
   }
   const bool is_realigned = rule.kind == frame_kind::realigned;
-  const std::uintptr_t return_address = plus(cfa, rule.return_address_at * 8);
+  const std::uintptr_t return_address = plus(cfa, rule.return_address_words() * 8);
   if (cfa <= f.sp || rule.return_address_at == 0 || !stack.has(return_address)) return false;
   f.pc = without_signature(word_at(return_address));
   if (!is_realigned) read.return_address = return_address;
