@@ -19,10 +19,10 @@ step() {
   fi
 }
 
-build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libelf-dev libdw-dev libprotozero-dev libiberty-dev zlib1g-dev libgtest-dev"
+build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libelf-dev libdw-dev libprotozero-dev libiberty-dev zlib1g-dev nodejs npm libgtest-dev"
 peer_packages="libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2"
 program_packages="python3 libpython3.11-testsuite redis-server redis-tools sqlite3 git nodejs perl default-jdk-headless postgresql"
-test_packages="googletest musl-tools procps util-linux libcap2-bin $peer_packages $program_packages"
+test_packages="googletest chromium prometheus musl-tools procps util-linux libcap2-bin $peer_packages $program_packages"
 all_test_packages="$test_packages clang-16 clang-format-16 libclang-rt-16-dev g++-aarch64-linux-gnu qemu-user valgrind"
 
 # need PACKAGE...: installs what is missing, on Debian; elsewhere says what is needed and goes on.

@@ -50,13 +50,13 @@ allocator given_by_user(const std::string& text) {
 
 }  // namespace
 
-std::string own_library() {
+std::string own_library(const char* file) {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   for (const char* const folder : {"../lib", "../" HEAPWRIGHT_LIBDIR}) {
-    const auto path = (here / folder / "libheapwright.so").lexically_normal();
+    const auto path = (here / folder / file).lexically_normal();
     if (std::filesystem::exists(path)) return library_path(path);
   }
-  throw failure(exit_code::bad_input, fmt::format("libheapwright.so is not in {}; build or install it with this tool",
+  throw failure(exit_code::bad_input, fmt::format("{} is not in {}; build or install it with this tool", file,
                                                   (here / "../lib").lexically_normal().string()));
 }
 

@@ -14,8 +14,8 @@ struct allocator {
   std::string library;  ///< the file to preload; empty to leave the program as it is
 };
 
-/// libheapwright.so of the same build or installation as this executable. Throws `failure` if it is not there.
-std::string own_library();
+/// The malloc, or another library, of the same build or installation as this executable. Throws `failure` if it is not there.
+std::string own_library(const char* file = "libheapwright.so");
 
 /// What can be preloaded into the target: ours, each known one that is installed, each given by the user as `path` or
 /// `name=path`. With `only`, no others than those named there. Throws `failure` for an asked-for one that does not

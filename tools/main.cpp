@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "failure.hpp"
+#include "live.hpp"
 
 namespace {
 
@@ -17,6 +18,18 @@ using namespace heapwright::tool;
 void take_command(CLI::App& app, std::vector<std::string>& command) {
   app.add_option("COMMAND", command, "The command and its arguments")->required()->take_all();
   app.positionals_at_end();
+}
+
+/// A word of digits alone is a process.
+void what_to_watch(const std::vector<std::string>& words, live_options& options) {
+  const bool is_process = words.size() == 1 && words[0].find_first_not_of("0123456789") == std::string::npos;
+  if (!is_process) {
+    options.command = words;
+  } else if (words[0].size() > 9 || (options.pid = std::stoi(words[0])) == 0) {
+    throw CLI::ValidationError("PID", words[0] + " is no process");
+  }
+  const int said = int{!words.empty()} + int{options.list} + int{!options.file.empty()};
+  if (said != 1) throw CLI::ValidationError("live", "say one of COMMAND, PID, --list and --file SEGMENT");
 }
 
 }  // namespace
@@ -74,6 +87,32 @@ int main(int argc, char** argv) {
       "Exit code: 0 if the library was made (and tried, if asked), 1 if it was made and a test failed, 125 if it could "
       "not be made.");
 
+  live_options live_with;
+  std::vector<std::string> live_words;
+  CLI::App& live_app = *app.add_subcommand("live", "Watch a program's heap in the browser");
+  live_app.add_option("--port", live_with.port, "Port; 0 for any")->capture_default_str();
+  live_app.add_option("--host", live_with.host, "Address to listen on; any but loopback needs a token")
+      ->capture_default_str();
+  live_app.add_option("--token", live_with.token,
+                      "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere");
+  live_app
+      .add_option("--sample", live_with.sample,
+                  "Bytes between two sampled allocations, on average; 1 for all (default: 524288)")
+      ->type_name("BYTES")
+      ->check(CLI::PositiveNumber);
+  live_app.add_option("--file", live_with.file, "What a program has left: a segment")->type_name("SEGMENT");
+  live_app.add_flag("--list", live_with.list, "Which processes can be watched");
+  live_app.add_flag("--no-browser", live_with.no_browser, "Only print the address");
+  live_app.add_flag("--exit-with-program", live_with.exit_with_program, "End when the program ends");
+  live_app
+      .add_option("COMMAND", live_words, "The command and its arguments, or the id of a process that has the probe")
+      ->take_all();
+  live_app.positionals_at_end();
+  live_app.footer(
+      "Exit code: the command's own where one was started, 0 otherwise; 125 for bad input, 126 if the command cannot "
+      "be "
+      "executed, 127 if it is not found.");
+
   info_options info_with;
   CLI::App& info_app =
       *app.add_subcommand("info", "Is it loaded, which version, which options, how much memory and where");
@@ -87,6 +126,10 @@ int main(int argc, char** argv) {
     if (run_app.parsed()) run(run_with);
     if (compare_app.parsed()) return compare(compare_with);
     if (build_app.parsed()) return build(build_with);
+    if (live_app.parsed()) {
+      what_to_watch(live_words, live_with);
+      return live(live_with);
+    }
     return info(info_with);
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version);

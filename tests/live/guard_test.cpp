@@ -26,7 +26,8 @@ TEST(guard, on_loopback_knows_loopback_names_only) {
   const guard g("127.0.0.1", 80, "");
   for (const char* name : {"localhost", "localhost:80", "LOCALHOST:9", "127.0.0.1", "127.1.2.3:80", "[::1]:80"})
     EXPECT_EQ(status(g, asking(name)), 0) << name;
-  for (const char* name : {"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "", "[", "10.0.0.1"})
+  for (const char* name :
+       {"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "", "[", "10.0.0.1"})
     EXPECT_EQ(status(g, asking(name)), 403) << name;
 }
 

@@ -11,7 +11,8 @@ constexpr const char* host = "Host: localhost\r\n\r\n";
 int status_of(const std::string& text) { return parse_request(text).refused; }
 
 TEST(http_request, takes_what_a_browser_sends) {
-  const std::string text = "GET /api/stacks?value=live&since=a%20b+c HTTP/1.1\r\nHost: localhost:1\r\nAccept: */*\r\n\r\nnext";
+  const std::string text =
+      "GET /api/stacks?value=live&since=a%20b+c HTTP/1.1\r\nHost: localhost:1\r\nAccept: */*\r\n\r\nnext";
   const http_parse parse = parse_request(text);
   ASSERT_EQ(parse.refused, 0);
   EXPECT_EQ(parse.consumed, text.size() - 4);

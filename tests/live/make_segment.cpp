@@ -168,7 +168,9 @@ class program {
     return *reinterpret_cast<T*>(base_ + offset);
   }
   segment_header& header() { return at<segment_header>(0); }
-  thread_slot& thread(std::uint32_t t) { return at<thread_slot>(at_.threads_at + std::uint64_t{t} * thread_slot_bytes); }
+  thread_slot& thread(std::uint32_t t) {
+    return at<thread_slot>(at_.threads_at + std::uint64_t{t} * thread_slot_bytes);
+  }
   stack& stack_number(std::uint32_t s) { return at<stack>(at_.stacks_at + s * layout_of_file::stack_bytes); }
 
   void begin_header() {
@@ -216,7 +218,8 @@ class program {
           }
           std::array<char, 4096> self{};
           std::string_view path = info->dlpi_name;
-          if (path.empty() && n == 0 && readlink("/proc/self/exe", self.data(), self.size() - 1) > 0) path = self.data();
+          if (path.empty() && n == 0 && readlink("/proc/self/exe", self.data(), self.size() - 1) > 0)
+            path = self.data();
           if (path.empty() || path[0] != '/') return 0;
           module& m = p.at<module>(modules_at + n * sizeof(module));
           m.begin = begin;
@@ -234,7 +237,9 @@ class program {
     for (std::uint32_t t = 1; t < at_.threads; ++t) {
       thread_slot& slot = thread(t);
       slot.thread_id = static_cast<std::uint32_t>(getpid()) + t - 1;
-      put(slot.name, t == 1 ? "example-server" : t % 7 == 0 ? "io-" + std::to_string(t) : "worker-" + std::to_string(t));
+      put(slot.name, t == 1       ? "example-server"
+                     : t % 7 == 0 ? "io-" + std::to_string(t)
+                                  : "worker-" + std::to_string(t));
       slot.began_ns = header().started_ns + t * 1000;
       slot.state = static_cast<std::uint32_t>(t % 50 == 0 ? slot_state::gone : slot_state::alive);
       if (t % 50 == 0) slot.ended_ns = header().started_ns + 1'000'000;
@@ -247,7 +252,8 @@ class program {
       stack& made = stack_number(s);
       made.hash = s * 0x9e3779b97f4a7c15;
       made.depth = 6 + s % 7;
-      std::atomic<reference>& bucket = at<std::atomic<reference>>(at_.index_at + made.hash % layout_of_file::buckets * 4);
+      std::atomic<reference>& bucket =
+          at<std::atomic<reference>>(at_.index_at + made.hash % layout_of_file::buckets * 4);
       made.next = bucket.load();
       auto* addresses = reinterpret_cast<std::uint64_t*>(&made + 1);
       for (std::uint32_t d = 0; d < made.depth; ++d) addresses[d] = return_address(made.depth - 1 - d, s);
@@ -267,7 +273,8 @@ class program {
       if (bytes > 1 << 26) break;
       const std::uint64_t n = 1 + (1 << 16) / bytes / (1 + t % 5);
       class_counters& f = slot.classes[c];
-      const std::uint64_t freed = frees_others ? n * 2 : n - (step % 8 == 0 && t % 3 == 0 ? 1 : 0);
+      const std::uint64_t freed =
+          frees_others ? n + n / 6 * 6 : n - n / 6 - (step % 8 == 0 && t % 3 == 0 && n == 1 ? 1 : 0);
       const bool begins = step < 4 && !frees_others;
       f.allocations += n;
       f.allocated_bytes += n * bytes;
@@ -281,7 +288,10 @@ class program {
   void sample_one(unsigned step) {
     // A few stacks get most of it; number 7 never frees.
     const bool leaks = random_.below(4) == 0;
-    const auto s = leaks ? 7 : static_cast<std::uint32_t>(std::pow(static_cast<double>(at_.stacks), static_cast<double>(random_.below(1000)) / 1000.0)) - 1;
+    const auto s = leaks ? 7
+                         : static_cast<std::uint32_t>(std::pow(static_cast<double>(at_.stacks),
+                                                               static_cast<double>(random_.below(1000)) / 1000.0)) -
+                               1;
     const std::uint64_t bytes = 64 + random_.below(64) * 64, stands_for = 1024 * (65536 / bytes);
     stack_counters& f = stack_number(s).counters;
     const std::uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -302,7 +312,8 @@ class program {
       made.at_stack = static_cast<reference>(s * layout_of_file::stack_bytes / reference_unit + 1);
       made.address = 0x7f0000000000 + samples_ * 4096;
       // Readers find samples by their chains.
-      std::atomic<reference>& bucket = at<std::atomic<reference>>(at_.sample_index_at + samples_ % layout_of_file::buckets * 4);
+      std::atomic<reference>& bucket =
+          at<std::atomic<reference>>(at_.sample_index_at + samples_ % layout_of_file::buckets * 4);
       made.next = bucket.load();
       bucket = static_cast<reference>(samples_ * sizeof(sample) / reference_unit + 1);
       ++samples_;

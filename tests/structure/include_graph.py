@@ -18,6 +18,9 @@ FRONT_DOORS = {"kit.hpp", "heap.hpp"}
 # What a folder outside of include/ may use of the kit. Tools see the library as its users do, never the heap's inside.
 TOOLS_MAY_USE = {"heapwright/malloc/process_record.hpp", "heapwright/heap/figures.hpp"}
 
+PROBE_MAY_USE = {"core", "platform", "sync"}
+PROBE_NEIGHBOURS = {"../trace/segment.hpp", "../malloc/override/cxx_runtime.hpp", "../malloc/override/export.hpp"}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 
 
@@ -61,9 +64,23 @@ def wrong_in_tools(root: Path):
                 yield file, number, f"tools must not reach into malloc/: {name}"
 
 
+def wrong_in_probe_and_trace(root: Path):
+    """The format is everybody's and needs nobody; the probe is loaded into other people's programs and brings little."""
+    for file in sorted((root / "trace").rglob("*.[ch]pp")):
+        for number, name in includes(file):
+            if "/" in name and name.endswith(".hpp"):
+                yield file, number, f"trace must not include {name}"
+    for file in sorted((root / "probe").rglob("*.[ch]pp")):
+        for number, name in includes(file):
+            if name.startswith("heapwright/") and layer_of(name) not in PROBE_MAY_USE:
+                yield file, number, f"probe must not include {name}"
+            if name.startswith("../") and name not in PROBE_NEIGHBOURS:
+                yield file, number, f"probe must not include {name}"
+
+
 def main():
     root = Path(sys.argv[1])
-    wrong = list(wrong_in_kit(root)) + list(wrong_in_tools(root))
+    wrong = list(wrong_in_kit(root)) + list(wrong_in_tools(root)) + list(wrong_in_probe_and_trace(root))
     for file, number, what in wrong:
         print(f"{file.relative_to(root)}:{number}: {what}")
     checked = len(list((root / "include").rglob("*.hpp"))) + len(list((root / "tools").rglob("*.[ch]pp")))

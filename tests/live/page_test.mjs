@@ -1,0 +1,185 @@
+// The page in a real browser, as a person uses it.
+//
+//   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT    screenshots go to PACKAGES/screenshots
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+const [packages, executablePath, server, makeSegment] = process.argv.slice(2);
+const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
+const shots = join(packages, "screenshots");
+mkdirSync(shots, { recursive: true });
+
+const line = (child, stream) => new Promise((resolve, reject) => {
+  let all = "";
+  child[stream].on("data", part => { if ((all += part).includes("\n")) resolve(all); });
+  child.on("exit", code => reject(new Error(`ended with ${code}: ${all}`)));
+});
+
+/// A program with 500 threads, 80 size classes and 10,000 stacks, a server that shows it, and a page.
+async function served({ seconds = 120, mode = "", dark = false, threads = 500 } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "heapwright-page-")), segment = join(folder, "segment");
+  const program = spawn(makeSegment, [segment, String(seconds), String(threads), "10000", mode], { stdio: ["ignore", "pipe", "inherit"] });
+  await line(program, "stdout");
+  const child = spawn(server, [segment], { stdio: ["ignore", "ignore", "pipe"] });
+  const url = (await line(child, "stderr")).match(/http:\S+/)[0];
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme: dark ? "dark" : "light" });
+  const troubles = [];
+  page.on("pageerror", error => troubles.push(error.message));
+  page.on("console", message => { if (message.type() === "error") troubles.push(message.text()); });
+  await page.goto(url);
+  await page.waitForFunction(() => document.getElementById("live").textContent !== "");
+  const end = async () => {
+    await page.close();
+    for (const one of [child, program]) if (one.exitCode === null) { one.removeAllListeners("exit"); one.kill(); }
+    rmSync(folder, { recursive: true });
+  };
+  return { page, url, program, child, troubles, end, text: id => page.textContent("#" + id) };
+}
+
+let browser;
+before(async () => { browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }); });
+after(async () => { await browser.close(); });
+
+for (const dark of [false, true]) {
+  test(`all views show the program, ${dark ? "dark" : "light"}`, async () => {
+    const s = await served({ dark });
+    const save = name => s.page.screenshot({ path: join(shots, `${name}-${dark ? "dark" : "light"}.png`) });
+    try {
+      assert.equal(await s.text("program"), "example-server");
+      await s.page.waitForFunction(() => /GiB\/s|MiB\/s/.test(document.getElementById("rate").textContent));
+      assert.match(await s.text("live"), /^\d.* [MG]iB$/);
+      await s.page.waitForTimeout(4000);
+      // A line is drawn: the plot has pixels of its colour.
+      assert.ok(await s.page.evaluate(() => {
+        const canvas = document.querySelector("#timeline canvas"), data = canvas.getContext("2d").getImageData(90, 30, canvas.width - 200, canvas.height - 70).data;
+        let coloured = 0;
+        for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 0 && Math.abs(data[i] - data[i + 2]) > 60) ++coloured;
+        return coloured > 500;
+      }), "the time line is empty");
+      await save("now");
+      await s.page.keyboard.press("2");
+      await s.page.waitForFunction(() => /samples/.test(document.getElementById("flame-note").textContent));
+      await s.page.waitForSelector("#sites .row");
+      assert.match(await s.text("sites"), /remember_session_forever/);
+      await save("where");
+      await s.page.keyboard.press("3");
+      await s.page.waitForSelector("#leaks .row");
+      assert.match(await s.page.textContent("#leaks .row"), /remember_session_forever/);
+      await s.page.click("#leaks .row");
+      assert.match(await s.text("leak-stack"), /run_forever/);
+      await save("leaks");
+      assert.deepEqual(s.troubles, []);
+    } finally { await s.end(); }
+  });
+}
+
+test("tables are sorted, searched, and hold only the rows in sight", async () => {
+  const s = await served();
+  try {
+    await s.page.click("text=Threads × classes");
+    await s.page.waitForFunction(() => Number(document.getElementById("table").getAttribute("aria-rowcount")) > 20000, null, { timeout: 20000 });
+    assert.ok(await s.page.locator("#table .row").count() < 80);
+    await s.page.screenshot({ path: join(shots, "cells-light.png") });
+    // Each frame while it is scrolled through: the time the page's own code takes must leave room for 60 of them in a second.
+    const frame = await s.page.evaluate(() => new Promise(resolve => {
+      const host = document.getElementById("table"), times = [];
+      let i = 0, last = performance.now();
+      const step = () => {
+        const now = performance.now();
+        times.push(now - last);
+        last = now;
+        host.scrollTop += 700;
+        if (++i < 120) requestAnimationFrame(step);
+        else resolve(times.sort((a, b) => a - b)[60]);
+      };
+      requestAnimationFrame(step);
+    }));
+    console.log(`median frame while scrolling: ${frame.toFixed(1)} ms`);
+    await s.page.click("#table-kind >> text=Threads >> nth=0");
+    await s.page.keyboard.press("/");
+    await s.page.keyboard.type("io-");
+    await s.page.waitForFunction(() => /^71 of/.test(document.getElementById("table-count").textContent));
+    await s.page.click("#table .head button:has-text('net')");
+    await s.page.click("#table .head button:has-text('net')");
+    await s.page.waitForFunction(() => document.querySelector("#table .row .shrank"));
+    await s.page.hover("#table .row .shrank");
+    assert.match(await s.text("tip"), /frees more than it allocates/);
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("pause, mark, growth since the mark, counting off and on", async () => {
+  const s = await served();
+  try {
+    await s.page.keyboard.press(" ");
+    assert.match(await s.text("status"), /^paused at/);
+    const still = await s.text("peak-more");
+    await s.page.waitForTimeout(1500);
+    assert.equal(await s.text("peak-more"), still);
+    await s.page.keyboard.press(" ");
+    await s.page.keyboard.press("m");
+    await s.page.fill("#mark-name", "after <b>warm-up</b>");
+    await s.page.keyboard.press("Enter");
+    await s.page.waitForFunction(() => !document.getElementById("mark-dialog").open);
+    await s.page.keyboard.press("2");
+    assert.ok(await s.page.isVisible("#since"), "the keys choose the view after the dialog");
+    await s.page.waitForFunction(() => [...document.getElementById("since").options].some(o => o.textContent === "after <b>warm-up</b>"));
+    await s.page.waitForTimeout(1500);
+    await s.page.selectOption("#since", { label: "after <b>warm-up</b>" });
+    await s.page.waitForFunction(() => /red grows, blue shrinks/.test(document.getElementById("flame-note").textContent));
+    await s.page.waitForFunction(() => /^\+/.test(document.querySelector("#sites .row .grew")?.textContent ?? ""));
+    await s.page.fill("#flame-search", "remember_session");
+    await s.page.waitForFunction(() => /found in/.test(document.getElementById("flame-note").textContent));
+    await s.page.fill("#flame-search", "");
+    await s.page.screenshot({ path: join(shots, "growth-light.png") });
+    await s.page.click("#more summary");
+    await s.page.screenshot({ path: join(shots, "menu-light.png") });
+    await s.page.uncheck("#counting");
+    await s.page.waitForFunction(() => /dormant/.test(document.getElementById("status").textContent));
+    await s.page.check("#counting");
+    await s.page.waitForFunction(() => document.getElementById("status").textContent === "live");
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("flame graph: a click zooms, the keys move, Escape shows all", async () => {
+  const s = await served();
+  try {
+    await s.page.keyboard.press("2");
+    await s.page.waitForFunction(() => /samples/.test(document.getElementById("flame-note").textContent));
+    await s.page.click("#flame canvas", { position: { x: 40, y: 64 } });
+    assert.ok(await s.page.isVisible("#flame-reset"));
+    assert.match(await s.text("flame-detail"), /make_segment\.cpp:\d+/);
+    const here = await s.text("flame-detail");
+    await s.page.focus("#flame canvas");
+    await s.page.keyboard.press("ArrowDown");
+    assert.notEqual(await s.text("flame-detail"), here);
+    await s.page.keyboard.press("Escape");
+    assert.ok(!await s.page.isVisible("#flame-reset"));
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("says when the program has ended, was killed, counts late or not at all, and when the server is gone", async () => {
+  for (const [mode, seconds, status, notes] of [["", 1, /has ended at .*last figures/, /^$/], ["kill", 1, /killed.*last figures/, /^$/],
+    ["late", 60, /^live$/, /change since then/], ["dormant", 60, /^dormant/, /does not count yet/]]) {
+    const s = await served({ mode, seconds, threads: 20 });
+    try {
+      await s.page.waitForFunction(source => new RegExp(source).test(document.getElementById("status").textContent), status.source, { timeout: 10000 });
+      assert.match(await s.text("notes"), notes);
+      if (mode === "late") assert.match(await s.text("live-title"), /change/);
+      await s.page.screenshot({ path: join(shots, `state-${mode || "ended"}.png`) });
+      if (mode === "dormant") {
+        s.child.removeAllListeners("exit");
+        s.child.kill("SIGKILL");
+        await s.page.waitForFunction(() => /connection lost, retrying/.test(document.getElementById("status").textContent));
+        await s.page.screenshot({ path: join(shots, "state-lost.png") });
+      }
+    } finally { await s.end(); }
+  }
+});

@@ -1,0 +1,116 @@
+#include "launched_program.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "allocators.hpp"
+#include "failure.hpp"
+#include "loader.hpp"
+#include "program.hpp"
+#include "segment_reader.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Like /dev/shm/heapwright-UID, memory rather than disk.
+std::filesystem::path fresh_folder() {
+  for (const char* place : {"/dev/shm", "/tmp"}) {
+    std::string name = fmt::format("{}/heapwright-live-XXXXXX", place);
+    if (mkdtemp(name.data()) != nullptr) return name;
+  }
+  throw failure(exit_code::bad_input, fmt::format("cannot make a folder for the segment: {}", std::strerror(errno)));
+}
+
+}  // namespace
+
+launched_program::launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes) {
+  const program target = program::resolve(command);
+  const std::string preload = preload_value(own_library("libheapwright-probe.so"));
+  if (const std::string complaint = ask_loader(target, preload).complaint; !complaint.empty())
+    throw failure(exit_code::bad_input, fmt::format("the probe does not load into {}: {}", target.path, complaint));
+  folder_ = fresh_folder();
+  start(command, preload, sample_bytes);
+}
+
+void launched_program::start(const std::vector<std::string>& command, const std::string& preload,
+                             std::uint64_t sample_bytes) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  // The child says through the pipe why it could not become the program; becoming it closes the pipe.
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0)
+    throw failure(exit_code::bad_input, fmt::format("cannot start {}: {}", command[0], std::strerror(errno)));
+  id_ = fork();
+  if (id_ == 0) {
+    setenv("LD_PRELOAD", preload.c_str(), 1);
+    setenv("HEAPWRIGHT_SEGMENT_DIR", folder_.c_str(), 1);
+    if (sample_bytes > 0) setenv("HEAPWRIGHT_SAMPLE", std::to_string(sample_bytes).c_str(), 1);
+    execvp(arguments[0], arguments.data());
+    const int error = errno;
+    [[maybe_unused]] const auto written = write(pipe_ends[1], &error, sizeof error);
+    _exit(exit_code::not_executable);
+  }
+  const int fork_error = errno;
+  close(pipe_ends[1]);
+  int error = 0;
+  const bool has_failed = id_ < 0 || read(pipe_ends[0], &error, sizeof error) == sizeof error;
+  close(pipe_ends[0]);
+  if (!has_failed) return;
+  if (id_ > 0) waitpid(id_, nullptr, 0);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+  throw failure(exit_code::not_executable,
+                fmt::format("{} cannot be executed: {}", command[0], std::strerror(id_ < 0 ? fork_error : error)));
+}
+
+launched_program::~launched_program() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::filesystem::path launched_program::segment() {
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  for (;;) {
+    const bool has_ended = exit_code().has_value();
+    std::filesystem::path replaced;
+    for (const auto& path : trace::segments_in(folder_)) {
+      const trace::process_figures process = trace::segment_reader(path).process();
+      if (process.process_id != static_cast<std::uint32_t>(id_)) continue;
+      if (process.state != trace::process_state::replaced) return path;
+      // A script became the program by exec: what counts is the program.
+      replaced = path;
+    }
+    const bool is_late = std::chrono::steady_clock::now() > until;
+    if ((has_ended || is_late) && !replaced.empty()) return replaced;
+    if (has_ended)
+      throw failure(*exit_code_ != 0 ? *exit_code_ : exit_code::bad_input,
+                    "the program has ended without the probe having seen it call malloc");
+    if (is_late)
+      throw failure(exit_code::bad_input,
+                    fmt::format("process {} runs, but the probe in it has made no segment within ten seconds", id_));
+    std::this_thread::sleep_for(10ms);
+  }
+}
+
+std::optional<int> launched_program::exit_code() {
+  int status = 0;
+  if (!exit_code_ && waitpid(id_, &status, WNOHANG) == id_) {
+    if (WIFEXITED(status)) exit_code_ = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) exit_code_ = 128 + WTERMSIG(status);
+  }
+  return exit_code_;
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,40 @@
+// A program started with the probe in it, and a folder of its own for the segments of it and its children.
+//
+// The folder goes when this object does: whoever still reads a segment keeps what is open.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace heapwright::tool {
+
+class launched_program {
+ public:
+  /// Throws `failure` when it cannot be started or the probe does not load into it. The program gets the signal mask and environment of this process.
+  launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes);
+  launched_program(const launched_program&) = delete;
+  launched_program& operator=(const launched_program&) = delete;
+  ~launched_program();
+
+  [[nodiscard]] pid_t id() const noexcept { return id_; }
+
+  /// The segment of the program itself, waited for. Throws `failure` when it ends or long runs without making one.
+  [[nodiscard]] std::filesystem::path segment();
+
+  /// What a shell would say: 128 + signal for one that was killed. Nothing while it runs.
+  [[nodiscard]] std::optional<int> exit_code();
+
+ private:
+  void start(const std::vector<std::string>& command, const std::string& preload, std::uint64_t sample_bytes);
+
+  pid_t id_ = 0;
+  std::optional<int> exit_code_;
+  std::filesystem::path folder_;
+};
+
+}  // namespace heapwright::tool

@@ -1,0 +1,182 @@
+// `heapwright live`: chooses what to look at, serves it, and waits for the program and the user.
+//
+// Ctrl-C reaches the started program too, as it would without this tool: the first one while it runs leaves the end to the program, and this tool goes
+// when the program is gone. One after the program's end ends the page.
+#include "live.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "comparison.hpp"
+#include "failure.hpp"
+#include "guard.hpp"
+#include "http_server.hpp"
+#include "launched_program.hpp"
+#include "routes.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+/// SIGINT, SIGTERM and SIGCHLD of this process, taken when asked for. What is started meanwhile gets the mask that was before.
+class taken_signals {
+ public:
+  taken_signals() {
+    sigemptyset(&set_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set_, signal);
+  }
+  void begin() const { pthread_sigmask(SIG_BLOCK, &set_, nullptr); }
+  [[nodiscard]] int next() const {
+    int signal = 0;
+    sigwait(&set_, &signal);
+    return signal;
+  }
+
+ private:
+  sigset_t set_;
+};
+
+trace::segment_reader open_segment(const std::filesystem::path& path, bool& may_control) {
+  try {
+    try {
+      may_control = true;
+      return trace::segment_reader(path, true);
+    } catch (const trace::bad_segment&) {
+      may_control = false;
+      return trace::segment_reader(path);
+    }
+  } catch (const trace::bad_segment& trouble) {
+    throw failure(exit_code::bad_input, trouble.what());
+  }
+}
+
+std::filesystem::path segment_of(pid_t pid) {
+  for (const auto& path : trace::segments_in(trace::segment_directory())) {
+    const trace::process_figures process = trace::segment_reader(path).process();
+    if (process.process_id == static_cast<std::uint32_t>(pid) && process.state != trace::process_state::replaced)
+      return path;
+  }
+  throw failure(
+      exit_code::bad_input,
+      fmt::format("process {} has no segment in {}: the probe must be in it from its start, as `heapwright live -- "
+                  "COMMAND` does; `heapwright live --list` says which processes there are",
+                  pid, trace::segment_directory().string()));
+}
+
+int print_list() {
+  const auto paths = trace::segments_in(trace::segment_directory());
+  if (paths.empty()) fmt::print("no process has a segment in {}\n", trace::segment_directory().string());
+  for (const auto& path : paths) {
+    try {
+      const trace::snapshot seen = trace::segment_reader(path).read();
+      const trace::class_figures total = seen.total();
+      const auto live_bytes = static_cast<double>(static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes));
+      fmt::print("{:>8}  {:<8}  {:>10}  {}\n", seen.process.process_id,
+                 trace::is_there(seen.process) ? "running" : "ended", show_bytes(std::max(live_bytes, 0.0)),
+                 seen.process.program);
+    } catch (const trace::bad_segment&) {
+      continue;  // it went since it was found
+    }
+  }
+  return EXIT_SUCCESS;
+}
+
+void open_browser(const std::string& url) {
+  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
+  // Twice, so that nobody has to wait for the browser.
+  const pid_t child = fork();
+  if (child == 0) {
+    if (fork() == 0) {
+      sigset_t none;
+      sigemptyset(&none);
+      pthread_sigmask(SIG_SETMASK, &none, nullptr);
+      const int nothing = open("/dev/null", O_RDWR);
+      for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
+      execlp("xdg-open", "xdg-open", url.c_str(), nullptr);
+    }
+    _exit(0);
+  }
+  if (child > 0) waitpid(child, nullptr, 0);
+}
+
+std::string url_of(const live_options& options, std::uint16_t port, const std::string& token) {
+  std::string host = options.host;
+  if (host == "0.0.0.0" || host == "::") host = "localhost";
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";
+  return fmt::format("http://{}:{}/{}", host, port, token.empty() ? "" : "?token=" + token);
+}
+
+std::string token_for(const live_options& options) {
+  if (!options.token.empty() && !is_good_token(options.token))
+    throw failure(exit_code::bad_input, "a token has 12 to 256 letters, digits and -._~");
+  if (!options.token.empty() || is_loopback(options.host)) return options.token;
+  return random_token();
+}
+
+/// Until the program is gone, if it is to be left with, or else until the user says so.
+void wait_for_end(const taken_signals& signals, launched_program* started, bool leaves_with_program) {
+  if (started != nullptr && started->exit_code() && leaves_with_program) return;
+  for (;;) {
+    const int signal = signals.next();
+    const bool was_running = started != nullptr && !started->exit_code();
+    if (signal == SIGCHLD) {
+      if (started == nullptr || was_running) continue;
+      if (leaves_with_program) return;
+      fmt::print(stderr, "heapwright: the program has ended (exit code {}); the page stays until ctrl-C\n",
+                 *started->exit_code());
+      continue;
+    }
+    if (!was_running) return;
+    if (signal != SIGINT) kill(started->id(), signal);
+    leaves_with_program = true;
+    if (started->exit_code()) return;
+  }
+}
+
+}  // namespace
+
+int live(const live_options& options) {
+  if (options.list) return print_list();
+  const std::string token = token_for(options);
+
+  // Listens before anything is started: a port that is taken must not cost a run of the program.
+  std::unique_ptr<http_server> server;
+  try {
+    server = std::make_unique<http_server>(options.host, options.port);
+  } catch (const std::runtime_error& trouble) {
+    throw failure(exit_code::bad_input, trouble.what());
+  }
+
+  const taken_signals signals;
+  std::optional<launched_program> started;
+  if (!options.command.empty()) started.emplace(options.command, options.sample);
+  signals.begin();
+  const std::filesystem::path path = started                ? started->segment()
+                                     : options.file.empty() ? segment_of(options.pid)
+                                                            : std::filesystem::path(options.file);
+  bool may_control = false;
+  trace::segment_reader reader = open_segment(path, may_control);
+  watched_process process(std::move(reader), may_control);
+  const routes answers(process, guard(options.host, server->port(), token));
+
+  std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });
+  const std::string url = url_of(options, server->port(), token);
+  fmt::print(stderr, "heapwright: live at {}\n", url);
+  if (!options.no_browser) open_browser(url);
+  wait_for_end(signals, started ? &*started : nullptr, options.exit_with_program);
+  process.stop();
+  server->stop();
+  serving.join();
+  return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,30 @@
+// `heapwright live`: what it can be told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace heapwright::tool {
+
+/// Exactly one of command, pid, list and file says what to look at.
+struct live_options {
+  std::vector<std::string> command;  ///< started with the probe in it
+  pid_t pid = 0;                     ///< runs with the probe in it already
+  bool list = false;                 ///< says which processes there are
+  std::string file;                  ///< a segment
+
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;    ///< 0: any
+  std::string token;         ///< empty: none on loopback, a random one elsewhere
+  std::uint64_t sample = 0;  ///< bytes between samples; 0: as the probe has it
+  bool no_browser = false;
+  bool exit_with_program = false;
+};
+
+/// The exit code of the started program; otherwise 0. Throws `failure`.
+int live(const live_options& options);
+
+}  // namespace heapwright::tool

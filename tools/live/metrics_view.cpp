@@ -1,0 +1,154 @@
+// Prometheus's text format, and tables as CSV.
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "views.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using trace::size_scale;
+
+class exposition {
+ public:
+  template <class Number>
+  void one(const char* name, const char* type, const char* help, Number value) {
+    head(name, type, help);
+    fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
+  }
+
+  void by_class(const char* name, const char* help, const trace::snapshot& figures,
+                std::uint64_t trace::class_figures::*member) {
+    head(name, "counter", help);
+    const auto classes = figures.by_class();
+    for (unsigned c = 0; c < size_scale::count; ++c) {
+      if (classes[c].allocations != 0 || classes[c].frees != 0)
+        fmt::format_to(std::back_inserter(text_), "{}{{largest_bytes=\"{}\"}} {}\n", name, size_scale::largest(c),
+                       classes[c].*member);
+    }
+  }
+
+  [[nodiscard]] std::string text() && { return std::move(text_); }
+
+ private:
+  void head(const char* name, const char* type, const char* help) {
+    fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  }
+  std::string text_;
+};
+
+/// A spreadsheet would take a text that begins with one of these for a formula.
+std::string csv_text(const std::string& text) {
+  std::string result = "\"";
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) result += '\'';
+  for (const char c : text) {
+    if (c == '"') result += '"';
+    result += c;
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+std::string metrics_view(watched_process& process) {
+  const auto seen = process.now();
+  const moment& m = *seen;
+  const trace::process_figures& p = m.figures.process;
+  std::size_t alive = 0;
+  for (const trace::thread_figures& t : m.figures.threads) alive += t.state == trace::slot_state::alive;
+
+  exposition e;
+  e.one("heapwright_process_up", "gauge", "Whether the process is there.", m.state == life::running ? 1 : 0);
+  e.one("heapwright_process_start_time_seconds", "gauge", "When the process was first seen, since 1970.",
+        m.unix_seconds(p.started_ns));
+  e.one("heapwright_counting", "gauge", "Whether calls are counted now.", p.is_counting ? 1 : 0);
+  e.one("heapwright_sampling_interval_bytes", "gauge", "Bytes between samples, on average; 0 for none.", p.interval);
+  e.one("heapwright_live_bytes", "gauge", "Bytes allocated and not freed, since counting began.", m.live());
+  e.one("heapwright_live_blocks", "gauge", "Blocks allocated and not freed, since counting began.",
+        static_cast<std::int64_t>(m.total.allocations - m.total.frees));
+  e.one("heapwright_peak_bytes", "gauge", "The most bytes that were live at one moment.", p.peak);
+  e.one("heapwright_allocations_total", "counter", "Blocks allocated.", m.total.allocations);
+  e.one("heapwright_allocated_bytes_total", "counter", "Bytes allocated, as malloc_usable_size has them.",
+        m.total.allocated_bytes);
+  e.one("heapwright_requested_bytes_total", "counter", "Bytes asked for.", m.requested_bytes);
+  e.one("heapwright_frees_total", "counter", "Blocks freed.", m.total.frees);
+  e.one("heapwright_freed_bytes_total", "counter", "Bytes freed.", m.total.freed_bytes);
+  e.one("heapwright_threads", "gauge", "Threads alive that have called malloc or free.", alive);
+  e.one("heapwright_threads_seen_total", "counter", "Threads that have ever called malloc or free.", p.threads_ever);
+  e.one("heapwright_samples_lost_total", "counter", "Samples lost for want of room.", p.lost_samples);
+  if (m.memory) {
+    e.one("heapwright_process_resident_memory_bytes", "gauge", "RSS of the process.", m.memory->rss);
+    e.one("heapwright_process_proportional_memory_bytes", "gauge", "PSS of the process, not older than ten seconds.",
+          m.memory->pss);
+  }
+  e.by_class("heapwright_class_allocations_total", "Blocks allocated, by the largest size of their class.", m.figures,
+             &trace::class_figures::allocations);
+  e.by_class("heapwright_class_allocated_bytes_total", "Bytes allocated, by the largest size of their class.",
+             m.figures, &trace::class_figures::allocated_bytes);
+  e.by_class("heapwright_class_frees_total", "Blocks freed, by the largest size of their class.", m.figures,
+             &trace::class_figures::frees);
+  e.by_class("heapwright_class_freed_bytes_total", "Bytes freed, by the largest size of their class.", m.figures,
+             &trace::class_figures::freed_bytes);
+  return std::move(e).text();
+}
+
+std::string classes_csv(watched_process& process) {
+  const auto seen = process.now();
+  std::string text = "largest_bytes,allocations,allocated_bytes,frees,freed_bytes,live_blocks,live_bytes,peak_bytes\n";
+  const auto classes = seen->figures.by_class();
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    const auto& f = classes[c];
+    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{}\n", size_scale::largest(c), f.allocations,
+                   f.allocated_bytes, f.frees, f.freed_bytes, static_cast<std::int64_t>(f.allocations - f.frees),
+                   static_cast<std::int64_t>(f.allocated_bytes - f.freed_bytes), seen->figures.process.class_peak[c]);
+  }
+  return text;
+}
+
+std::string threads_csv(watched_process& process) {
+  const auto seen = process.now();
+  std::string text =
+      "slot,thread_id,name,state,requested_bytes,allocations,allocated_bytes,frees,freed_bytes,net_bytes\n";
+  for (const trace::thread_figures& t : seen->figures.threads) {
+    const trace::class_figures f = t.total();
+    const char* state = t.state == trace::slot_state::alive  ? "alive"
+                        : t.state == trace::slot_state::gone ? "gone"
+                                                             : "others";
+    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{}\n", t.slot, t.thread_id, csv_text(t.name),
+                   state, t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes,
+                   static_cast<std::int64_t>(f.allocated_bytes - f.freed_bytes));
+  }
+  return text;
+}
+
+std::string history_csv(watched_process& process) {
+  const auto seen = process.now();
+  std::string text = "unix_seconds,live_bytes,rss_bytes,allocated_bytes,allocations\n";
+  for (const history_point& p : process.points(0, SIZE_MAX))
+    fmt::format_to(std::back_inserter(text), "{:.3f},{},{},{},{}\n", seen->unix_seconds(p.at_ns), p.live, p.rss,
+                   p.allocated_bytes, p.allocations);
+  return text;
+}
+
+std::string sites_csv(watched_process& process) {
+  const auto seen = process.now();
+  std::string text =
+      "site,live_bytes,live_blocks,allocations,allocated_bytes,frees,freed_bytes,short_lived_bytes,samples,stack\n";
+  for (const trace::stack_figures& s : process.stacks()) {
+    std::string stack;
+    for (const std::uint64_t address : s.addresses) {
+      for (const std::uint32_t number : process.places().at(address, seen->figures)) {
+        const place p = process.places()[number];
+        if (!stack.empty()) stack += " < ";
+        stack += p.file.empty() ? p.function : fmt::format("{} ({}:{})", p.function, p.file, p.line);
+      }
+    }
+    fmt::format_to(std::back_inserter(text), "{},{},{:.1f},{:.1f},{},{:.1f},{},{},{},{}\n", s.id, s.live_bytes(),
+                   s.live_blocks(), s.allocations, s.allocated_bytes, s.frees, s.freed_bytes, s.short_lived_bytes,
+                   s.samples, csv_text(stack));
+  }
+  return text;
+}
+
+}  // namespace heapwright::tool

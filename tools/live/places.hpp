@@ -1,0 +1,56 @@
+// Return addresses as places in the source, numbered: a place is sent once, however many stacks go through it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "segment_reader.hpp"
+
+namespace heapwright::tool {
+
+struct place {
+  std::string function;  ///< "module+0x12" where nothing better is known
+  std::string file;      ///< empty: not known
+  unsigned line = 0;
+  std::string module;  ///< path of the file that the code was loaded from
+  bool is_inlined = false;
+};
+
+class symbolizer;
+
+/// May be used by several threads at once, as a symbolizer may not.
+class places_book {
+ public:
+  places_book();
+  ~places_book();
+
+  /// Numbers of the places at a return address, the innermost inlined one first; never empty. Modules and process are those that the stack is of.
+  [[nodiscard]] std::vector<std::uint32_t> at(std::uint64_t return_address, const trace::snapshot& figures);
+
+  [[nodiscard]] place operator[](std::uint32_t number) const;
+
+  /// A place in the C or C++ library's own allocation code: what a person looks for lies further out.
+  [[nodiscard]] bool is_machinery(std::uint32_t number) const;
+
+  /// Lets nobody else resolve meanwhile.
+  void use_symbols(const trace::snapshot& figures, const std::function<void(symbolizer&)>& use);
+
+ private:
+  void know_modules(const trace::snapshot& figures);
+  std::uint32_t number_of(const place& p);
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<symbolizer> symbols_;
+  std::size_t modules_known_ = 0;
+  std::vector<place> all_;
+  std::vector<bool> machinery_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> at_;
+};
+
+}  // namespace heapwright::tool

@@ -1,0 +1,50 @@
+#include "profiles.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "profile.hpp"
+#include "stack_measure.hpp"
+
+namespace heapwright::tool {
+
+std::string pprof_answer(watched_process& process, bool is_heap, unsigned seconds) {
+  const auto begin = process.now();
+  std::vector<trace::stack_figures> stacks = process.stacks();
+  if (seconds > 0) {
+    const auto earlier = std::move(stacks);
+    if (!process.wait(std::chrono::seconds(seconds))) throw std::runtime_error("the server is going away");
+    stacks = difference(process.stacks(), earlier);
+  }
+  const auto end = process.now();
+  const trace::process_figures& p = end->figures.process;
+  profile_options options;
+  options.shown_first = is_heap ? heap_measure::inuse_space : heap_measure::alloc_space;
+  options.interval = p.interval;
+  options.at_unix_ns = p.started_unix_ns + (end->figures.at_ns - p.started_ns);
+  options.duration_ns = end->figures.at_ns - (seconds > 0 ? begin->figures.at_ns : p.started_ns);
+  options.program = p.program;
+  options.is_difference = seconds > 0;
+  std::string result;
+  process.places().use_symbols(end->figures,
+                               [&](symbolizer& symbols) { result = pprof_profile(stacks, symbols, options); });
+  return result;
+}
+
+std::string collapsed_answer(watched_process& process, const stack_question& question) {
+  const auto seen = process.now();
+  std::vector<trace::stack_figures> stacks = process.stacks();
+  for (trace::stack_figures& s : stacks) {
+    // Of a growth only what grows: the format knows no negative values.
+    const measured m = measure(s, question);
+    s.allocated_bytes = static_cast<std::uint64_t>(std::llround(std::max(question.since ? m.grown : m.value, 0.0)));
+  }
+  std::string result;
+  process.places().use_symbols(seen->figures, [&](symbolizer& symbols) {
+    result = collapsed_stacks(stacks, symbols, heap_measure::alloc_space);
+  });
+  return result;
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,281 @@
+#include "routes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <initializer_list>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "page.hpp"
+#include "profiles.hpp"
+#include "views.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What is wrong with a question; becomes its answer.
+class bad_question : public std::runtime_error {
+ public:
+  bad_question(int status, const std::string& why) : std::runtime_error(why), status_(status) {}
+  [[nodiscard]] int status() const noexcept { return status_; }
+
+ private:
+  int status_;
+};
+
+bad_question wrong(const std::string& why) { return {400, why}; }
+
+http_response made(std::string type, std::string body) {
+  http_response result;
+  result.type = std::move(type);
+  result.body = std::move(body);
+  return result;
+}
+http_response as_json(std::string body) { return made("application/json", std::move(body)); }
+
+http_response as_file(std::string type, const std::string& name, std::string body) {
+  http_response result = made(std::move(type), std::move(body));
+  result.headers.emplace_back("Content-Disposition", fmt::format("attachment; filename=\"{}\"", name));
+  return result;
+}
+
+http_response as_csv(watched_process& process, const char* what, std::string body) {
+  return as_file("text/csv; charset=utf-8",
+                 fmt::format("heapwright-{}-{}.csv", process.now()->figures.process.process_id, what), std::move(body));
+}
+
+void only(const http_request& request, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : request.query)
+    if (name != "token" && std::find(known.begin(), known.end(), name) == known.end())
+      throw wrong(fmt::format("{} knows no parameter {}", request.path, name));
+}
+
+template <class Number>
+Number number(const http_request& request, std::string_view name, Number otherwise, Number least, Number most) {
+  const std::string* text = request.parameter(name);
+  if (text == nullptr) return otherwise;
+  Number value{};
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size() || !(value >= least && value <= most))
+    throw wrong(fmt::format("{} is a number from {} to {}", name, least, most));
+  return value;
+}
+
+template <class Value>
+Value choice(const http_request& request, std::string_view name,
+             std::initializer_list<std::pair<std::string_view, Value>> known) {
+  const std::string* text = request.parameter(name);
+  if (text == nullptr) return known.begin()->second;
+  for (const auto& [key, value] : known)
+    if (key == *text) return value;
+  std::string names;
+  for (const auto& [key, value] : known) names += fmt::format("{}{}", names.empty() ? "" : ", ", key);
+  throw wrong(fmt::format("{} is one of: {}", name, names));
+}
+
+stack_question stack_question_of(const http_request& request, const watched_process& process, std::size_t otherwise,
+                                 std::size_t most) {
+  stack_question q;
+  q.value = choice<stack_value>(request, "value",
+                                {{"live", stack_value::live},
+                                 {"allocated", stack_value::allocated},
+                                 {"count", stack_value::count},
+                                 {"short", stack_value::short_lived}});
+  q.by_line = choice<bool>(request, "by", {{"function", false}, {"line", true}});
+  q.from_site = choice<bool>(request, "from", {{"root", false}, {"site", true}});
+  q.most = number<std::size_t>(request, "most", otherwise, 1, most);
+  if (const std::string* mark = request.parameter("since"); mark != nullptr && !mark->empty()) {
+    q.since = process.since(*mark);
+    if (!q.since)
+      throw bad_question(404, "of that mark it is not known what was live: it is older than this server, or no mark");
+  }
+  return q;
+}
+
+http_response events(const http_request& request, watched_process& process) {
+  only(request, {"interval"});
+  const auto interval = number<unsigned>(request, "interval", 1000, 100, 60'000);
+  const auto event = [&process] { return fmt::format("event: state\ndata: {}\n\n", state_view(process)); };
+  http_response result = made("text/event-stream", "retry: 1000\n\n" + event());
+  result.next = event;
+  result.every = std::chrono::milliseconds(interval);
+  return result;
+}
+
+/// A mark's name is shown as text and kept in 56 bytes.
+std::string mark_name(const nlohmann::json& value) {
+  if (!value.is_string()) throw wrong("mark is a text");
+  const auto& name = value.get_ref<const std::string&>();
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (name.empty() || name.size() > 55 || std::any_of(name.begin(), name.end(), is_control))
+    throw wrong("mark is a text of 1 to 55 bytes, without control characters");
+  return name;
+}
+
+/// {"counting": bool} or {"interval": bytes} or {"reset_peak": true} or {"mark": name}: exactly one, so that it is done or not done.
+http_response control(const http_request& request, watched_process& process) {
+  only(request, {});
+  const std::string* type = request.header("content-type");
+  if (type == nullptr || !type->starts_with("application/json"))
+    throw bad_question(415, "control takes application/json");
+  const auto order = nlohmann::json::parse(request.body, nullptr, false);
+  if (!order.is_object() || order.size() != 1)
+    throw wrong("control takes one of: counting, interval, reset_peak, mark");
+  if (!process.may_control()) throw bad_question(403, "the segment is open for reading only");
+  if (process.now()->state != life::running) throw bad_question(409, "the program has ended");
+  const auto& value = order.begin().value();
+  if (const auto& name = order.begin().key(); name == "counting") {
+    if (!value.is_boolean()) throw wrong("counting is true or false");
+    process.set_counting(value.get<bool>());
+  } else if (name == "interval") {
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{1} << 40)
+      throw wrong("interval is a number of bytes from 0 to 2^40");
+    process.set_interval(value.get<std::uint64_t>());
+  } else if (name == "reset_peak") {
+    if (value != true) throw wrong("reset_peak is true");
+    process.reset_peak();
+  } else if (name == "mark") {
+    if (!process.add_mark(mark_name(value))) throw bad_question(409, "there are as many marks as there can be");
+  } else {
+    throw wrong("control takes one of: counting, interval, reset_peak, mark");
+  }
+  return as_json("{\"done\": true}\n");
+}
+
+http_response profile(const http_request& request, watched_process& process, bool is_heap) {
+  only(request, {"seconds", "debug", "gc"});
+  const auto seconds = number<unsigned>(request, "seconds", 0, 0, 60);
+  // Whoever waits keeps a worker: one may.
+  static std::atomic<bool> is_taken = false;
+  if (seconds > 0 && is_taken.exchange(true))
+    throw bad_question(409, "another profile over some seconds is being made");
+  const std::shared_ptr<void> release(nullptr, [&](void*) {
+    if (seconds > 0) is_taken = false;
+  });
+  return as_file("application/octet-stream", is_heap ? "heap.pb.gz" : "allocs.pb.gz",
+                 pprof_answer(process, is_heap, seconds));
+}
+
+struct route {
+  std::string_view path;
+  std::string_view method;
+  http_response (*answer)(const http_request&, watched_process&);
+};
+
+const auto& table() {
+  using request = http_request;
+  using process = watched_process;
+  static constexpr std::array known{
+      route{"/", "GET",
+            [](const request& r, process&) {
+              only(r, {});
+              http_response page = made("text/html; charset=utf-8", std::string(live_page));
+              page.headers.emplace_back("Content-Security-Policy", live_page_policy);
+              return page;
+            }},
+      route{"/api/state", "GET",
+            [](const request& r, process& p) {
+              only(r, {});
+              return as_json(state_view(p));
+            }},
+      route{"/api/cells", "GET",
+            [](const request& r, process& p) {
+              only(r, {});
+              return as_json(cells_view(p));
+            }},
+      route{"/api/events", "GET", events},
+      route{"/api/history", "GET",
+            [](const request& r, process& p) {
+              only(r, {"since", "most"});
+              return as_json(history_view(p, number<double>(r, "since", 0, 0, 1e12),
+                                          number<std::size_t>(r, "most", 4000, 2, 100'000)));
+            }},
+      route{"/api/stacks", "GET",
+            [](const request& r, process& p) {
+              only(r, {"value", "since", "by", "from", "most"});
+              return as_json(tree_view(p, stack_question_of(r, p, 20'000, 100'000)));
+            }},
+      route{"/api/sites", "GET",
+            [](const request& r, process& p) {
+              only(r, {"value", "since", "most"});
+              return as_json(sites_view(p, stack_question_of(r, p, 500, 5'000)));
+            }},
+      route{"/api/leaks", "GET",
+            [](const request& r, process& p) {
+              only(r, {"most"});
+              return as_json(leaks_view(p, number<std::size_t>(r, "most", 200, 1, 2'000)));
+            }},
+      route{"/api/control", "POST", control},
+      route{"/api/classes.csv", "GET",
+            [](const request& r, process& p) {
+              only(r, {});
+              return as_csv(p, "classes", classes_csv(p));
+            }},
+      route{"/api/threads.csv", "GET",
+            [](const request& r, process& p) {
+              only(r, {});
+              return as_csv(p, "threads", threads_csv(p));
+            }},
+      route{"/api/history.csv", "GET",
+            [](const request& r, process& p) {
+              only(r, {});
+              return as_csv(p, "history", history_csv(p));
+            }},
+      route{"/api/sites.csv", "GET",
+            [](const request& r, process& p) {
+              only(r, {});
+              return as_csv(p, "sites", sites_csv(p));
+            }},
+      route{"/api/collapsed", "GET",
+            [](const request& r, process& p) {
+              only(r, {"value", "since"});
+              return made("text/plain; charset=utf-8", collapsed_answer(p, stack_question_of(r, p, 1, 1)));
+            }},
+      route{"/metrics", "GET",
+            [](const request& r, process& p) {
+              only(r, {});
+              return made("text/plain; version=0.0.4; charset=utf-8", metrics_view(p));
+            }},
+      route{"/debug/pprof/heap", "GET", [](const request& r, process& p) { return profile(r, p, true); }},
+      route{"/debug/pprof/allocs", "GET", [](const request& r, process& p) { return profile(r, p, false); }},
+  };
+  return known;
+}
+
+http_response refused(int status, const std::string& why) {
+  http_response result = made("text/plain; charset=utf-8", why + "\n");
+  result.status = status;
+  return result;
+}
+
+}  // namespace
+
+http_response routes::answer(const http_request& request) const {
+  if (auto objection = guard_.objection(request)) return std::move(*objection);
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  bool is_known = false;
+  for (const route& r : table()) {
+    if (r.path != request.path) continue;
+    is_known = true;
+    if (r.method != method) continue;
+    try {
+      return r.answer(request, process_);
+    } catch (const bad_question& question) {
+      return refused(question.status(), question.what());
+    }
+  }
+  if (!is_known) return refused(404, "there is nothing at this address");
+  http_response result = refused(405, "not with this method");
+  result.headers.emplace_back("Allow", method == "POST" ? "GET, HEAD" : "POST");
+  return result;
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,153 @@
+// The views of figures: no symbols, no samples, cheap enough to be made for each event.
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "views.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using json = nlohmann::ordered_json;
+using trace::size_scale;
+
+/// The program's own texts may be any bytes.
+std::string text_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+json time_of(const moment& m, std::uint64_t ns) { return ns == 0 ? json(nullptr) : json(m.unix_seconds(ns)); }
+
+const char* name_of(life state) {
+  switch (state) {
+    case life::running: return "running";
+    case life::exited: return "exited";
+    case life::replaced: return "replaced";
+    case life::killed: return "killed";
+    case life::lost: return "lost";
+  }
+  return "";
+}
+
+const char* name_of(trace::slot_state state) {
+  switch (state) {
+    case trace::slot_state::alive: return "alive";
+    case trace::slot_state::gone: return "gone";
+    case trace::slot_state::everyone: return "others";
+    case trace::slot_state::unused: break;
+  }
+  return "unused";
+}
+
+json process_part(const moment& m) {
+  const trace::process_figures& p = m.figures.process;
+  return {{"id", p.process_id},
+          {"state", name_of(m.state)},
+          {"program", p.program},
+          {"arguments", p.arguments},
+          {"allocator", p.allocator},
+          {"started", m.unix_seconds(p.started_ns)},
+          {"ended", time_of(m, p.ended_ns)},
+          {"forked_from", p.forked_from},
+          {"is_counting", p.is_counting},
+          {"counting_since", time_of(m, p.counting_since_ns)},
+          {"counts_from_start", p.counts_from_start()},
+          {"interval", p.interval},
+          {"peak", p.peak},
+          {"peak_at", time_of(m, p.peak_at_ns)},
+          {"peak_grain", p.peak_grain},
+          {"threads_ever", p.threads_ever},
+          {"threads_folded", p.threads_folded},
+          {"lost_samples", p.lost_samples},
+          {"is_torn", m.figures.is_torn}};
+}
+
+json marks_part(const moment& m, const watched_process& process) {
+  json marks = json::array();
+  for (std::size_t i = 0; i < m.figures.process.marks.size(); ++i) {
+    const auto& mark = m.figures.process.marks[i];
+    const bool is_known = process.since(std::to_string(i)) != nullptr;
+    marks.push_back(
+        {{"number", i}, {"name", mark.name}, {"at", m.unix_seconds(mark.at_ns)}, {"can_compare", is_known}});
+  }
+  return marks;
+}
+
+}  // namespace
+
+std::string state_view(watched_process& process) {
+  const auto seen = process.now();
+  const moment& m = *seen;
+  json result = {{"format", "heapwright live 1"},
+                 {"at", m.unix_seconds(m.figures.at_ns)},
+                 {"may_control", process.may_control()},
+                 {"process", process_part(m)},
+                 {"totals",
+                  {{"live", m.live()},
+                   {"live_blocks", static_cast<std::int64_t>(m.total.allocations - m.total.frees)},
+                   {"allocations", m.total.allocations},
+                   {"allocated_bytes", m.total.allocated_bytes},
+                   {"frees", m.total.frees},
+                   {"freed_bytes", m.total.freed_bytes},
+                   {"requested_bytes", m.requested_bytes}}},
+                 {"memory", nullptr},
+                 {"marks", marks_part(m, process)},
+                 {"watched_since", m.unix_seconds(process.since("start")->at_ns)}};
+  if (m.memory)
+    result["memory"] = {
+        {"rss", m.memory->rss}, {"pss", m.memory->pss}, {"anonymous", m.memory->anonymous}, {"swap", m.memory->swap}};
+
+  result["class_columns"] = {"largest", "allocations", "allocated_bytes", "frees", "freed_bytes", "peak"};
+  json& classes = result["classes"] = json::array();
+  const auto by_class = m.figures.by_class();
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    const trace::class_figures& f = by_class[c];
+    if (f.allocations == 0 && f.frees == 0) continue;
+    classes.push_back({size_scale::largest(c), f.allocations, f.allocated_bytes, f.frees, f.freed_bytes,
+                       m.figures.process.class_peak[c]});
+  }
+
+  result["thread_columns"] = {
+      "slot",  "id",         "state", "name", "began", "ended", "requested_bytes", "allocations", "allocated_bytes",
+      "frees", "freed_bytes"};
+  json& threads = result["threads"] = json::array();
+  for (const trace::thread_figures& t : m.figures.threads) {
+    const trace::class_figures f = t.total();
+    if (t.state == trace::slot_state::everyone && f.allocations == 0 && f.frees == 0) continue;
+    threads.push_back({t.slot, t.thread_id, name_of(t.state), t.name, time_of(m, t.began_ns), time_of(m, t.ended_ns),
+                       t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes});
+  }
+  return text_of(result);
+}
+
+std::string cells_view(watched_process& process) {
+  const auto seen = process.now();
+  json result = {{"at", seen->unix_seconds(seen->figures.at_ns)},
+                 {"columns", {"slot", "largest", "allocations", "allocated_bytes", "frees", "freed_bytes"}}};
+  json& rows = result["rows"] = json::array();
+  for (const trace::thread_figures& t : seen->figures.threads) {
+    for (unsigned c = 0; c < size_scale::count; ++c) {
+      const trace::class_figures& f = t.classes[c];
+      if (f.allocations == 0 && f.frees == 0) continue;
+      rows.push_back({t.slot, size_scale::largest(c), f.allocations, f.allocated_bytes, f.frees, f.freed_bytes});
+    }
+  }
+  return text_of(result);
+}
+
+std::string history_view(watched_process& process, double since, std::size_t most) {
+  const auto seen = process.now();
+  const trace::process_figures& p = seen->figures.process;
+  const double after = std::clamp((since - seen->unix_seconds(p.started_ns)) * 1e9, 0.0, 9e18);
+  json at = json::array(), live = json::array(), rss = json::array(), bytes = json::array(), count = json::array();
+  for (const history_point& point :
+       process.points(after > 0 ? p.started_ns + static_cast<std::uint64_t>(after) : 0, most)) {
+    at.push_back(seen->unix_seconds(point.at_ns));
+    live.push_back(point.live);
+    rss.push_back(point.rss == 0 ? json(nullptr) : json(point.rss));
+    bytes.push_back(point.allocated_bytes);
+    count.push_back(point.allocations);
+  }
+  return text_of({{"at", at}, {"live", live}, {"rss", rss}, {"allocated_bytes", bytes}, {"allocations", count}});
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,139 @@
+// The call tree of a flame graph. A node is a place reached on one way from the root; its total is the sum over the stacks that go through it, so a
+// parent's is never less than a child's: leaving out the smallest nodes leaves a tree.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "stack_measure.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct node {
+  std::uint32_t parent = 0;
+  std::uint32_t place = 0;
+  double total = 0, own = 0, grown = 0;
+  bool has_lines = false;  ///< calls from several lines are in it
+};
+
+class call_tree {
+ public:
+  call_tree(const places_book& book, bool by_line) : book_(book), by_line_(by_line), nodes_(1) {}
+
+  /// `places`: from the root on.
+  template <class Places>
+  void add(const Places& places, const measured& m) {
+    std::uint32_t at = 0;
+    count(at, m);
+    for (const std::uint32_t place : places) {
+      at = child(at, place);
+      count(at, m);
+    }
+    nodes_[at].own += m.value;
+  }
+
+  [[nodiscard]] const std::vector<node>& nodes() const noexcept { return nodes_; }
+
+ private:
+  void count(std::uint32_t at, const measured& m) {
+    nodes_[at].total += m.value;
+    nodes_[at].grown += m.grown;
+  }
+
+  std::uint32_t child(std::uint32_t parent, std::uint32_t place) {
+    const std::uint64_t key = std::uint64_t{parent} << 32 | (by_line_ ? place : function_of(place));
+    const auto [entry, is_new] = children_.emplace(key, static_cast<std::uint32_t>(nodes_.size()));
+    if (is_new) {
+      nodes_.push_back({parent, place, 0, 0, 0, false});
+    } else if (nodes_[entry->second].place != place) {
+      nodes_[entry->second].has_lines = true;
+    }
+    return entry->second;
+  }
+
+  /// The same for all lines of a function.
+  std::uint32_t function_of(std::uint32_t place) {
+    if (const auto found = functions_.find(place); found != functions_.end()) return found->second;
+    const tool::place p = book_[place];
+    const std::string name = p.function + '\n' + p.module + (p.is_inlined ? "\n1" : "\n0");
+    return functions_[place] = names_.emplace(name, static_cast<std::uint32_t>(names_.size())).first->second;
+  }
+
+  const places_book& book_;
+  bool by_line_;
+  std::vector<node> nodes_;
+  std::unordered_map<std::uint64_t, std::uint32_t> children_;
+  std::unordered_map<std::uint32_t, std::uint32_t> functions_;
+  std::unordered_map<std::string, std::uint32_t> names_;
+};
+
+/// Numbers of the nodes to keep, parents before children.
+std::vector<std::uint32_t> largest(const std::vector<node>& nodes, std::size_t most) {
+  std::vector<std::uint32_t> order(nodes.size());
+  std::iota(order.begin(), order.end(), 0U);
+  if (nodes.size() <= most) return order;
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return nodes[a].total > nodes[b].total; });
+  order.resize(most);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace
+
+std::string tree_view(watched_process& process, const stack_question& question) {
+  const auto seen = process.now();
+  call_tree tree(process.places(), question.by_line);
+  std::uint64_t samples = 0;
+  std::size_t cut = 0, stacks = 0;
+  for (const trace::stack_figures& s : process.stacks()) {
+    const measured m = measure(s, question);
+    ++stacks;
+    samples += question.value == stack_value::live ? s.live_samples : s.samples;
+    cut += s.is_cut ? 1 : 0;
+    if (!(m.value > 0)) continue;
+    std::vector<std::uint32_t> places = places_of(s, seen->figures, process.places());
+    if (!question.from_site) std::reverse(places.begin(), places.end());
+    tree.add(places, m);
+  }
+
+  const std::vector<node>& nodes = tree.nodes();
+  const auto kept = largest(nodes, std::max<std::size_t>(question.most, 1));
+  std::vector<std::uint32_t> new_number(nodes.size(), UINT32_MAX);
+  place_table places(process.places());
+  json parent = json::array(), place = json::array(), total = json::array(), own = json::array(), grown = json::array(),
+       lines = json::array();
+  for (std::uint32_t i = 0; i < kept.size(); ++i) {
+    const node& n = nodes[kept[i]];
+    new_number[kept[i]] = i;
+    parent.push_back(i == 0 ? json(-1) : json(new_number[n.parent]));
+    place.push_back(i == 0 ? json(-1) : json(places.number(n.place)));
+    total.push_back(std::round(n.total));
+    own.push_back(std::round(n.own));
+    grown.push_back(std::round(n.grown));
+    lines.push_back(n.has_lines ? 1 : 0);
+  }
+  double left_out = 0;
+  for (std::size_t i = 1; i < nodes.size(); ++i)
+    if (new_number[i] == UINT32_MAX && new_number[nodes[i].parent] != UINT32_MAX) left_out += nodes[i].total;
+
+  const json result = {{"at", seen->unix_seconds(seen->figures.at_ns)},
+                       {"is_growth", question.since != nullptr},
+                       {"since", question.since ? json(seen->unix_seconds(question.since->at_ns)) : json(nullptr)},
+                       {"stacks", stacks},
+                       {"samples", samples},
+                       {"cut_stacks", cut},
+                       {"left_out", {{"nodes", nodes.size() - kept.size()}, {"value", std::round(left_out)}}},
+                       {"place_columns", {"function", "file", "line", "module", "is_inlined"}},
+                       {"places", places.rows()},
+                       {"parent", parent},
+                       {"place", place},
+                       {"total", total},
+                       {"own", own},
+                       {"grown", grown},
+                       {"has_lines", lines}};
+  return result.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,49 @@
+// What viewers are told, each as one text made from what the process shows at one moment.
+//
+// Times are seconds since 1970, sizes are bytes. A view that is bounded says what it left out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "watched_process.hpp"
+
+namespace heapwright::tool {
+
+/// The whole of a moment: process, totals, size classes, threads, marks. Format "heapwright live 1".
+[[nodiscard]] std::string state_view(watched_process& process);
+
+/// What each thread did in each size class: rows of those that are not zero.
+[[nodiscard]] std::string cells_view(watched_process& process);
+
+[[nodiscard]] std::string history_view(watched_process& process, double since, std::size_t most);
+
+enum class stack_value { live, allocated, count, short_lived };
+
+struct stack_question {
+  stack_value value = stack_value::live;
+  std::shared_ptr<const baseline> since;  ///< set: by how much it has grown or shrunk
+  bool by_line = false;                   ///< calls from different lines of a function stay apart
+  bool from_site = false;                 ///< the allocating places are the roots, their callers above them
+  std::size_t most = 20'000;              ///< nodes, or rows
+};
+
+/// A call tree as columns: parent, place, total, own, grown. The smallest nodes are left out, and counted.
+[[nodiscard]] std::string tree_view(watched_process& process, const stack_question& question);
+
+/// The sites with the most of the value, or that have grown most.
+[[nodiscard]] std::string sites_view(watched_process& process, const stack_question& question);
+
+/// Sites whose blocks stay: what is live by when it was allocated, and why a site looks like a leak or does not.
+[[nodiscard]] std::string leaks_view(watched_process& process, std::size_t most);
+
+[[nodiscard]] std::string metrics_view(watched_process& process);
+
+[[nodiscard]] std::string classes_csv(watched_process& process);
+[[nodiscard]] std::string threads_csv(watched_process& process);
+[[nodiscard]] std::string history_csv(watched_process& process);
+[[nodiscard]] std::string sites_csv(watched_process& process);
+
+}  // namespace heapwright::tool

@@ -1,0 +1,192 @@
+#include "watched_process.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "process_image.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t freshness_ns = 50'000'000;
+constexpr std::uint64_t details_age_ns = 10'000'000'000;
+constexpr std::size_t most_baselines = 8;
+
+std::uint64_t clock_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+/// Cheap for the process looked at, however large it is. smaps_rollup is not: it walks all its pages while the process waits.
+std::optional<std::uint64_t> quick_rss(std::uint32_t process_id) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(fmt::format("/proc/{}/statm", process_id).c_str(), "re"),
+                                                   &fclose);
+  unsigned long long pages = 0, resident = 0;
+  if (!file || std::fscanf(file.get(), "%llu %llu", &pages, &resident) != 2) return std::nullopt;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+life life_of(const trace::process_figures& process) {
+  if (process.state == trace::process_state::exited) return life::exited;
+  if (process.state == trace::process_state::replaced) return life::replaced;
+  return trace::is_there(process) ? life::running : life::killed;
+}
+
+}  // namespace
+
+double moment::unix_seconds(std::uint64_t ns) const noexcept {
+  const auto since_start = static_cast<std::int64_t>(ns - figures.process.started_ns);
+  return static_cast<double>(static_cast<std::int64_t>(figures.process.started_unix_ns / 1000) + since_start / 1000) /
+         1e6;
+}
+
+watched_process::watched_process(trace::segment_reader reader, bool may_control)
+    : reader_(std::move(reader)), may_control_(may_control) {
+  {
+    const std::lock_guard hold(mutex_);
+    last_ = read(true);
+    marks_seen_ = last_->figures.process.marks.size();
+    keep_baselines(*last_);
+  }
+  watcher_ = std::thread([this] { look_until_stopped(); });
+}
+
+watched_process::~watched_process() {
+  stop();
+  watcher_.join();
+}
+
+void watched_process::stop() {
+  {
+    const std::lock_guard hold(mutex_);
+    is_stopped_ = true;
+  }
+  stopped_.notify_all();
+}
+
+bool watched_process::wait(std::chrono::seconds time) {
+  std::unique_lock hold(mutex_);
+  return !stopped_.wait_for(hold, time, [&] { return is_stopped_; });
+}
+
+void watched_process::look_until_stopped() {
+  std::unique_lock hold(mutex_);
+  while (!stopped_.wait_for(hold, 1s, [&] { return is_stopped_; })) {
+    hold.unlock();
+    const auto seen = now(false);
+    hold.lock();
+    if (seen->state != life::running) {
+      stopped_.wait(hold, [&] { return is_stopped_; });
+      return;
+    }
+  }
+}
+
+std::shared_ptr<const moment> watched_process::now(bool with_details) {
+  const std::lock_guard hold(mutex_);
+  const bool is_final = last_->state != life::running;
+  if (!is_final && clock_ns() >= last_->figures.at_ns + freshness_ns) look(with_details);
+  return last_;
+}
+
+void watched_process::look(bool with_details) noexcept {
+  try {
+    last_ = read(with_details);
+    keep_baselines(*last_);
+  } catch (const std::exception&) {
+    // Cut off or overwritten: what was read before is all there will be.
+    auto end = std::make_shared<moment>(*last_);
+    end->state = life::lost;
+    last_ = std::move(end);
+  }
+}
+
+std::shared_ptr<const moment> watched_process::read(bool with_details) {
+  auto result = std::make_shared<moment>();
+  moment& m = *result;
+  // The end is looked for first: figures read after it are the last ones.
+  m.state = life_of(reader_.process());
+  m.figures = reader_.read();
+  m.total = m.figures.total();
+  for (const trace::thread_figures& thread : m.figures.threads) m.requested_bytes += thread.requested_bytes;
+  const std::uint32_t id = m.figures.process.process_id;
+  if (m.state == life::running) {
+    if (!detailed_ || (with_details && m.figures.at_ns >= detailed_at_ns_ + details_age_ns)) {
+      detailed_at_ns_ = m.figures.at_ns;
+      detailed_ = resident_memory{0, proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Pss"),
+                                  proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Anonymous"),
+                                  proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Swap")};
+    }
+    if (const auto rss = quick_rss(id); rss && *rss > 0) {
+      m.memory = detailed_;
+      m.memory->rss = *rss;
+    }
+  }
+  history_.add({m.figures.at_ns, m.live(), m.memory ? m.memory->rss : 0, m.total.allocated_bytes, m.total.allocations});
+  return result;
+}
+
+void watched_process::keep_baselines(const moment& m) {
+  const auto& marks = m.figures.process.marks;
+  const bool is_first = baselines_.empty();
+  if (!is_first && marks.size() <= marks_seen_) return;
+  auto made = std::make_shared<baseline>();
+  made->at_ns = m.figures.at_ns;
+  for (const trace::stack_figures& s : reader_.stacks())
+    made->stacks.emplace(s.id,
+                         baseline::counted{s.live_bytes(), s.allocated_bytes, s.short_lived_bytes, s.allocations});
+  if (is_first) {
+    made->name = "start";
+    baselines_["start"] = std::move(made);
+    return;
+  }
+  // Marks made within the same second share what was found then.
+  for (; marks_seen_ < marks.size(); ++marks_seen_) {
+    auto copy = std::make_shared<baseline>(*made);
+    copy->name = marks[marks_seen_].name;
+    baselines_[std::to_string(marks_seen_)] = std::move(copy);
+  }
+  while (baselines_.size() > most_baselines + 1) {
+    auto oldest = std::min_element(baselines_.begin(), baselines_.end(), [](const auto& a, const auto& b) {
+      return a.first != "start" && (b.first == "start" || a.second->at_ns < b.second->at_ns);
+    });
+    baselines_.erase(oldest);
+  }
+}
+
+std::vector<trace::stack_figures> watched_process::stacks() { return reader_.stacks(); }
+
+std::vector<trace::sample_figures> watched_process::live_samples() { return reader_.live_samples(); }
+
+std::vector<history_point> watched_process::points(std::uint64_t since_ns, std::size_t most) const {
+  const std::lock_guard hold(mutex_);
+  return history_.points(since_ns, most);
+}
+
+std::shared_ptr<const baseline> watched_process::since(const std::string& mark) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = baselines_.find(mark);
+  return found == baselines_.end() ? nullptr : found->second;
+}
+
+void watched_process::set_counting(bool on) { reader_.set_counting(on); }
+void watched_process::set_interval(std::uint64_t bytes) { reader_.set_interval(bytes); }
+void watched_process::reset_peak() { reader_.reset_peak(); }
+
+bool watched_process::add_mark(const std::string& name) {
+  if (!reader_.add_mark(name)) return false;
+  const std::lock_guard hold(mutex_);
+  look(true);
+  return true;
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,72 @@
+// The server: its events while they are wanted, its answers when asked. Knows whether it is there.
+import { text, $ } from "./dom.js";
+
+export class Connection {
+  /// `on.state(state)`, `on.lost()`: no longer there, tried again by itself.
+  constructor(on) {
+    this.on = on;
+    this.interval = 1000;
+    // A page out of sight needs no events.
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.open()));
+  }
+
+  open() {
+    this.close();
+    if (this.isPaused || document.hidden || this.isOver) return;
+    this.source = new EventSource(`/api/events?interval=${this.interval}`);
+    this.source.addEventListener("state", event => this.on.state(JSON.parse(event.data)));
+    this.source.onerror = () => {
+      this.on.lost();
+      // A refusal (a full server, say) is final for an EventSource; not for us.
+      if (this.source?.readyState === EventSource.CLOSED) this.again = setTimeout(() => this.open(), 2000);
+    };
+  }
+
+  close() {
+    clearTimeout(this.again);
+    this.source?.close();
+    this.source = null;
+  }
+
+  pause(isPaused) {
+    this.isPaused = isPaused;
+    this.open();
+  }
+
+  every(milliseconds) {
+    this.interval = milliseconds;
+    this.open();
+  }
+
+  /// The program has ended: nothing will change any more.
+  finish() {
+    this.isOver = true;
+    this.close();
+  }
+
+  async get(path, parameters = {}) {
+    const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value != null));
+    const answer = await fetch(`${path}?${query}`);
+    if (!answer.ok) throw new Error((await answer.text()).trim());
+    return answer.json();
+  }
+
+  async control(order) {
+    const answer = await fetch("/api/control", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order) });
+    if (!answer.ok) throw new Error((await answer.text()).trim());
+  }
+}
+
+/// Says above the view what a person must know; each `key` once, null takes it away.
+export function note(key, words, isBad = false) {
+  const notes = $("notes");
+  let found = [...notes.children].find(child => child.dataset.key === key);
+  if (!words) return found?.remove();
+  if (!found) {
+    found = document.createElement("div");
+    found.dataset.key = key;
+    notes.append(found);
+  }
+  found.className = "note" + (isBad ? " bad" : "");
+  text(found, words);
+}

@@ -1,0 +1,39 @@
+// Numbers and times as people read them; the same everywhere on the page.
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+export function bytes(v) {
+  if (v == null || Number.isNaN(v)) return "–";
+  const sign = v < 0 ? "−" : "";
+  let u = 0;
+  for (v = Math.abs(v); v >= 999.5 && u < units.length - 1; ++u) v /= 1024;
+  return sign + (u === 0 ? Math.round(v) : v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2)) + " " + units[u];
+}
+
+/// "4.00 KiB" as "4 KiB".
+export const round = text => text.replace(/(\.\d*?)0+(?= )/, "$1").replace(/\.(?= )/, "");
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+export const exact = v => whole.format(v).replace("-", "−");
+export const exactBytes = v => exact(v) + " bytes";
+
+export function count(v) {
+  if (v == null || Number.isNaN(v)) return "–";
+  const a = Math.abs(v);
+  if (a < 100_000) return exact(v);
+  const [scale, unit] = a < 1e6 ? [1e3, "k"] : a < 1e9 ? [1e6, "M"] : a < 1e12 ? [1e9, "G"] : [1e12, "T"];
+  const s = v / scale;
+  return (Math.abs(s) >= 100 ? s.toFixed(0) : s.toFixed(1)).replace("-", "−") + " " + unit;
+}
+
+export const signed = (v, show) => (v > 0 ? "+" : "") + show(v);
+export const percent = v => (v * 100).toFixed(v >= 0.995 || v === 0 ? 0 : v < 0.001 ? 2 : 1) + " %";
+export const clock = s => new Date(s * 1000).toLocaleTimeString("en-GB");
+
+export function duration(s) {
+  if (s < 1e-3) return Math.round(s * 1e6) + " µs";
+  if (s < 1) return Math.round(s * 1e3) + " ms";
+  if (s < 120) return s.toFixed(s < 10 ? 1 : 0) + " s";
+  if (s < 7200) return Math.round(s / 60) + " min";
+  if (s < 172800) return Math.round(s / 3600) + " h";
+  return Math.round(s / 86400) + " days";
+}

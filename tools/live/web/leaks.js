@@ -1,0 +1,48 @@
+// Sites that keep growing.
+import { $, text } from "./dom.js";
+import { bytes, count, duration, exact, exactBytes, percent } from "./format.js";
+import { showStack, siteColumns, withPlaces } from "./sites.js";
+import { Table } from "./table.js";
+
+const figure = (key, title, show, about, more = {}) => ({ key, title, about, width: "minmax(72px,.9fr)", value: row => row[key], text: row => show(row[key]), tip: row => exact(row[key]), ...more });
+
+export class LeaksView {
+  constructor(connection) {
+    this.connection = connection;
+    this.table = new Table($("leaks"), {
+      columns: [...siteColumns,
+        { key: "live_by_time", title: "live, by age", about: "What is live by when it was allocated: from when counting began, left, to now", width: "124px", value: row => row.live_bytes, text: () => "", bars: row => row.live_by_time, tip: row => `from ${row.begin} to ${row.end}` },
+        figure("bytes_per_second", "stays", v => bytes(v) + "/s", "What was allocated in the second half of the time and is live, per second", { width: "minmax(96px,.9fr)" }),
+        figure("live_bytes", "live", bytes, "", { tip: row => exactBytes(row.live_bytes) }), figure("live_blocks", "live blocks", count),
+        figure("overdue_bytes", "overdue", bytes, "Live for longer than 99 of 100 freed blocks of this site lived", { tip: row => exactBytes(row.overdue_bytes) }),
+        figure("usual_life", "usual life", v => (v > 0 ? "< " + duration(v) : "none freed"), "99 of 100 freed blocks lived no longer", { tip: null }),
+        figure("freed_share", "freed", percent, "Share of the allocations that were freed", { tip: null }),
+        figure("live_samples", "samples", count, "Live blocks really looked at")],
+      sort: { key: "bytes_per_second", falls: true }, key: row => row.id, pick: row => showStack($("leak-stack"), row),
+      empty: "no site keeps growing, as far as samples show: 20 live samples of a site are the least that shows it; sampling more often (More) finds smaller ones",
+    });
+    $("leaks-search").addEventListener("input", event => this.table.search(event.target.value));
+    $("leaks-refresh").addEventListener("click", () => this.refresh());
+  }
+
+  get search() { return $("leaks-search"); }
+
+  async refresh() {
+    this.at = performance.now();
+    try {
+      const answer = await this.connection.get("/api/leaks");
+      const time = s => new Date(s * 1000).toLocaleTimeString("en-GB");
+      this.table.set(withPlaces(answer).map(row => ({ ...row, freed_share: row.allocations > 0 ? row.frees / row.allocations : 0, begin: time(answer.begin), end: time(answer.at) })));
+      text($("leaks-count"), `${exact(answer.sites.length)} of ${exact(answer.sites_with_live_samples)} sites with live samples, over ${duration(answer.at - answer.begin)}` + (answer.left_out > 0 ? `; ${exact(answer.left_out)} more left out` : ""));
+    } catch (trouble) {
+      text($("leaks-count"), trouble.message);
+    }
+  }
+
+  set_state(state, isSeen) {
+    if (isSeen && state.process.state === "running" && performance.now() - (this.at ?? 0) > 5000) this.refresh();
+  }
+
+  seen() { this.refresh(); }
+  restyle() {}
+}

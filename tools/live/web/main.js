@@ -1,0 +1,172 @@
+// The page: which view is seen, what the keys do, what the process's state means to a person.
+import { Connection, note } from "./connection.js";
+import { $, element, text } from "./dom.js";
+import { bytes, clock, exact, round } from "./format.js";
+import { LeaksView } from "./leaks.js";
+import { NowView } from "./now.js";
+import { WhereView } from "./where.js";
+
+const names = ["now", "where", "leaks"];
+let state = null, seen = "now", isLost = false;
+
+const connection = new Connection({
+  state: next => {
+    isLost = false;
+    if (!state) views.now.begin().catch(() => {});
+    state = next;
+    show();
+    if (next.process.state !== "running") connection.finish();
+  },
+  lost: () => {
+    isLost = true;
+    showStatus();
+  },
+});
+const views = { now: new NowView(connection), where: new WhereView(connection), leaks: new LeaksView(connection) };
+
+// --- theme: as the system, or as chosen here
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+function setTheme(choice) {
+  if (choice) localStorage.setItem("theme", choice);
+  else localStorage.removeItem("theme");
+  useTheme();
+}
+function useTheme() {
+  const chosen = localStorage.getItem("theme") ?? "";
+  $("theme").value = chosen;
+  document.documentElement.classList.toggle("dark", chosen ? chosen === "dark" : system.matches);
+  for (const view of Object.values(views)) view.restyle();
+}
+system.addEventListener("change", useTheme);
+$("theme").addEventListener("change", event => setTheme(event.target.value));
+
+// --- views
+
+function see(name, focus = false) {
+  seen = name;
+  for (const other of names) {
+    const tab = $("tab-" + other), isSeen = other === name;
+    tab.setAttribute("aria-selected", String(isSeen));
+    tab.tabIndex = isSeen ? 0 : -1;
+    $("view-" + other).hidden = !isSeen;
+    if (isSeen && focus) tab.focus();
+  }
+  history.replaceState(null, "", "#" + name);
+  views[name].seen();
+}
+for (const name of names) {
+  $("tab-" + name).addEventListener("click", () => see(name));
+  $("tab-" + name).addEventListener("keydown", event => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) see(names[(names.indexOf(name) + step + names.length) % names.length], true);
+  });
+}
+
+// --- what the state means
+
+function show() {
+  const p = state.process;
+  const program = p.program.slice(p.program.lastIndexOf("/") + 1);
+  document.title = `${program} – heapwright live`;
+  text($("program"), program || "process");
+  text($("about"), `process ${p.id} · ${p.arguments.join(" ")} · on ${p.allocator.slice(p.allocator.lastIndexOf("/") + 1) || "an unknown malloc"} · ${exact(state.threads.filter(t => t[2] === "alive").length)} threads`);
+  $("about").title = [p.program, p.arguments.join(" "), `malloc of ${p.allocator}`, p.forked_from ? `forked from ${p.forked_from}` : ""].filter(Boolean).join("\n");
+  showStatus();
+  showNotes();
+  showControls();
+  views.now.set(state, seen === "now");
+  views.where.set_state(state, seen === "where");
+  views.leaks.set_state(state, seen === "leaks");
+}
+
+function showStatus() {
+  const p = state?.process;
+  const at = p?.ended ? ` at ${clock(p.ended)}` : "";
+  const ends = { exited: `program has ended${at}: last figures`, killed: "program is gone (killed): last figures", replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures" };
+  const [words, mood] = p && ends[p.state] ? [ends[p.state], "warn"]
+    : isLost ? ["connection lost, retrying", "bad"]
+    : !p ? ["connecting", ""]
+    : connection.isPaused ? [`paused at ${clock(state.at)}`, "warn"]
+    : !p.is_counting ? ["dormant: not counting", "warn"] : ["live", "good"];
+  text($("status"), words);
+  $("status").className = "status " + mood;
+}
+
+function showNotes() {
+  const p = state.process;
+  note("late", p.counting_since && !p.counts_from_start ? `Counting began at ${clock(p.counting_since)}, after the program did: what was allocated before is not known, so “live” is the change since then, and may be negative.` : null);
+  note("dormant", !p.is_counting && p.state === "running" ? (p.counting_since ? "The probe does not count now: figures stand still. “More” has the switch." : "The probe does not count yet: there are no figures. “More” has the switch.") : null);
+  note("lost-samples", p.lost_samples > 0 ? `${exact(p.lost_samples)} samples were lost for want of room: where memory is allocated is incomplete. A larger sampling interval needs less room.` : null);
+  note("torn", p.is_torn ? "The program stopped while it moved figures of ended threads: some may count twice or not at all." : null, true);
+}
+
+const steps = [1, 4096, 65536, 524288, 4194304, 33554432];
+function showControls() {
+  const p = state.process, canControl = state.may_control && p.state === "running";
+  $("counting").checked = p.is_counting;
+  for (const id of ["counting", "sampling", "reset", "mark"]) $(id).disabled = !canControl;
+  $("pause").disabled = p.state !== "running";
+  const all = [...new Set([...steps, p.interval])].filter(v => v > 0).sort((a, b) => a - b);
+  const wanted = [...all, 0].join();
+  if ($("sampling").dataset.all !== wanted) {
+    $("sampling").dataset.all = wanted;
+    $("sampling").replaceChildren(...all.map(v => element("option", { value: String(v), textContent: v === 1 ? "block (slow)" : round(bytes(v)) })), element("option", { value: "0", textContent: "never" }));
+  }
+  if (document.activeElement !== $("sampling")) $("sampling").value = String(p.interval);
+}
+
+// --- controls
+
+async function order(what) {
+  try {
+    await connection.control(what);
+    note("control", null);
+  } catch (trouble) {
+    note("control", `Not done: ${trouble.message}`, true);
+  }
+}
+
+function pause() {
+  connection.pause(!connection.isPaused);
+  text($("pause"), connection.isPaused ? "Follow" : "Pause");
+  showStatus();
+}
+function askForMark() {
+  if ($("mark").disabled) return;
+  $("mark-name").value = `mark ${(state?.marks.length ?? 0) + 1}`;
+  $("mark-dialog").showModal();
+  $("mark-name").select();
+}
+
+$("pause").addEventListener("click", pause);
+$("every").addEventListener("change", event => connection.every(Number(event.target.value)));
+$("mark").addEventListener("click", askForMark);
+$("mark-dialog").addEventListener("close", () => {
+  const name = $("mark-name").value.trim();
+  if ($("mark-dialog").returnValue === "ok" && name) order({ mark: name });
+});
+$("counting").addEventListener("change", event => order({ counting: event.target.checked }));
+$("sampling").addEventListener("change", event => order({ interval: Number(event.target.value) }));
+$("reset").addEventListener("click", () => order({ reset_peak: true }));
+document.addEventListener("click", event => {
+  if (!$("more").contains(event.target)) $("more").open = false;
+});
+
+document.addEventListener("keydown", event => {
+  if (event.key === "Escape") {
+    $("more").open = false;
+    if (event.target.type === "search") event.target.blur();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || $("mark-dialog").open) return;
+  const act = { 1: () => see("now", true), 2: () => see("where", true), 3: () => see("leaks", true), m: askForMark, r: () => views[seen].refresh(),
+    "/": () => views[seen].search.focus(), " ": event.target.tagName === "BUTTON" || event.target.tagName === "SUMMARY" ? null : pause }[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+
+useTheme();
+see(names.includes(location.hash.slice(1)) ? location.hash.slice(1) : "now");
+connection.open();

@@ -1,0 +1,166 @@
+// What happens now: four figures, the time line, and tables of size classes, threads, and what each thread does in each class.
+import { $, choice, text } from "./dom.js";
+import { bytes, clock, count, duration, exact, exactBytes, round, signed } from "./format.js";
+import { Table } from "./table.js";
+import { Timeline } from "./timeline.js";
+
+const range = size => (size === undefined ? "" : `≤ ${round(bytes(size))}`);
+const figure = (key, title, about, show = count, precise = exact) => ({ key, title, about, width: "minmax(84px,1fr)", value: row => row[key], text: row => show(row[key]), tip: row => precise(row[key]) });
+const byteFigure = (key, title, about) => figure(key, title, about, bytes, exactBytes);
+const perSecond = { key: "rate", title: "allocs/s", about: "Allocations per second, since the last figures", width: "minmax(84px,1fr)", value: row => row.rate, text: row => (row.rate == null ? "–" : count(row.rate)) };
+const net = {
+  ...byteFigure("net", "net", "Allocated less freed by this thread. Negative: it frees what others allocate"),
+  mood: row => (row.net < 0 ? "shrank" : ""), text: row => bytes(row.net),
+  tip: row => exactBytes(row.net) + (row.net < 0 ? "\nThis thread frees more than it allocates: blocks that other threads allocated." : ""),
+};
+
+const threadName = { key: "name", title: "thread", left: true, width: "minmax(150px,1.6fr)", value: row => row.name, text: row => row.name,
+  mood: row => (row.state === "alive" ? "" : "faint"), tip: row => (row.state === "others" ? "Threads that have ended and whose place others have taken" : `began ${clock(row.began)}${row.ended ? ", ended " + clock(row.ended) : ""}`) };
+const threadId = { key: "id", title: "id", left: true, width: "80px", value: row => row.id, text: row => (row.id ? String(row.id) : "") };
+
+let most = 1;
+const tables = {
+  classes: {
+    columns: [
+      { key: "largest", title: "block size", left: true, width: "minmax(96px,.9fr)", value: row => row.largest, text: row => range(row.largest), tip: row => exactBytes(row.largest) },
+      { ...byteFigure("live", "live", "Bytes of blocks of this size that are live"), share: row => row.live / most },
+      figure("blocks", "live blocks"), perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"), figure("frees", "frees"), byteFigure("freed_bytes", "freed"),
+    ],
+    sort: { key: "live", falls: true }, key: row => row.largest,
+  },
+  threads: {
+    columns: [threadName, threadId,
+      { key: "state", title: "state", left: true, width: "72px", value: row => row.state, text: row => row.state, mood: row => (row.state === "alive" ? "" : "faint") },
+      net, perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"),
+      { key: "rounding", title: "rounding", about: "How much more was allocated than asked for", width: "minmax(70px,.7fr)", value: row => row.rounding, text: row => (row.rounding == null ? "–" : (row.rounding * 100).toFixed(1) + " %") },
+      figure("frees", "frees", "Frees by this thread, whoever allocated"), byteFigure("freed_bytes", "freed", "Freed by this thread, whoever allocated")],
+    sort: { key: "allocated_bytes", falls: true }, key: row => row.slot,
+  },
+  cells: {
+    columns: [threadName, threadId,
+      { key: "largest", title: "block size", left: true, width: "110px", value: row => row.largest, text: row => range(row.largest) },
+      net, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"), figure("frees", "frees"), byteFigure("freed_bytes", "freed")],
+    sort: { key: "allocated_bytes", falls: true }, key: row => row.slot * 1000 + row.largest,
+  },
+};
+
+const named = (columns, row) => Object.fromEntries(columns.map((name, i) => [name, row[i]]));
+
+export class NowView {
+  constructor(connection) {
+    this.connection = connection;
+    this.timeline = new Timeline($("timeline"), $("legend"));
+    choice($("table-kind"), "kind", kind => this.show(kind));
+    $("table-search").addEventListener("input", event => this.searched(event.target.value));
+    this.show("classes");
+  }
+
+  get search() { return $("table-search"); }
+  refresh() {}
+
+  searched(words) {
+    this.table.search(words);
+    this.countRows();
+  }
+
+  show(kind) {
+    this.kind = kind;
+    this.table?.end();
+    const { columns, sort, key } = tables[kind];
+    const visible = kind !== "classes" || !this.state?.classes.some(row => row[5] > 0) ? columns : [...columns, byteFigure("peak", "peak", "The most bytes of this size that were live at one moment")];
+    this.table = new Table($("table"), { columns: visible, sort: { ...sort }, key, empty: kind === "cells" ? "loading" : "no calls yet" });
+    this.table.search($("table-search").value);
+    $("table").setAttribute("aria-label", kind);
+    this.cellsAt = 0;
+    if (this.state) this.fillTable();
+  }
+
+  async begin() {
+    this.timeline.begin(await this.connection.get("/api/history", { most: 4000 }));
+  }
+
+  set(state, isSeen) {
+    this.before = this.state?.at < state.at ? this.state : this.before;
+    this.state = state;
+    if (!this.timeline.add(state)) this.begin();
+    if (!isSeen) return;
+    this.fillTiles();
+    this.fillTable();
+  }
+
+  fillTiles() {
+    const { totals: t, process: p, memory: m } = this.state, b = this.before;
+    text($("live-title"), p.counts_from_start ? "live" : "change of live since counting began");
+    text($("live"), p.counts_from_start ? bytes(t.live) : signed(t.live, bytes));
+    text($("live-more"), `${count(t.live_blocks)} blocks · ${t.allocated_bytes > 0 ? ((1 - t.requested_bytes / t.allocated_bytes) * 100).toFixed(1) : 0} % rounding`);
+    text($("rss"), m ? bytes(m.rss) : "–");
+    text($("rss-more"), m ? [p.counts_from_start && t.live > 0 ? `${(m.rss / t.live).toFixed(2)} × live` : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
+    const span = b ? this.state.at - b.at : 0, isOver = p.state !== "running";
+    text($("rate"), span > 0 && !isOver ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
+    text($("rate-more"), span > 0 && !isOver ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
+    text($("peak"), bytes(p.peak));
+    text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? duration(Math.max(0, this.state.at - p.peak_at)) + " ago" : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
+    $("peak").parentNode.title = p.interval === 1 ? "To the byte" : `To ${bytes(p.peak_grain)} for each thread; to the byte with a sampling interval of 1`;
+  }
+
+  fillTable() {
+    if (this.kind === "cells") this.fetchCells();
+    else this.table.set(this.kind === "classes" ? this.classRows() : this.threadRows());
+    this.countRows();
+  }
+
+  countRows() {
+    const { shown, rows } = this.table;
+    text($("table-count"), rows.length === 0 ? "" : shown.length === rows.length ? `${exact(rows.length)} rows` : `${exact(shown.length)} of ${exact(rows.length)} rows`);
+  }
+
+  classRows() {
+    const old = new Map(this.before?.classes.map(row => [row[0], row[1]])), span = this.before ? this.state.at - this.before.at : 0;
+    const rows = this.state.classes.map(row => {
+      const r = named(this.state.class_columns, row);
+      return { ...r, live: r.allocated_bytes - r.freed_bytes, blocks: r.allocations - r.frees, rate: span > 0 ? (r.allocations - (old.get(r.largest) ?? 0)) / span : null };
+    });
+    most = Math.max(1, ...rows.map(row => row.live));
+    return rows;
+  }
+
+  threadRows() {
+    const old = new Map(this.before?.threads.map(row => [row[0], row[7]])), span = this.before ? this.state.at - this.before.at : 0;
+    return this.state.threads.map(row => {
+      const r = named(this.state.thread_columns, row);
+      if (r.state === "others") r.name = `ended threads (${exact(this.state.process.threads_folded)})`;
+      return { ...r, net: r.allocated_bytes - r.freed_bytes, rounding: r.allocated_bytes > 0 ? 1 - r.requested_bytes / r.allocated_bytes : null,
+        rate: span > 0 ? Math.max(0, r.allocations - (old.get(r.slot) ?? 0)) / span : null };
+    });
+  }
+
+  /// A thousand times as much as the rest: not more often than once in two seconds.
+  async fetchCells() {
+    if (this.isFetching || performance.now() - this.cellsAt < 2000) return;
+    this.isFetching = true;
+    try {
+      const threads = new Map(this.threadRows().map(row => [row.slot, row]));
+      const answer = await this.connection.get("/api/cells");
+      const rows = answer.rows.map(row => {
+        const r = named(answer.columns, row), t = threads.get(r.slot);
+        return { ...r, name: t?.name ?? "", id: t?.id ?? 0, state: t?.state ?? "", began: t?.began, ended: t?.ended, net: r.allocated_bytes - r.freed_bytes };
+      });
+      if (this.kind === "cells") {
+        this.table.set(rows);
+        this.countRows();
+      }
+    } catch { /* the connection's own state says it */ } finally {
+      this.isFetching = false;
+      this.cellsAt = performance.now();
+    }
+  }
+
+  seen() {
+    if (!this.state) return;
+    this.fillTiles();
+    this.fillTable();
+    this.timeline.draw();
+  }
+
+  restyle() { this.timeline.restyle(); this.timeline.draw(); }
+}

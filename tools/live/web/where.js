@@ -1,0 +1,114 @@
+// Where memory is allocated: the flame graph and the top sites, of what is live, was allocated, or lived short; or of how that has changed since a mark.
+import { $, choice, element, text } from "./dom.js";
+import { Flame } from "./flame.js";
+import { bytes, count, duration, exact, percent, signed } from "./format.js";
+import { placeText, showStack, siteColumns, withPlaces } from "./sites.js";
+import { Table } from "./table.js";
+
+const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(72px,.9fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
+
+export class WhereView {
+  constructor(connection) {
+    Object.assign(this, { connection, value: "live", since: "", from: "root", byLine: false, known: "" });
+    this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), this.describe(node).replaceAll("\n", " · ")),
+      zoomed: isZoomed => ($("flame-reset").hidden = !isZoomed) });
+    choice($("flame-value"), "value", value => this.ask({ value }));
+    $("since").addEventListener("change", event => this.ask({ since: event.target.value }));
+    $("from").addEventListener("change", event => this.ask({ from: event.target.value }));
+    $("by-line").addEventListener("change", event => this.ask({ byLine: event.target.checked }));
+    $("flame-refresh").addEventListener("click", () => this.refresh());
+    $("flame-reset").addEventListener("click", () => this.flame.zoom(null));
+    $("flame-search").addEventListener("input", event => this.searched(event.target.value));
+    $("sites-search").addEventListener("input", event => this.sites.search(event.target.value));
+    this.makeTable();
+  }
+
+  get search() { return $("flame-search"); }
+  show(v) { return this.value === "count" ? count(v) + " blocks" : bytes(v); }
+
+  makeTable() {
+    const search = $("sites-search").value;
+    this.sites?.end();
+    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (row.grown > 0 ? "grew" : row.grown < 0 ? "shrank" : ""), about: "Since the mark", width: "minmax(92px,.9fr)" })] : [];
+    this.sites = new Table($("sites"), {
+      columns: [...siteColumns, ...grown, figure("live_bytes", "live", bytes, { share: row => row.live_bytes / this.most }), figure("live_blocks", "live blocks", count), figure("allocated_bytes", "allocated"), figure("allocations", "allocations", count),
+        { ...figure("short_share", "short-lived", percent), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` },
+        figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age }), figure("samples", "samples", count, { about: "Blocks really looked at; few make the figures rough" })],
+      sort: { key: this.since ? "grown" : { live: "live_bytes", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
+      key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "no samples yet",
+    });
+    this.sites.search(search);
+  }
+
+  ask(change) {
+    Object.assign(this, change);
+    this.makeTable();
+    this.refresh();
+  }
+
+  async refresh() {
+    const asked = this.asked = {};
+    this.at = performance.now();
+    const question = { value: this.value, since: this.since };
+    try {
+      const [tree, sites] = await Promise.all([
+        this.connection.get("/api/stacks", { ...question, from: this.from, by: this.byLine ? "line" : "function" }),
+        this.connection.get("/api/sites", { ...question, most: 1000 })]);
+      if (asked === this.asked) this.set(tree, sites);
+    } catch (trouble) {
+      if (asked === this.asked) text($("flame-note"), trouble.message);
+    }
+  }
+
+  set(tree, sites) {
+    this.flame.mainModule = this.program;
+    this.flame.set(tree);
+    this.note();
+    const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0 }));
+    this.most = Math.max(1, ...rows.map(row => row.live_bytes));
+    this.sites.set(rows);
+    text($("sites-count"), sites.left_out.sites > 0 ? `the first ${exact(rows.length)}; ${exact(sites.left_out.sites)} more with ${this.show(sites.left_out.value)} are left out` : `${exact(rows.length)} sites`);
+    if (this.sites.chosen === null) $("site-stack").hidden = true;
+  }
+
+  searched(words) {
+    this.flame.search(words);
+    this.note();
+  }
+
+  note() {
+    const { data, root } = this.flame;
+    if (!data) return;
+    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))} in all; red grows, blue shrinks, width is both`] : [this.show(root.total), `${exact(data.samples)} samples`];
+    if (data.left_out.nodes > 0) parts.push(`${exact(data.left_out.nodes)} small nodes left out (${percent(data.left_out.value / (root.total || 1))})`);
+    if (this.flame.words.length > 0) parts.push(`found in ${percent(this.flame.search(this.flame.words.join(" ")))}`);
+    text($("flame-note"), parts.join(" · "));
+  }
+
+  describe(node) {
+    const all = this.flame.root.total || 1;
+    const lines = [node.place ? placeText(node.place).replace(/ {2}.*/, "") : "all stacks"];
+    if (node.place) lines.push((node.place[1] ? (node.hasLines ? `${node.place[1]} (several lines)` : `${node.place[1]}:${node.place[2]}`) : node.place[3]) + (node.place[4] ? " (inlined)" : ""));
+    if (this.flame.data.is_growth) lines.push(`${signed(node.grown, v => this.show(v))}`);
+    else lines.push(`${this.show(node.total)}, ${percent(node.total / all)}` + (node.own > 0 ? `; ${this.show(node.own)} right here` : ""));
+    return lines.join("\n");
+  }
+
+  /// Marks may be new; what stays known stays chosen.
+  set_state(state, isSeen) {
+    this.program = state.process.program;
+    const marks = state.marks.filter(mark => mark.can_compare);
+    const known = marks.map(mark => mark.number).join();
+    if (known !== this.known || $("since").options.length === 0) {
+      this.known = known;
+      const chosen = $("since").value;
+      $("since").replaceChildren(element("option", { value: "", textContent: "–" }), element("option", { value: "start", textContent: "this page's server began" }),
+        ...marks.map(mark => element("option", { value: String(mark.number), textContent: mark.name })));
+      $("since").value = [...$("since").options].some(option => option.value === chosen) ? chosen : "";
+    }
+    if (isSeen && state.process.state === "running" && !document.hidden && performance.now() - (this.at ?? 0) > 5000) this.refresh();
+  }
+
+  seen() { this.refresh(); }
+  restyle() { this.flame.draw(); }
+}
