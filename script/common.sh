@@ -19,7 +19,9 @@ step() {
   fi
 }
 
-build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libelf-dev libdw-dev libprotozero-dev libiberty-dev zlib1g-dev nodejs npm libgtest-dev"
+build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libelf-dev libdw-dev libprotozero-dev libiberty-dev zlib1g-dev libgtest-dev"
+# The live page is bundled by Node.js, which some have from elsewhere than from Debian, npm included.
+command -v npm >/dev/null || build_packages="$build_packages nodejs npm"
 peer_packages="libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2"
 program_packages="python3 libpython3.11-testsuite redis-server redis-tools sqlite3 git nodejs perl default-jdk-headless postgresql"
 test_packages="googletest chromium prometheus musl-tools procps util-linux libcap2-bin $peer_packages $program_packages"

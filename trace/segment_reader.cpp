@@ -166,6 +166,12 @@ snapshot segment_reader::read() const {
     if (attempt < attempts) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   result.modules = modules_of(*file_, *file_->header());
+  // What threads have not published yet may put what is live now above the peak that is known.
+  if (const auto live = static_cast<std::int64_t>(result.total().allocated_bytes - result.total().freed_bytes);
+      live > static_cast<std::int64_t>(result.process.peak)) {
+    result.process.peak = static_cast<std::uint64_t>(live);
+    result.process.peak_at_ns = result.at_ns;
+  }
   return result;
 }
 
