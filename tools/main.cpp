@@ -7,8 +7,10 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
+#include "diff.hpp"
 #include "failure.hpp"
 #include "live.hpp"
+#include "top.hpp"
 
 namespace {
 
@@ -90,7 +92,7 @@ int main(int argc, char** argv) {
   live_options live_with;
   std::vector<std::string> live_words;
   CLI::App& live_app = *app.add_subcommand("live", "Watch a program's heap in the browser");
-  live_app.add_option("--port", live_with.port, "Port; 0 for any")->capture_default_str();
+  live_app.add_option("--port", live_with.port, "Port; 0 for any")->check(CLI::Range(0, 65535))->capture_default_str();
   live_app.add_option("--host", live_with.host, "Address to listen on; any but loopback needs a token")
       ->capture_default_str();
   live_app.add_option("--token", live_with.token,
@@ -99,8 +101,10 @@ int main(int argc, char** argv) {
       .add_option("--sample", live_with.sample,
                   "Bytes between two sampled allocations, on average; 1 for all (default: 524288)")
       ->type_name("BYTES")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   live_app.add_option("--file", live_with.file, "What a program has left: a segment")->type_name("SEGMENT");
+  live_app.add_option("--save", live_with.save, "Keep the segment as it is at the end, for --file and diff")
+      ->type_name("FILE");
   live_app.add_flag("--list", live_with.list, "Which processes can be watched");
   live_app.add_flag("--no-browser", live_with.no_browser, "Only print the address");
   live_app.add_flag("--exit-with-program", live_with.exit_with_program, "End when the program ends");
@@ -112,6 +116,25 @@ int main(int argc, char** argv) {
       "Exit code: the command's own where one was started, 0 otherwise; 125 for bad input, 126 if the command cannot "
       "be "
       "executed, 127 if it is not found.");
+
+  top_options top_with;
+  CLI::App& top_app = *app.add_subcommand("top", "Watch a program's heap in the terminal");
+  top_app.add_option("PID", top_with.pid, "A process that has the probe")->required()->check(CLI::PositiveNumber);
+  top_app.add_option("--every", top_with.every_seconds, "Seconds between two looks")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  top_app.add_flag("--once", top_with.once, "One look, as text");
+  top_app.footer("Exit code: 0; 125 for bad input. q or ctrl-C ends it.");
+
+  diff_options diff_with;
+  CLI::App& diff_app = *app.add_subcommand("diff", "What has changed from one observed run to another");
+  diff_app.add_option("BEFORE", diff_with.before, "A segment")->required();
+  diff_app.add_option("AFTER", diff_with.after, "Another")->required();
+  diff_app.add_option("--fail-if", diff_with.fail_if, "As peak>+5%, live>+10MiB, allocations>1000; repeatable")
+      ->type_name("CONDITION")
+      ->allow_extra_args(false);
+  diff_app.add_option("--sites", diff_with.sites, "List at most so many call sites")->capture_default_str();
+  diff_app.footer("Exit code: 0; 1 if a condition is so; 125 for bad input.");
 
   info_options info_with;
   CLI::App& info_app =
@@ -126,6 +149,8 @@ int main(int argc, char** argv) {
     if (run_app.parsed()) run(run_with);
     if (compare_app.parsed()) return compare(compare_with);
     if (build_app.parsed()) return build(build_with);
+    if (top_app.parsed()) return top(top_with);
+    if (diff_app.parsed()) return diff(diff_with);
     if (live_app.parsed()) {
       what_to_watch(live_words, live_with);
       return live(live_with);

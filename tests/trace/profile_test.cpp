@@ -164,7 +164,7 @@ TEST_F(profiles, pprof_has_inlined_functions_as_lines_of_a_location) {
 TEST_F(profiles, differences_may_be_negative_and_others_not) {
   const std::vector before{stack_of(1, {0x55}, 10, 1000, 2, 200), stack_of(2, {0x66}, 5, 50)};
   const std::vector after{stack_of(1, {0x55}, 11, 1100, 8, 800), stack_of(2, {0x66}, 5, 50), stack_of(3, {0x77}, 1, 7)};
-  const auto changed = difference(after, before);
+  const auto changed = stacks_between(after, before);
   ASSERT_EQ(changed.size(), 2u);
   EXPECT_EQ(changed[0].id, 1u);
   EXPECT_DOUBLE_EQ(changed[0].allocations, 1);
@@ -175,7 +175,7 @@ TEST_F(profiles, differences_may_be_negative_and_others_not) {
   EXPECT_EQ(packed(d.profile.all(2).at(0), 2), (std::vector<std::int64_t>{1, 100, -5, -500}));
   const decoded plain(pprof_profile(changed, symbols, {}));
   EXPECT_EQ(packed(plain.profile.all(2).at(0), 2), (std::vector<std::int64_t>{1, 100, 0, 0}));
-  EXPECT_TRUE(difference(before, after).empty()) << "counters that shrink are of another segment";
+  EXPECT_TRUE(stacks_between(before, after).empty()) << "counters that shrink are of another segment";
 }
 
 }  // namespace

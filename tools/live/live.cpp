@@ -5,8 +5,10 @@
 #include "live.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
@@ -23,6 +25,7 @@
 #include "http_server.hpp"
 #include "launched_program.hpp"
 #include "routes.hpp"
+#include "segment_choice.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -45,31 +48,44 @@ class taken_signals {
   sigset_t set_;
 };
 
-trace::segment_reader open_segment(const std::filesystem::path& path, bool& may_control) {
-  try {
-    try {
-      may_control = true;
-      return trace::segment_reader(path, true);
-    } catch (const trace::bad_segment&) {
-      may_control = false;
-      return trace::segment_reader(path);
-    }
-  } catch (const trace::bad_segment& trouble) {
-    throw failure(exit_code::bad_input, trouble.what());
+class file_descriptor {
+ public:
+  explicit file_descriptor(int number) : number_(number) {}
+  ~file_descriptor() {
+    if (number_ >= 0) ::close(number_);
   }
+  file_descriptor(const file_descriptor&) = delete;
+  file_descriptor& operator=(const file_descriptor&) = delete;
+  [[nodiscard]] int number() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+/// What there is of a segment is a thousandth of its length: the rest stays a hole.
+bool copy_sparse(const file_descriptor& from, const file_descriptor& to) {
+  const off_t length = lseek(from.number(), 0, SEEK_END);
+  if (length < 0 || ftruncate(to.number(), length) != 0) return false;
+  std::vector<char> buffer(1 << 20);
+  for (off_t begin = lseek(from.number(), 0, SEEK_DATA); begin >= 0;) {
+    const off_t end = lseek(from.number(), begin, SEEK_HOLE);
+    while (begin < end) {
+      const auto wanted = std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - begin));
+      const ssize_t n = pread(from.number(), buffer.data(), wanted, begin);
+      if (n <= 0 || pwrite(to.number(), buffer.data(), static_cast<std::size_t>(n), begin) != n) return false;
+      begin += n;
+    }
+    begin = lseek(from.number(), begin, SEEK_DATA);
+  }
+  return true;
 }
 
-std::filesystem::path segment_of(pid_t pid) {
-  for (const auto& path : trace::segments_in(trace::segment_directory())) {
-    const trace::process_figures process = trace::segment_reader(path).process();
-    if (process.process_id == static_cast<std::uint32_t>(pid) && process.state != trace::process_state::replaced)
-      return path;
-  }
-  throw failure(
-      exit_code::bad_input,
-      fmt::format("process {} has no segment in {}: the probe must be in it from its start, as `heapwright live -- "
-                  "COMMAND` does; `heapwright live --list` says which processes there are",
-                  pid, trace::segment_directory().string()));
+void save_segment(const std::filesystem::path& path, const std::string& as) {
+  if (as.empty()) return;
+  const file_descriptor from(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const file_descriptor to(open(as.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (from.number() < 0 || to.number() < 0 || !copy_sparse(from, to))
+    throw failure(exit_code::bad_input, fmt::format("the segment cannot be saved as {}: {}", as, std::strerror(errno)));
 }
 
 int print_list() {
@@ -176,6 +192,7 @@ int live(const live_options& options) {
   process.stop();
   server->stop();
   serving.join();
+  save_segment(path, options.save);
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }
 

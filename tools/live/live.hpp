@@ -20,6 +20,7 @@ struct live_options {
   std::uint16_t port = 0;    ///< 0: any
   std::string token;         ///< empty: none on loopback, a random one elsewhere
   std::uint64_t sample = 0;  ///< bytes between samples; 0: as the probe has it
+  std::string save;          ///< the segment as it is at the end, copied to this file; empty: it is not
   bool no_browser = false;
   bool exit_with_program = false;
 };

@@ -15,7 +15,7 @@ std::string pprof_answer(watched_process& process, bool is_heap, unsigned second
   if (seconds > 0) {
     const auto earlier = std::move(stacks);
     if (!process.wait(std::chrono::seconds(seconds))) throw std::runtime_error("the server is going away");
-    stacks = difference(process.stacks(), earlier);
+    stacks = stacks_between(process.stacks(), earlier);
   }
   const auto end = process.now();
   const trace::process_figures& p = end->figures.process;

@@ -49,7 +49,7 @@ std::int64_t value_of(const trace::stack_figures& stack, heap_measure measure) {
   return 0;
 }
 
-std::vector<trace::stack_figures> difference(const std::vector<trace::stack_figures>& later,
+std::vector<trace::stack_figures> stacks_between(const std::vector<trace::stack_figures>& later,
                                              const std::vector<trace::stack_figures>& earlier) {
   std::unordered_map<trace::reference, const trace::stack_figures*> before;
   for (const trace::stack_figures& s : earlier) before.emplace(s.id, &s);

@@ -1,0 +1,131 @@
+"""`heapwright live` and `heapwright diff` on the command line.
+
+usage: commands_test.py HEAPWRIGHT
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HEAPWRIGHT = sys.argv.pop(1)
+
+# So many blocks of 100,000 bytes at once, from one function.
+PROGRAM = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+blocks = [libc.malloc(100_000) for _ in range(int(sys.argv[1]))]
+if len(sys.argv) > 2:
+    for block in blocks: libc.free(block)
+"""
+
+
+def heapwright(*arguments):
+    return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=60)
+
+
+class Commands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        for name, arguments in {"few": ["100"], "many": ["300"], "freed": ["300", "all"]}.items():
+            result = heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1", "--save", cls.path(name), "--",
+                                "/usr/bin/python3", "-c", PROGRAM, *arguments)
+            assert result.returncode == 0, result.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder.name, name)
+
+    def diff(self, before, after, *conditions):
+        return heapwright("diff", self.path(before), self.path(after), *(a for c in conditions for a in ("--fail-if", c)))
+
+    def test_what_was_saved_is_as_sparse_as_it_was(self):
+        self.assertLess(os.stat(self.path("many")).st_blocks * 512, 40 << 20)
+
+    def test_growth_is_told_and_judged(self):
+        result = self.diff("few", "many", "peak>+5%")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("peak>+5%", result.stderr)
+        live = next(line for line in result.stdout.splitlines() if line.startswith("live"))
+        self.assertRegex(live, r"\+(19|20)(\.\d+)? MiB|\+19\.\d MiB")
+
+    def test_all_conditions_that_hold_are_named(self):
+        result = self.diff("few", "many", "peak>+5%", "live>+10MiB", "allocations>+1000%", "peak>1GiB")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("live>+10MiB", result.stderr)
+        self.assertNotIn("allocations", result.stderr)
+        self.assertNotIn("1GiB", result.stderr)
+
+    def test_what_is_freed_is_no_growth_of_live_but_of_the_peak(self):
+        self.assertEqual(self.diff("few", "freed", "live>+1%").returncode, 0)
+        self.assertEqual(self.diff("few", "freed", "peak>+5%").returncode, 1)
+
+    def test_the_same_is_the_same(self):
+        result = self.diff("many", "many", "peak>+0%", "live>+0B", "allocations>+0")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertNotIn("call site", result.stdout)
+
+    def test_bad_conditions(self):
+        for text in ("peak", "peak>", "peak>5%", "peak>+x", "peak>+5furlongs", "hair>+5%", "peak>-5", ">+5%", ""):
+            with self.subTest(text):
+                result = self.diff("few", "many", text)
+                self.assertEqual(result.returncode, 125)
+                self.assertIn("FIGURE>LIMIT", result.stderr)
+
+    def test_top(self):
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as segments:
+            probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
+            environment = dict(os.environ, LD_PRELOAD=probe, HEAPWRIGHT_SEGMENT_DIR=segments, HEAPWRIGHT_SAMPLE="1")
+            waits = PROGRAM + "print('ready', flush=True); sys.stdin.read()"
+            with subprocess.Popen(["/usr/bin/python3", "-c", waits, "300"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+                program.stdout.readline()
+                look = dict(os.environ, HEAPWRIGHT_SEGMENT_DIR=segments)
+                result = subprocess.run([HEAPWRIGHT, "top", str(program.pid)], env=look, capture_output=True, text=True, timeout=60)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertRegex(result.stdout, r"live (29|3\d)(\.\d+)? MiB")
+                self.assertIn("running", result.stdout)
+                self.assertRegex(result.stdout, r"\n +28(\.6)? MiB +300 +28(\.6)? MiB  [^ ]")
+                self.assertLess(result.stdout.count("\n"), 50)
+                self.assertNotIn("\033", result.stdout)
+                # On a terminal: until q, and the terminal is as it was.
+                seen = subprocess.run(["script", "-qec", f"{HEAPWRIGHT} top {program.pid}", "/dev/null"], env=look, input="q", capture_output=True,
+                                      text=True, timeout=60)
+                self.assertEqual(seen.returncode, 0)
+                self.assertIn("\033[?1049h", seen.stdout)
+                self.assertTrue(seen.stdout.rstrip().endswith("\033[?1049l"))
+                program.stdin.close()
+        self.assertEqual(heapwright("top", "1").returncode, 125)
+
+    def test_no_segment(self):
+        for name in ("nothing", "."):
+            result = self.diff("few", name)
+            self.assertEqual(result.returncode, 125)
+            self.assertIn(self.path(name), result.stderr)
+
+    def test_what_to_watch(self):
+        for arguments in ([], ["0"], ["99999999999"], ["--list", "1"], ["--file", "x", "--", "true"], ["--file", "/etc/passwd"],
+                          ["--sample", "0", "--", "true"], ["--port", "70000", "--", "true"], ["--token", "short", "--", "true"]):
+            with self.subTest(arguments):
+                self.assertEqual(heapwright("live", "--no-browser", *arguments).returncode, 125)
+
+    def test_exit_codes_are_the_commands(self):
+        options = ("live", "--no-browser", "--exit-with-program", "--")
+        self.assertEqual(heapwright(*options, "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(heapwright(*options, "/no/such/program").returncode, 127)
+        self.assertEqual(heapwright(*options, "/etc/passwd").returncode, 126)
+
+    def test_a_segment_that_cannot_be_saved(self):
+        result = heapwright("live", "--no-browser", "--exit-with-program", "--save", self.path("no/such/folder"), "--", "true")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("cannot be saved", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

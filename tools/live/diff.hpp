@@ -1,0 +1,18 @@
+// `heapwright diff`: what it can be told.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heapwright::tool {
+
+struct diff_options {
+  std::string before, after;         ///< segments
+  std::vector<std::string> fail_if;  ///< `peak>+5%`: see diff.cpp
+  unsigned sites = 10;               ///< at most so many are listed
+};
+
+/// 0, or 1 when one of fail_if is so. Throws `failure`.
+int diff(const diff_options& options);
+
+}  // namespace heapwright::tool

@@ -1,0 +1,211 @@
+// The live view for a terminal: totals, and where most live bytes come from, redrawn in place until q, ctrl-C or the end of the program. The terminal is
+// given back as it was found, also when a signal ends this.
+#include "top.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <map>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "comparison.hpp"
+#include "failure.hpp"
+#include "segment_choice.hpp"
+#include "stack_measure.hpp"
+#include "watched_process.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+/// The other screen of the terminal, and keys as they are pressed.
+class full_screen {
+ public:
+  full_screen() {
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
+    pthread_sigmask(SIG_BLOCK, &ends, &mask_before_);
+    signals_ = signalfd(-1, &ends, SFD_CLOEXEC);
+    has_keys_ = tcgetattr(STDIN_FILENO, &before_) == 0;
+    if (has_keys_) {
+      termios now = before_;
+      now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+      tcsetattr(STDIN_FILENO, TCSANOW, &now);
+    }
+    show("\033[?1049h\033[?25l");
+  }
+  ~full_screen() {
+    show("\033[?25h\033[?1049l");
+    if (has_keys_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    close(signals_);
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  }
+  full_screen(const full_screen&) = delete;
+  full_screen& operator=(const full_screen&) = delete;
+
+  void draw(const std::string& lines) const { show("\033[H" + lines + "\033[J"); }
+
+  /// False: the user has had enough.
+  [[nodiscard]] bool wait(double seconds) const {
+    pollfd from[] = {{signals_, POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}};
+    if (poll(from, 2, static_cast<int>(seconds * 1000)) <= 0) return true;
+    char key = 0;
+    if (from[0].revents != 0) return false;
+    return read(STDIN_FILENO, &key, 1) == 1 && key != 'q' && key != 'Q';
+  }
+
+ private:
+  static void show(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  sigset_t mask_before_{};
+  termios before_{};
+  int signals_ = -1;
+  bool has_keys_ = false;
+};
+
+struct size_in_characters {
+  std::size_t lines = 24, columns = 100;
+};
+
+size_in_characters terminal_size() {
+  winsize window{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_row == 0) return {};
+  return {window.ws_row, window.ws_col};
+}
+
+/// Escape sequences in a name would be obeyed.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
+
+std::string described(const place& p) {
+  if (p.file.empty()) return printable(p.function);
+  return printable(fmt::format("{}  {}:{}", p.function, p.file.substr(p.file.rfind('/') + 1), p.line));
+}
+
+class screen_text {
+ public:
+  explicit screen_text(size_in_characters size) : size_(size) {}
+
+  [[nodiscard]] bool is_full() const noexcept { return lines_ + 1 >= size_.lines; }
+
+  void line(std::string text) {
+    if (is_full()) return;
+    ++lines_;
+    if (text.size() > size_.columns) text.resize(size_.columns);
+    all_ += text + "\033[K\n";
+  }
+
+  [[nodiscard]] const std::string& all() const noexcept { return all_; }
+
+ private:
+  size_in_characters size_;
+  std::size_t lines_ = 0;
+  std::string all_;
+};
+
+std::string per_second(std::uint64_t now, std::uint64_t before, double seconds, std::string (*show)(double)) {
+  return seconds <= 0 ? "-" : show(static_cast<double>(now - std::min(before, now)) / seconds) + "/s";
+}
+
+const char* name_of(life state) {
+  switch (state) {
+    case life::running: return "running";
+    case life::exited: return "ended";
+    case life::replaced: return "replaced by exec";
+    case life::killed: return "killed";
+    case life::lost: break;
+  }
+  return "lost";
+}
+
+/// `before`: what was shown last, null at first.
+void write_totals(screen_text& text, const moment& m, const moment* before) {
+  const auto& p = m.figures.process;
+  const double seconds = before == nullptr ? 0 : static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
+  text.line(printable(fmt::format("{}  process {}  {}{}", p.program, p.process_id, name_of(m.state),
+                                  p.is_counting ? "" : "  (not counting)")));
+  text.line(fmt::format("live {}{}   peak {}   RSS {}   {} threads", show_bytes(static_cast<double>(m.live())),
+                        p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),
+                        m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-",
+                        std::count_if(m.figures.threads.begin(), m.figures.threads.end(),
+                                      [](const auto& t) { return t.state == trace::slot_state::alive; })));
+  const trace::class_figures last = before == nullptr ? m.total : before->total;
+  text.line(fmt::format("allocations {}   {}   frees {}",
+                        per_second(m.total.allocations, last.allocations, seconds, show_count),
+                        per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
+                        per_second(m.total.frees, last.frees, seconds, show_count)));
+}
+
+struct site_figures {
+  double live_bytes = 0, live_blocks = 0, allocated_bytes = 0;
+};
+
+/// Call stacks that end alike are one site here: there is no room for how they differ further out.
+void write_sites(screen_text& text, watched_process& process, const moment& m) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, site_figures> by_place;  // where, and called by
+  for (const trace::stack_figures& s : process.stacks()) {
+    if (s.live_bytes() == 0) continue;
+    const auto places = places_of(s, m.figures, process.places());
+    const std::size_t site = site_in(places, process.places());
+    site_figures& sum = by_place[{places[site], places[std::min(site + 1, places.size() - 1)]}];
+    sum.live_bytes += static_cast<double>(s.live_bytes());
+    sum.live_blocks += s.live_blocks();
+    sum.allocated_bytes += static_cast<double>(s.allocated_bytes);
+  }
+  std::vector<std::pair<std::pair<std::uint32_t, std::uint32_t>, site_figures>> sites(by_place.begin(), by_place.end());
+  std::sort(sites.begin(), sites.end(),
+            [](const auto& a, const auto& b) { return a.second.live_bytes > b.second.live_bytes; });
+  text.line("");
+  text.line(fmt::format("{:>12} {:>12} {:>12}  {}", "live", "blocks", "allocated", "where, and called by"));
+  for (const auto& [places, sum] : sites) {
+    if (text.is_full()) return;
+    std::string where = described(process.places()[places.first]);
+    if (places.second != places.first) where += "  <  " + described(process.places()[places.second]);
+    text.line(fmt::format("{:>12} {:>12} {:>12}  {}", show_bytes(sum.live_bytes),
+                          show_count(std::round(sum.live_blocks)), show_bytes(sum.allocated_bytes), where));
+  }
+}
+
+}  // namespace
+
+int top(const top_options& options) {
+  bool may_control = false;
+  trace::segment_reader reader = open_segment(segment_of(options.pid), may_control);
+  watched_process process(std::move(reader), may_control);
+  if (options.once || isatty(STDOUT_FILENO) == 0) {
+    screen_text text({40, 1000});
+    const auto now = process.now();
+    write_totals(text, *now, nullptr);
+    write_sites(text, process, *now);
+    std::string all = text.all();
+    for (std::size_t at = 0; (at = all.find("\033[K", at)) != std::string::npos;) all.erase(at, 3);
+    fmt::print("{}", all);
+    return EXIT_SUCCESS;
+  }
+  const full_screen screen;
+  std::shared_ptr<const moment> before;
+  for (;;) {
+    const auto now = process.now();
+    screen_text text(terminal_size());
+    write_totals(text, *now, before.get());
+    write_sites(text, process, *now);
+    screen.draw(text.all());
+    before = now;
+    if (!screen.wait(options.every_seconds)) return EXIT_SUCCESS;
+  }
+}
+
+}  // namespace heapwright::tool
