@@ -97,12 +97,19 @@ int create_file(const char* directory, std::uint64_t start) noexcept {
   return -1;
 }
 
-/// A segment's process id; 0: the file is something else.
+/// The process id in a segment's name, PID-START-N.segment; 0: the file is something else.
 pid_t process_of(const char* name) noexcept {
-  const std::size_t n = std::strlen(name);
-  constexpr char ending[] = ".segment";
-  if (n < sizeof ending || std::strcmp(name + n - (sizeof ending - 1), ending) != 0) return 0;
-  return static_cast<pid_t>(std::strtol(name, nullptr, 10));
+  const auto skip_digits = [&name] {
+    const char* const begin = name;
+    while (*name >= '0' && *name <= '9') ++name;
+    return name != begin;
+  };
+  const auto process = static_cast<pid_t>(std::strtol(name, nullptr, 10));
+  for (int part = 0; part < 3; ++part) {
+    if (part > 0 && *name++ != '-') return 0;
+    if (!skip_digits()) return 0;
+  }
+  return std::strcmp(name, ".segment") == 0 ? process : 0;
 }
 
 /// What processes have left that are gone stays to be read, but not without end: a server that forks for each request would fill the memory. A file

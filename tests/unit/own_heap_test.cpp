@@ -488,6 +488,39 @@ TEST(OwnHeaps, AThreadMayOutliveAHeap) {
   EXPECT_EQ(second->statistics().threads, 0u);
 }
 
+/// A heap's blocks in memory that is at the same place in another process: what one builds the other reads.
+TEST(OwnHeaps, InMemoryThatOtherProcessesSee) {
+  constexpr std::size_t first_page = 64 * KiB, bytes = 4 * MiB;
+  void* const shared = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  struct link {
+    link* next;
+    int value;
+  };
+  auto** const list = static_cast<link**>(shared);
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t reader = ::fork();
+  if (reader == 0) {
+    char c = 0;
+    (void)!::read(go[0], &c, 1);
+    int sum = 0;
+    for (const link* l = *list; l != nullptr; l = l->next) sum += l->value;
+    std::_Exit(sum == 5050 ? 0 : 1);
+  }
+  own_heap h(static_cast<std::byte*>(shared) + first_page, bytes - first_page);
+  for (int i = 1; i <= 100; ++i) {
+    void* const p = h.allocate(sizeof(link));
+    ASSERT_NE(p, nullptr);
+    *list = new (p) link{*list, i};
+  }
+  EXPECT_EQ(::write(go[1], "g", 1), 1);
+  int status = 0;
+  EXPECT_EQ(::waitpid(reader, &status, 0), reader);
+  EXPECT_EQ(status, 0);
+  for (int fd : go) ::close(fd);
+}
+
 TEST(OwnHeaps, MoreThanThereArePlaces) {
   std::vector<std::unique_ptr<own_heap>> many;
   std::vector<void*> blocks;
