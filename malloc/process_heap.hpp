@@ -14,6 +14,8 @@
 
 namespace heapwright::process {
 
+static_assert(!chosen_recipe.notes_requests, "recipe.notes_requests: for heaps of one's own, not for a malloc");
+
 static_assert(chosen_recipe.concurrency == concurrency_mode::thread_caching,
               "recipe.concurrency: a malloc serves all threads of a process, so it must be thread_caching");
 

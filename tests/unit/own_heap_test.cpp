@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -455,10 +456,12 @@ TEST(OwnHeaps, WhatThreadsHaveWorkedWithGoesBackWhenTheyHaveEnded) {
   heap<recipe{.pages = {.purge_window_ms = 3'600'000}}> h;
   ASSERT_NE(h.allocate(100), nullptr);
   std::vector<std::thread> working;
+  std::barrier all_have_theirs(4);  // what is given back while others still grow is missed, and then stays
   for (int t = 0; t < 4; ++t) {
     working.emplace_back([&] {
       std::vector<void*> blocks(20'000);
       for (auto& p : blocks) p = h.allocate(200);
+      all_have_theirs.arrive_and_wait();
       for (auto* p : blocks) h.deallocate(p);
     });
   }
@@ -486,6 +489,78 @@ TEST(OwnHeaps, AThreadMayOutliveAHeap) {
   turn.unlock();
   other.join();
   EXPECT_EQ(second->statistics().threads, 0u);
+}
+
+constexpr recipe noting{.notes_requests = true};
+
+TEST(OwnHeaps, WhatWasAskedForIsNotedWhereTheRecipeSaysSo) {
+  heap<noting> h;
+  std::minstd_rand random(3);
+  std::map<void*, std::size_t> blocks;
+  const auto check = [&] {
+    std::size_t requested = 0;
+    for (const auto& [p, size] : blocks) requested += size;
+    const heap_statistics s = h.statistics();
+    EXPECT_EQ(s.requested, requested);
+    EXPECT_LE(s.requested, s.in_use);
+    expect_sums(s);
+  };
+  for (int i = 0; i < 3000; ++i) {
+    const std::size_t size = random() % 5 == 0 ? random() % 600'000 : random() % 3'000;
+    void* p = nullptr;
+    switch (random() % 4) {
+      case 0: p = h.allocate({size, std::size_t{1} << random() % 14}); break;
+      case 1: p = h.allocate_zeroed(size); break;
+      case 2:
+        if (!blocks.empty()) {
+          p = h.reallocate(blocks.begin()->first, size);
+          blocks.erase(blocks.begin());
+          break;
+        }
+        [[fallthrough]];
+      default: p = h.allocate(size); break;
+    }
+    ASSERT_NE(p, nullptr);
+    ASSERT_GE(h.usable_size(p), size);
+    std::memset(p, 0xA5, h.usable_size(p));  // all that may be used is the program's
+    blocks[p] = size;
+    if (random() % 2 == 0) {
+      h.deallocate(blocks.begin()->first);
+      blocks.erase(blocks.begin());
+    }
+    if (i % 500 == 0) check();
+  }
+  check();
+  EXPECT_EQ(h.allocate(SIZE_MAX), nullptr);
+  EXPECT_EQ(h.allocate(SIZE_MAX - 4), nullptr);
+  for (const auto& block : blocks) h.deallocate(block.first);
+  EXPECT_EQ(h.statistics().requested, 0u);
+}
+
+TEST(OwnHeaps, WhatWasAskedForStaysPlausibleUnderLoad) {
+  heap<noting> h;
+  std::atomic<bool> enough{false};
+  std::vector<std::thread> busy;
+  for (unsigned t = 0; t < 3; ++t) {
+    busy.emplace_back([&, t] {
+      std::minstd_rand random(t);
+      std::array<void*, 100> held{};
+      while (!enough) {
+        void*& p = held[random() % held.size()];
+        h.deallocate(p);
+        p = h.allocate(random() % 2'000);
+      }
+      for (void* p : held) h.deallocate(p);
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    const heap_statistics s = h.statistics();
+    EXPECT_LE(s.requested, s.in_use);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  enough = true;
+  for (auto& t : busy) t.join();
+  EXPECT_EQ(h.statistics().requested, 0u);
 }
 
 /// A heap's blocks in memory that is at the same place in another process: what one builds the other reads.

@@ -50,7 +50,7 @@ std::int64_t value_of(const trace::stack_figures& stack, heap_measure measure) {
 }
 
 std::vector<trace::stack_figures> stacks_between(const std::vector<trace::stack_figures>& later,
-                                             const std::vector<trace::stack_figures>& earlier) {
+                                                 const std::vector<trace::stack_figures>& earlier) {
   std::unordered_map<trace::reference, const trace::stack_figures*> before;
   for (const trace::stack_figures& s : earlier) before.emplace(s.id, &s);
   std::vector<trace::stack_figures> result;

@@ -32,6 +32,10 @@ class basic_heap {
   using classes = class_table<R>;
   using seats = thread_seats<OS>;
 
+  static_assert(!R.notes_requests || classes::natural_alignment == default_alignment,
+                "recipe.notes_requests: not with classes that are odd multiples of 8: a block of 16 bytes would lie in "
+                "one of 24");
+
   static constexpr bool has_seats = R.concurrency == concurrency_mode::thread_caching;
   static constexpr bool is_local = R.concurrency == concurrency_mode::single_threaded;
 
@@ -64,30 +68,36 @@ class basic_heap {
 
   /// `size` bytes, at least 1; null when there is no memory, the limit is reached, or beyond PTRDIFF_MAX.
   [[nodiscard]] void* allocate(std::size_t size) noexcept {
-    return with_cache([&](cache* mine) -> void* {
-      if (mine == nullptr) return core_->allocate_uncached(size);
-      if (void* const p = mine->pop(size)) [[likely]]
-        return p;
-      return core_->allocate_slow(*mine, size);
+    const std::size_t with_note = noted(size);
+    void* const p = with_cache([&](cache* mine) -> void* {
+      if (mine == nullptr) return core_->allocate_uncached(with_note);
+      if (void* const popped = mine->pop(with_note)) [[likely]]
+        return popped;
+      return core_->allocate_slow(*mine, with_note);
     });
+    return note(p, size);
   }
 
   /// The same, aligned to any power of two.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (l.alignment <= classes::natural_alignment) return allocate(l.size);
-    return with_cache([&](cache* mine) {
-      return mine == nullptr ? core_->allocate_uncached(l.size, l.alignment)
-                             : core_->allocate_aligned(*mine, l.size, l.alignment);
+    const std::size_t with_note = noted(l.size);
+    void* const p = with_cache([&](cache* mine) {
+      return mine == nullptr ? core_->allocate_uncached(with_note, l.alignment)
+                             : core_->allocate_aligned(*mine, with_note, l.alignment);
     });
+    return note(p, l.size);
   }
 
   /// The same, aligned to 16 bytes and reading as zero.
   [[nodiscard]] void* allocate_zeroed(std::size_t size) noexcept {
-    return with_cache([&](cache* mine) {
-      if (mine != nullptr) return core_->allocate_zeroed(*mine, size);
-      void* const p = core_->allocate_uncached(size);
-      return p == nullptr ? nullptr : std::memset(p, 0, size);
+    const std::size_t with_note = noted(size);
+    void* const zeroed = with_cache([&](cache* mine) {
+      if (mine != nullptr) return core_->allocate_zeroed(*mine, with_note);
+      void* const p = core_->allocate_uncached(with_note);
+      return p == nullptr ? nullptr : std::memset(p, 0, with_note);
     });
+    return note(zeroed, size);
   }
 
   /// From any thread. Null is ignored. A pointer that is no block of this heap is ignored, or ends the process in checked builds and where
@@ -108,14 +118,17 @@ class basic_heap {
   /// A block of `size` bytes with the contents of p, which is freed if the block is another. Null: no memory, p is as it was. p: of this heap, or null.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
     if (p == nullptr) return allocate(size);
-    return with_cache([&](cache* mine) {
-      return mine == nullptr ? core_->reallocate_uncached(p, size) : core_->reallocate(*mine, p, size);
+    const std::size_t with_note = noted(size);
+    void* const moved = with_cache([&](cache* mine) {
+      return mine == nullptr ? core_->reallocate_uncached(p, with_note) : core_->reallocate(*mine, p, with_note);
     });
+    return note(moved, size);
   }
 
   /// Bytes that may be used behind p; 0 for what is not a block of this heap, or nobody's.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
-    return core_ == nullptr ? 0 : core_->usable_size(p);
+    const std::size_t bytes = core_ == nullptr ? 0 : core_->usable_size(p);
+    return bytes == 0 ? 0 : bytes - request_note::bytes_in<R>;
   }
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
 
@@ -198,6 +211,18 @@ class basic_heap {
  private:
   using outer_lock = std::conditional_t<R.concurrency == concurrency_mode::central, lock<OS>, no_lock>;
   using guard = holding<outer_lock>;
+
+  /// What to ask for, so that there is room for the note; beyond all limits stays beyond.
+  static constexpr std::size_t noted(std::size_t size) noexcept {
+    return size > SIZE_MAX - request_note::bytes_in<R> ? size : size + request_note::bytes_in<R>;
+  }
+
+  void* note(void* p, [[maybe_unused]] std::size_t size) const noexcept {
+    if constexpr (R.notes_requests) {
+      if (p != nullptr) request_note::write(p, core_->usable_size(p), size);
+    }
+    return p;
+  }
 
   void start(std::uint64_t limit) noexcept {
     void* const p = OS::map(mapped_for_core());

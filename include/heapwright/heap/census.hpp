@@ -11,11 +11,29 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <heapwright/heap/heap_core.hpp>
 #include <heapwright/heap/heap_statistics.hpp>
 
 namespace heapwright {
+
+/// At the end of a block: how much was asked for (recipe.notes_requests).
+struct request_note {
+  template <recipe R>
+  static constexpr std::size_t bytes_in = R.notes_requests ? sizeof(std::uint64_t) : 0;
+
+  static void write(void* block, std::size_t usable, std::uint64_t requested) noexcept {
+    std::memcpy(static_cast<std::byte*>(block) + usable - sizeof requested, &requested, sizeof requested);
+  }
+
+  /// A block that a thread has just got may not have been written to yet.
+  [[nodiscard, gnu::no_sanitize_thread]] static std::uint64_t read(const void* block, std::size_t usable) noexcept {
+    std::uint64_t requested = 0;
+    std::memcpy(&requested, static_cast<const std::byte*>(block) + usable - sizeof requested, sizeof requested);
+    return std::min<std::uint64_t>(requested, usable - sizeof requested);
+  }
+};
 
 template <recipe R, platform OS>
 class census {
@@ -41,6 +59,7 @@ class census {
     return {.name = name,
             .mapped = f.mapped,
             .in_use = outside - in_stocks,
+            .requested = std::min(requested(), outside - in_stocks),
             .in_stocks = in_stocks,
             .free_in_spans = f.spans - in_cut,
             .free_resident = f.free_resident,
@@ -56,6 +75,15 @@ class census {
             .huge_excess = huge_excess(),
             .threads = f.threads,
             .threads_total = f.threads_total};
+  }
+
+  /// Of the blocks in use; 0 where the recipe has it not noted.
+  [[nodiscard]] std::uint64_t requested() noexcept {
+    std::uint64_t bytes = 0;
+    if constexpr (R.notes_requests) {
+      (void)for_each_block([&](const void* p, std::size_t) { bytes += request_note::read(p, heap_.usable_size(p)); });
+    }
+    return bytes;
   }
 
   /// Calls f(std::uint32_t cache, std::uint64_t bytes) for what each thread keeps. Complexity: the blocks that threads keep.

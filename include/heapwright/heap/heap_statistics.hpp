@@ -15,8 +15,10 @@ namespace heapwright {
 /// Bytes, but for the threads.
 struct heap_statistics {
   const char* name = "";
-  std::uint64_t mapped = 0;     ///< address space held for blocks
-  std::uint64_t in_use = 0;     ///< with the program, rounded up to their classes
+  std::uint64_t mapped = 0;  ///< address space held for blocks
+  std::uint64_t in_use = 0;  ///< with the program, rounded up to their classes
+  std::uint64_t requested =
+      0;  ///< of in_use: what was asked for, where recipe.notes_requests says so; the rest is rounding
   std::uint64_t in_stocks = 0;  ///< free, kept by threads for their next request, or on their way back
   std::uint64_t free_in_spans =
       0;  ///< free, in spans of which something is outside, with what is too short for a block
@@ -47,6 +49,7 @@ struct heap_statistics {
     const auto add = [&](const char* key, std::uint64_t value) { to.add(", \"").add(key).add("\": ").add(value); };
     add("mapped", mapped);
     add("in_use", in_use);
+    add("requested", requested);
     add("in_stocks", in_stocks);
     add("free_in_spans", free_in_spans);
     add("free_resident", free_resident);

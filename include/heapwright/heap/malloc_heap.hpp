@@ -112,7 +112,12 @@ class malloc_heap {
 
   [[nodiscard]] heap_statistics statistics() noexcept {
     const std::scoped_lock held(lock_);
-    return {.name = name_, .mapped = in_use_, .in_use = in_use_, .mapped_peak = peak_, .limit = limit_};
+    return {.name = name_,
+            .mapped = in_use_,
+            .in_use = in_use_,
+            .requested = in_use_,
+            .mapped_peak = peak_,
+            .limit = limit_};
   }
 
   /// No thread keeps anything.

@@ -119,6 +119,8 @@ struct recipe {
   page_plan pages{};
   hardening_plan hardening{};
   const out_of_memory_handler* out_of_memory = nullptr;  ///< null: nobody is asked
+  /// Each block is 8 bytes longer, and has at its end how much was asked for: statistics tell what rounding takes. For heaps of one's own, not for a malloc.
+  bool notes_requests = false;
 };
 
 inline constexpr recipe default_recipe{};
