@@ -45,8 +45,8 @@ std::uint64_t ticks_at_process_start() noexcept {
   char stat[1024];
   const std::size_t n = read_file("/proc/self/stat", stat);
   if (n == 0) return 0;
-  const char* const end = stat + std::min(n, sizeof stat - 1);
-  const char* p = end;
+  const char* const end = stat + n;
+  const char* p = end - 1;
   while (p > stat && *p != ')') --p;
   for (int field = 2; field < 22 && p < end; ++p) field += *p == ' ';
   std::uint64_t ticks = 0;
