@@ -233,6 +233,15 @@ class Requests(unittest.TestCase):
             if shutil.which("promtool"):
                 subprocess.run(["promtool", "check", "metrics"], input=text, check=True, capture_output=True)
 
+    def test_the_dashboard_asks_for_metrics_that_there_are(self):
+        dashboard = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/grafana-dashboard.json")
+        with open(dashboard) as file:
+            asked = set(re.findall(r"heapwright_[a-z_]+", " ".join(t["expr"] for p in json.load(file)["panels"] for t in p["targets"])))
+        with Served() as served:
+            there = set(re.findall(r"(?m)^(heapwright_[a-z_]+)", served.ask("/metrics")[1].decode()))
+        self.assertGreater(len(asked), 8)
+        self.assertEqual(asked - there, set())
+
     def test_profiles_and_tables_can_be_saved(self):
         with Served() as served:
             for path in ("/debug/pprof/heap", "/debug/pprof/allocs?seconds=1"):
