@@ -75,10 +75,22 @@ class Served:
         with open(f"/proc/{self.server.pid}/statm") as file:
             return int(file.read().split()[1]) * 4096
 
-    def cpu_seconds(self):
-        with open(f"/proc/{self.server.pid}/stat") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def times_woken(self):
+        """How often its threads have slept and gone on."""
+        total = 0
+        for thread in os.listdir(f"/proc/{self.server.pid}/task"):
+            with open(f"/proc/{self.server.pid}/task/{thread}/status") as file:
+                total += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", file.read(), re.M).group(1))
+        return total
+
+    def becomes(self, state):
+        """The server looks at the process now and then."""
+        for _ in range(100):
+            seen = self.state()["process"]["state"]
+            if seen == state:
+                break
+            time.sleep(0.1)
+        return seen
 
 
 HOST = b"Host: localhost\r\n"
@@ -212,7 +224,7 @@ class Requests(unittest.TestCase):
         for mode, expected in (("", "exited"), ("kill", "killed")):
             with Served(mode=mode, seconds="0") as served:
                 served.program.wait()
-                self.assertEqual(served.state()["process"]["state"], expected)
+                self.assertEqual(served.becomes(expected), expected)
                 self.assertEqual(served.control(counting=False), 409)
                 self.assertGreater(served.state()["totals"]["allocations"], 0)
 
@@ -220,9 +232,9 @@ class Requests(unittest.TestCase):
         with Served() as served:
             served.state()
             time.sleep(1)
-            before = served.cpu_seconds()
+            before = served.times_woken()
             time.sleep(6)
-            self.assertLessEqual(served.cpu_seconds() - before, 0.03)
+            self.assertLess(served.times_woken() - before, 60, "a look a second, and what that takes")
 
     def test_metrics_are_what_prometheus_reads(self):
         with Served() as served:
