@@ -118,10 +118,13 @@ struct recipe {
   thread_cache_plan thread_cache{};
   page_plan pages{};
   hardening_plan hardening{};
-  const out_of_memory_handler* out_of_memory = nullptr;  ///< null: nobody is asked
   /// Each block is 8 bytes longer, and has at its end how much was asked for: statistics tell what rounding takes. For heaps of one's own, not for a malloc.
   bool notes_requests = false;
+  const out_of_memory_handler* out_of_memory = nullptr;  ///< null: nobody is asked
 };
+
+// Clang 16 makes programs that crash of a template argument with padding at its end.
+static_assert(offsetof(recipe, out_of_memory) + sizeof(recipe::out_of_memory) == sizeof(recipe));
 
 inline constexpr recipe default_recipe{};
 
