@@ -40,7 +40,7 @@ struct code_object {
   const char* path;
 };
 
-/// The rule for the code at `pc`. If it is of a file that is mapped, `object` is told; its begin is 0 otherwise. Reads tables: a microsecond or so.
+/// The rule for the code at `pc`. If it is of a file that is mapped, `object` is told; its begin is 0 otherwise. Searches and interprets tables: for code that is met for the first time.
 [[nodiscard]] frame_rule find_frame_rule(std::uintptr_t pc, code_object& object) noexcept;
 
 }  // namespace heapwright::probe

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <random>
 #include <thread>
@@ -394,6 +397,77 @@ TEST(HardeningDeathTest, MistakesAreNamedInEveryBuild) {
       "heapwright: double free: 0x");
   int local = 0;
   EXPECT_DEATH(h.deallocate(&local), "heapwright: free of a foreign pointer: 0x");
+}
+
+constexpr recipe noting{.notes_requests = true};
+
+TEST(Requests, AreNotedWhereTheRecipeSaysSo) {
+  basic_heap<noting, linux_os> h;
+  std::minstd_rand random(3);
+  std::map<void*, std::size_t> blocks;
+  const auto check = [&] {
+    std::size_t requested = 0;
+    for (const auto& [p, size] : blocks) requested += size;
+    const heap_statistics s = h.statistics();
+    EXPECT_EQ(s.requested, requested);
+    EXPECT_LE(s.requested, s.in_use);
+  };
+  for (int i = 0; i < 3000; ++i) {
+    const std::size_t size = random() % 5 == 0 ? random() % 600'000 : random() % 3'000;
+    void* p = nullptr;
+    switch (random() % 4) {
+      case 0: p = h.allocate({size, std::size_t{1} << random() % 14}); break;
+      case 1: p = h.allocate_zeroed(size); break;
+      case 2:
+        if (!blocks.empty()) {
+          p = h.reallocate(blocks.begin()->first, size);
+          blocks.erase(blocks.begin());
+          break;
+        }
+        [[fallthrough]];
+      default: p = h.allocate(size); break;
+    }
+    ASSERT_NE(p, nullptr);
+    ASSERT_GE(h.usable_size(p), size);
+    std::memset(p, 0xA5, h.usable_size(p));  // all that may be used is the program's
+    blocks[p] = size;
+    if (random() % 2 == 0) {
+      h.deallocate(blocks.begin()->first);
+      blocks.erase(blocks.begin());
+    }
+    if (i % 500 == 0) check();
+  }
+  check();
+  EXPECT_EQ(h.allocate(SIZE_MAX), nullptr);
+  EXPECT_EQ(h.allocate(SIZE_MAX - 4), nullptr);
+  for (const auto& block : blocks) h.deallocate(block.first);
+  EXPECT_EQ(h.statistics().requested, 0u);
+}
+
+TEST(Requests, StayPlausibleUnderLoad) {
+  basic_heap<noting, linux_os> h;
+  std::atomic<bool> enough{false};
+  std::vector<std::thread> busy;
+  for (unsigned t = 0; t < 3; ++t) {
+    busy.emplace_back([&, t] {
+      std::minstd_rand random(t);
+      std::array<void*, 100> held{};
+      while (!enough) {
+        void*& p = held[random() % held.size()];
+        h.deallocate(p);
+        p = h.allocate(random() % 2'000);
+      }
+      for (void* p : held) h.deallocate(p);
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    const heap_statistics s = h.statistics();
+    EXPECT_LE(s.requested, s.in_use);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  enough = true;
+  for (auto& t : busy) t.join();
+  EXPECT_EQ(h.statistics().requested, 0u);
 }
 
 }  // namespace
