@@ -1,5 +1,7 @@
 // What happens once per process: options are read, fork is hooked, the record for outside readers is completed. malloc works
 // before this has run, with the defaults.
+#include <array>
+
 #include <unistd.h>
 
 #include <heapwright/core/text.hpp>
@@ -19,6 +21,10 @@ HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record
     .build = HEAPWRIGHT_BUILD,
     .figures = nullptr,
     .options = "",
+    .class_count = 0,
+    .class_stride = 0,
+    .class_bytes = nullptr,
+    .first_of_class = nullptr,
 };
 }
 
@@ -26,6 +32,22 @@ namespace heapwright::process {
 namespace {
 
 constinit options settings;
+
+using classes = class_table<chosen_recipe>;
+constexpr auto class_bytes = [] {
+  std::array<std::uint32_t, classes::cut_end - 1> all{};
+  for (unsigned c = 1; c < classes::cut_end; ++c) all[c - 1] = classes::of(c).size;
+  return all;
+}();
+
+void record_heap() noexcept {
+  process_record& record = heapwright_process_record;
+  record.class_count = class_bytes.size();
+  record.class_stride = heap_type::class_figures_stride;
+  record.class_bytes = class_bytes.data();
+  record.first_of_class = &the_heap.figures_of(1);
+  record.figures = &the_heap.figures();
+}
 
 void record_options() noexcept {
   text<sizeof(process_record::options) - 1> listed;
@@ -43,7 +65,7 @@ void record_options() noexcept {
   if (environ != nullptr) environment = environ;
   settings.read_environment(environment);
   the_heap.set_purge_window(settings[option_id::purge_delay_ms]);
-  heapwright_process_record.figures = &the_heap.figures();
+  record_heap();
   record_options();
   (void)cache_of_this_thread();  // hooks fork, before other libraries do
   if (settings[option_id::verbose] == 1) {

@@ -189,6 +189,7 @@ thread_slot* own_slot() noexcept {
   random |= 1;
   s->until_sample.store(bytes_to_next_sample(the_segment->interval.load(relaxed), random), relaxed);
   s->random.store(random, relaxed);
+  s->stack_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_end = end_of_this_stack();
   if (this_memo == nullptr) this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
   this_slot = s;

@@ -147,6 +147,7 @@ struct alignas(64) thread_slot {
   counter published_net{};                   ///< the part of net_bytes that is in the header's `live`
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
   counter random{};                          ///< state of the thread's random numbers
+  std::uint64_t stack_at{};                  ///< an address in the thread's stack
   std::array<class_counters, size_scale::count> classes{};
 };
 static_assert(sizeof(thread_slot) <= 4096);

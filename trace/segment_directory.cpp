@@ -11,22 +11,26 @@
 
 namespace heapwright::trace {
 
-bool is_there(const process_figures& process) {
-  std::ifstream file("/proc/" + std::to_string(process.process_id) + "/stat");
+std::uint64_t process_start(std::uint32_t process_id) {
+  std::ifstream file("/proc/" + std::to_string(process_id) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   // The second field is the name, in parentheses: it may contain spaces and parentheses itself.
   const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return false;
+  if (name_end == std::string::npos) return 0;
   std::istringstream rest(text.substr(name_end + 1));
   std::string state, skipped;
   std::uint64_t threads = 0, start = 0;
   rest >> state;
   for (int field = 4; field < 20; ++field) rest >> skipped;
   rest >> threads >> skipped >> start;
-  if (!rest || start != process.process_start) return false;
   // A program's first thread may end before the others; it is then a zombie too.
-  const bool has_ended = state == "Z" || state == "X";
-  return !has_ended || threads > 1;
+  const bool has_ended = (state == "Z" || state == "X") && threads <= 1;
+  return !rest || has_ended ? 0 : start;
+}
+
+bool is_there(const process_figures& process) {
+  const std::uint64_t start = process_start(process.process_id);
+  return start != 0 && start == process.process_start;
 }
 
 std::filesystem::path segment_directory() {

@@ -81,6 +81,7 @@ thread_figures thread_of(std::uint32_t index, const thread_slot& slot) {
   t.began_ns = slot.began_ns.load(relaxed);
   t.ended_ns = slot.ended_ns.load(relaxed);
   t.requested_bytes = slot.requested_bytes.load(relaxed);
+  t.stack_at = slot.stack_at;
   for (unsigned c = 0; c < size_scale::count; ++c) {
     const class_counters& from = slot.classes[c];
     t.classes[c] = {from.allocations.load(relaxed), from.allocated_bytes.load(relaxed), from.frees.load(relaxed),

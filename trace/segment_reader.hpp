@@ -35,6 +35,7 @@ struct thread_figures {
   std::string name;
   std::uint64_t began_ns = 0, ended_ns = 0;
   std::uint64_t requested_bytes = 0;
+  std::uint64_t stack_at = 0;  ///< an address in its stack; 0: not known
   std::array<class_figures, size_scale::count> classes;
 
   [[nodiscard]] class_figures total() const noexcept;
@@ -135,6 +136,9 @@ class segment_reader {
 /// Whether the process that a segment tells of is still there (and not another one with its id). One that has ended is
 /// not, also while its parent has not yet asked for its status. One that has executed another program is.
 [[nodiscard]] bool is_there(const process_figures& process);
+
+/// When the process began, in clock ticks since boot: with its id, what tells it from all others. 0: there is none, or it has ended.
+[[nodiscard]] std::uint64_t process_start(std::uint32_t process_id);
 
 /// Where probes put their segments: HEAPWRIGHT_SEGMENT_DIR, or /dev/shm/heapwright-UID.
 [[nodiscard]] std::filesystem::path segment_directory();

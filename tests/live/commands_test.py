@@ -1,6 +1,6 @@
 """`heapwright live` and `heapwright diff` on the command line.
 
-usage: commands_test.py HEAPWRIGHT
+usage: commands_test.py HEAPWRIGHT LIBHEAPWRIGHT
 """
 import os
 import subprocess
@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 HEAPWRIGHT = sys.argv.pop(1)
+LIBRARY = sys.argv.pop(1)
 
 # So many blocks of 100,000 bytes at once, from one function.
 PROGRAM = """
@@ -102,6 +103,28 @@ class Commands(unittest.TestCase):
                 self.assertTrue(seen.stdout.rstrip().endswith("\033[?1049l"))
                 program.stdin.close()
         self.assertEqual(heapwright("top", "1").returncode, 125)
+
+    def test_without_the_probe_the_heap_is_asked(self):
+        waits = PROGRAM + "print('ready', flush=True); sys.stdin.read()"
+        on_ours = dict(os.environ, LD_PRELOAD=LIBRARY)
+        with subprocess.Popen(["/usr/bin/python3", "-c", waits, "300"], env=on_ours, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            program.stdout.readline()
+            result = heapwright("top", str(program.pid))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stdout, r"no probe.*\n.*stocks (29|3\d)(\.\d+)? MiB")
+            self.assertRegex(result.stdout, r"\n +\d+ +\d+ +\d")
+            result = heapwright("live", "--no-browser", "--save", self.path("none"), str(program.pid))
+            self.assertEqual(result.returncode, 125)
+            self.assertIn("no segment", result.stderr)
+            program.stdin.close()
+        result = heapwright("top", str(program.pid))
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("no such process", result.stderr)
+        with subprocess.Popen(["/usr/bin/sleep", "60"]) as program:
+            result = heapwright("live", "--no-browser", str(program.pid))
+            self.assertEqual(result.returncode, 125)
+            self.assertIn("does not run on libheapwright", result.stderr)
+            program.kill()
 
     def test_no_segment(self):
         for name in ("nothing", "."):

@@ -1,6 +1,6 @@
 // The page in a real browser, as a person uses it.
 //
-//   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT    screenshots go to PACKAGES/screenshots
+//   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT HEAPWRIGHT LIBHEAPWRIGHT    screenshots go to PACKAGES/screenshots
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-const [packages, executablePath, server, makeSegment] = process.argv.slice(2);
+const [packages, executablePath, server, makeSegment, heapwright, library] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
 const shots = join(packages, "screenshots");
 mkdirSync(shots, { recursive: true });
@@ -26,6 +26,14 @@ async function served({ seconds = 120, mode = "", dark = false, threads = 500 } 
   const program = spawn(makeSegment, [segment, String(seconds), String(threads), "10000", mode], { stdio: ["ignore", "pipe", "inherit"] });
   await line(program, "stdout");
   const child = spawn(server, [segment], { stdio: ["ignore", "ignore", "pipe"] });
+  return shown(child, dark, () => {
+    if (program.exitCode === null) { program.removeAllListeners("exit"); program.kill(); }
+    rmSync(folder, { recursive: true });
+  });
+}
+
+/// A server that has been started, and a page of it. `ended()`: what else is to be ended with it.
+async function shown(child, dark, ended) {
   const url = (await line(child, "stderr")).match(/http:\S+/)[0];
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme: dark ? "dark" : "light" });
   const troubles = [];
@@ -35,10 +43,10 @@ async function served({ seconds = 120, mode = "", dark = false, threads = 500 } 
   await page.waitForFunction(() => document.getElementById("live").textContent !== "");
   const end = async () => {
     await page.close();
-    for (const one of [child, program]) if (one.exitCode === null) { one.removeAllListeners("exit"); one.kill(); }
-    rmSync(folder, { recursive: true });
+    if (child.exitCode === null) { child.removeAllListeners("exit"); child.kill(); }
+    ended();
   };
-  return { page, url, program, child, troubles, end, text: id => page.textContent("#" + id) };
+  return { page, url, child, troubles, end, text: id => page.textContent("#" + id) };
 }
 
 let browser;
@@ -73,6 +81,11 @@ for (const dark of [false, true]) {
       await s.page.click("#leaks .row");
       assert.match(await s.text("leak-stack"), /run_forever/);
       await save("leaks");
+      await s.page.keyboard.press("4");
+      await s.page.waitForSelector("#memory-parts tr");
+      assert.match(await s.text("memory-parts"), /asked for by the program/);
+      assert.match(await s.text("memory-table"), /make_segment/);
+      await save("memory");
       assert.deepEqual(s.troubles, []);
     } finally { await s.end(); }
   });
@@ -182,4 +195,41 @@ test("says when the program has ended, was killed, counts late or not at all, an
       }
     } finally { await s.end(); }
   }
+});
+
+test("memory of a program on libheapwright, with the probe and without; a program that becomes another; its children", async () => {
+  const script = "import time; x = [bytes(i % 3000) for i in range(100000)]; x = x[::5]; y = bytearray(20_000_000); print('ready', flush=True); time.sleep(100)";
+  const environment = { ...process.env, LD_PRELOAD: library };
+  const watched = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/sh", "-c", 'true; /bin/sleep 100 & exec /usr/bin/python3 -c "$0"', script],
+    { env: environment, stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
+  try {
+    await watched.page.waitForFunction(() => document.getElementById("program").textContent.startsWith("python3"));
+    await watched.page.waitForFunction(() => /MiB/.test(document.getElementById("live").textContent) && parseFloat(document.getElementById("live").textContent) > 40);
+    await watched.page.keyboard.press("4");
+    await watched.page.waitForFunction(() => /free, beside blocks in use/.test(document.getElementById("memory-parts").textContent));
+    await watched.page.click("text=Size classes of the heap");
+    await watched.page.waitForSelector("#memory-table .row");
+    await watched.page.screenshot({ path: join(shots, "memory-heap.png") });
+    await watched.page.waitForFunction(() => [...document.getElementById("process").options].some(o => o.textContent.startsWith("sleep")));
+    await watched.page.selectOption("#process", await watched.page.evaluate(() => [...document.getElementById("process").options].find(o => o.textContent.startsWith("sleep")).value));
+    await watched.page.waitForFunction(() => document.getElementById("program").textContent === "sleep");
+    assert.deepEqual(watched.troubles, []);
+  } finally { await watched.end(); }
+
+  const program = spawn("/usr/bin/python3", ["-c", script], { env: environment, stdio: ["ignore", "pipe", "inherit"] });
+  await line(program, "stdout");
+  const bare = await shown(spawn(heapwright, ["live", "--no-browser", String(program.pid)], { stdio: ["ignore", "ignore", "pipe"] }), false, () => program.kill());
+  program.removeAllListeners("exit");
+  try {
+    assert.match(await bare.text("notes"), /no probe/);
+    assert.ok(!await bare.page.isVisible("#tab-where") && !await bare.page.isVisible("#table"));
+    await bare.page.keyboard.press("2");
+    assert.ok(await bare.page.isVisible("#timeline"), "a view without figures is not gone to");
+    await bare.page.keyboard.press("4");
+    await bare.page.waitForFunction(() => /blocks, and free ones that threads keep/.test(document.getElementById("memory-parts").textContent));
+    await bare.page.screenshot({ path: join(shots, "memory-bare.png") });
+    program.kill("SIGKILL");
+    await bare.page.waitForFunction(() => /program is gone: last figures/.test(document.getElementById("status").textContent));
+    assert.deepEqual(bare.troubles, []);
+  } finally { await bare.end(); }
 });

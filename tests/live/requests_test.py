@@ -126,7 +126,7 @@ BAD_QUERIES = [
     "/api/events?interval=99", "/api/events?interval=60001", "/api/events?interval=1s", "/api/events?intervall=100",
     "/api/stacks?value=lives", "/api/stacks?most=0", "/api/stacks?most=1000000000", "/api/stacks?most=-1", "/api/stacks?most=1e9",
     "/api/stacks?value=live&value=live", "/api/stacks?x=1", "/api/history?since=now", "/api/history?since=nan", "/api/history?most=1",
-    "/debug/pprof/heap?seconds=61", "/api/state?x", "/?x=1",
+    "/debug/pprof/heap?seconds=61", "/api/state?x", "/?x=1", "/api/processes?process=1", "/api/memory?since=0",
 ]
 
 
@@ -146,6 +146,26 @@ class Requests(unittest.TestCase):
             for key in ("is_counting", "interval", "state"):
                 self.assertEqual(before[key], after[key])
             self.assertLess(served.resident() - memory, 32 << 20)
+
+    def test_a_process_is_one_of_those_told(self):
+        with Served() as served:
+            processes = json.loads(served.ask("/api/processes")[1])
+            rows = [dict(zip(processes["columns"], row)) for row in processes["rows"]]
+            self.assertEqual([(row["id"], row["running"]) for row in rows], [(served.program.pid, True)])
+            self.assertEqual(served.ask("/api/state?process=" + rows[0]["name"])[0], 200)
+            for name in ("1-2-3", "../segment", "%2e%2e%2fsegment", "segment%00", "x" * 4000):
+                for path in ("/api/state", "/api/events", "/api/memory", "/"):
+                    with self.subTest(path=path, name=name):
+                        self.assertIn(served.ask(f"{path}?process={name}")[0], (400, 404))
+
+    def test_memory_is_told_in_parts(self):
+        with Served() as served:
+            memory = json.loads(served.ask("/api/memory")[1])
+            parts = dict(memory["parts"])
+            self.assertEqual(sum(parts.values()) - memory["not_resident"], memory["rss"])
+            mapped = {row[1] for row in memory["mappings"]}
+            self.assertIn(os.path.realpath(MAKE_SEGMENT), mapped)
+            self.assertIn(os.path.join(served.folder, "segment"), mapped)
 
     def test_control_is_done_whole_or_not_at_all(self):
         with Served() as served:

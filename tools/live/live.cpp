@@ -179,20 +179,21 @@ int live(const live_options& options) {
   const std::filesystem::path path = started                ? started->segment()
                                      : options.file.empty() ? segment_of(options.pid)
                                                             : std::filesystem::path(options.file);
-  bool may_control = false;
-  trace::segment_reader reader = open_segment(path, may_control);
-  watched_process process(std::move(reader), may_control);
-  const routes answers(process, guard(options.host, server->port(), token));
+  if (path.empty() && !options.save.empty())
+    throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
+  watched_family family(watch(options.pid, path), path,
+                        options.file.empty() ? path.parent_path() : std::filesystem::path());
+  const routes answers(family, guard(options.host, server->port(), token));
 
   std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });
   const std::string url = url_of(options, server->port(), token);
   fmt::print(stderr, "heapwright: live at {}\n", url);
   if (!options.no_browser) open_browser(url);
   wait_for_end(signals, started ? &*started : nullptr, options.exit_with_program);
-  process.stop();
+  family.stop();
   server->stop();
   serving.join();
-  save_segment(path, options.save);
+  save_segment(started ? started->segment() : path, options.save);
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }
 

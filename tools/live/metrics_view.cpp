@@ -62,6 +62,22 @@ std::string metrics_view(watched_process& process) {
   e.one("heapwright_process_up", "gauge", "Whether the process is there.", m.state == life::running ? 1 : 0);
   e.one("heapwright_process_start_time_seconds", "gauge", "When the process was first seen, since 1970.",
         m.unix_seconds(p.started_ns));
+  if (m.heap) {
+    e.one("heapwright_heap_mapped_bytes", "gauge", "Address space that libheapwright's heap holds for blocks.",
+          m.heap->mapped);
+    e.one("heapwright_heap_outside_bytes", "gauge", "With the program or in the stocks of threads.", m.heap->outside());
+    e.one("heapwright_heap_span_bytes", "gauge", "In spans that are cut into blocks.", m.heap->spans);
+    e.one("heapwright_heap_free_resident_bytes", "gauge", "Free pages that are kept in memory.", m.heap->free_resident);
+    e.one("heapwright_heap_metadata_bytes", "gauge", "Mapped for the heap's own records.", m.heap->metadata);
+    e.one("heapwright_heap_returned_bytes_total", "counter", "Given back to the system so far.",
+          m.heap->returned_total);
+  }
+  if (m.memory) {
+    e.one("heapwright_process_resident_memory_bytes", "gauge", "RSS of the process.", m.memory->rss);
+    e.one("heapwright_process_proportional_memory_bytes", "gauge", "PSS of the process, not older than ten seconds.",
+          m.memory->pss);
+  }
+  if (!m.has_probe) return std::move(e).text();
   e.one("heapwright_counting", "gauge", "Whether calls are counted now.", p.is_counting ? 1 : 0);
   e.one("heapwright_sampling_interval_bytes", "gauge", "Bytes between samples, on average; 0 for none.", p.interval);
   e.one("heapwright_live_bytes", "gauge", "Bytes allocated and not freed, since counting began.", m.live());
@@ -77,11 +93,6 @@ std::string metrics_view(watched_process& process) {
   e.one("heapwright_threads", "gauge", "Threads alive that have called malloc or free.", alive);
   e.one("heapwright_threads_seen_total", "counter", "Threads that have ever called malloc or free.", p.threads_ever);
   e.one("heapwright_samples_lost_total", "counter", "Samples lost for want of room.", p.lost_samples);
-  if (m.memory) {
-    e.one("heapwright_process_resident_memory_bytes", "gauge", "RSS of the process.", m.memory->rss);
-    e.one("heapwright_process_proportional_memory_bytes", "gauge", "PSS of the process, not older than ten seconds.",
-          m.memory->pss);
-  }
   e.by_class("heapwright_class_allocations_total", "Blocks allocated, by the largest size of their class.", m.figures,
              &trace::class_figures::allocations);
   e.by_class("heapwright_class_allocated_bytes_total", "Bytes allocated, by the largest size of their class.",

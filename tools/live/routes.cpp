@@ -32,6 +32,7 @@ class bad_question : public std::runtime_error {
 };
 
 bad_question wrong(const std::string& why) { return {400, why}; }
+bad_question no_process() { return {404, "there is no such process; /api/processes says which there are"}; }
 
 http_response made(std::string type, std::string body) {
   http_response result;
@@ -54,7 +55,7 @@ http_response as_csv(watched_process& process, const char* what, std::string bod
 
 void only(const http_request& request, std::initializer_list<std::string_view> known) {
   for (const auto& [name, value] : request.query)
-    if (name != "token" && std::find(known.begin(), known.end(), name) == known.end())
+    if (name != "token" && name != "process" && std::find(known.begin(), known.end(), name) == known.end())
       throw wrong(fmt::format("{} knows no parameter {}", request.path, name));
 }
 
@@ -100,14 +101,36 @@ stack_question stack_question_of(const http_request& request, const watched_proc
   return q;
 }
 
-http_response events(const http_request& request, watched_process& process) {
+/// Of a process that executes another program it goes on with that.
+http_response events(const http_request& request, watched_family& family) {
   only(request, {"interval"});
   const auto interval = number<unsigned>(request, "interval", 1000, 100, 60'000);
-  const auto event = [&process] { return fmt::format("event: state\ndata: {}\n\n", state_view(process)); };
-  http_response result = made("text/event-stream", "retry: 1000\n\n" + event());
+  const std::string* const name = request.parameter("process");
+  auto process = family.find(name == nullptr ? "" : *name);
+  if (!process) throw no_process();
+  const auto event = [&family, name = name == nullptr ? "" : *name, process]() mutable {
+    if (const auto now = family.find(name)) process = now;
+    return fmt::format("event: state\ndata: {}\n\n", state_view(*process));
+  };
+  auto first = event;
+  http_response result = made("text/event-stream", "retry: 1000\n\n" + first());
   result.next = event;
   result.every = std::chrono::milliseconds(interval);
   return result;
+}
+
+http_response processes(const http_request& request, watched_family& family) {
+  if (request.parameter("process") != nullptr) throw wrong("/api/processes knows no parameter process");
+  only(request, {});
+  return as_json(processes_view(family));
+}
+
+http_response of_one(const http_request& request, watched_family& family,
+                     http_response (*answer)(const http_request&, watched_process&)) {
+  const std::string* const name = request.parameter("process");
+  const auto process = family.find(name == nullptr ? "" : *name);
+  if (!process) throw no_process();
+  return answer(request, *process);
 }
 
 /// A mark's name is shown as text and kept in 56 bytes.
@@ -168,6 +191,7 @@ struct route {
   std::string_view path;
   std::string_view method;
   http_response (*answer)(const http_request&, watched_process&);
+  http_response (*of_all)(const http_request&, watched_family&) = nullptr;  ///< instead
 };
 
 const auto& table() {
@@ -191,7 +215,8 @@ const auto& table() {
               only(r, {});
               return as_json(cells_view(p));
             }},
-      route{"/api/events", "GET", events},
+      route{"/api/events", "GET", nullptr, events},
+      route{"/api/processes", "GET", nullptr, processes},
       route{"/api/history", "GET",
             [](const request& r, process& p) {
               only(r, {"since", "most"});
@@ -212,6 +237,11 @@ const auto& table() {
             [](const request& r, process& p) {
               only(r, {"most"});
               return as_json(leaks_view(p, number<std::size_t>(r, "most", 200, 1, 2'000)));
+            }},
+      route{"/api/memory", "GET",
+            [](const request& r, process& p) {
+              only(r, {});
+              return as_json(memory_view(p));
             }},
       route{"/api/control", "POST", control},
       route{"/api/classes.csv", "GET",
@@ -267,7 +297,7 @@ http_response routes::answer(const http_request& request) const {
     is_known = true;
     if (r.method != method) continue;
     try {
-      return r.answer(request, process_);
+      return r.of_all != nullptr ? r.of_all(request, family_) : of_one(request, family_, r.answer);
     } catch (const bad_question& question) {
       return refused(question.status(), question.what());
     }

@@ -26,11 +26,26 @@ std::filesystem::path segment_of(pid_t pid) {
     if (process.process_id == static_cast<std::uint32_t>(pid) && process.state != trace::process_state::replaced)
       return path;
   }
-  throw failure(
-      exit_code::bad_input,
-      fmt::format("process {} has no segment in {}: the probe must be in it from its start, as `heapwright live -- "
-                  "COMMAND` does; `heapwright live --list` says which processes there are",
-                  pid, trace::segment_directory().string()));
+  return {};
+}
+
+std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& segment) {
+  if (!segment.empty()) {
+    bool may_control = false;
+    trace::segment_reader reader = open_segment(segment, may_control);
+    return std::make_shared<watched_process>(std::move(reader), may_control);
+  }
+  const std::string nothing = fmt::format(
+      "process {} has no segment in {}: the probe must be in it from its start, as `heapwright live -- "
+      "COMMAND` does; `heapwright live --list` says which processes there are",
+      pid, trace::segment_directory().string());
+  if (trace::process_start(static_cast<std::uint32_t>(pid)) == 0)
+    throw failure(exit_code::bad_input, fmt::format("no such process: {}", pid));
+  try {
+    return std::make_shared<watched_process>(pid);
+  } catch (const failure& trouble) {
+    throw failure(exit_code::bad_input, fmt::format("{}. Nor can its heap be asked: {}", nothing, trouble.what()));
+  }
 }
 
 }  // namespace heapwright::tool

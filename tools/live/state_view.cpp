@@ -24,6 +24,7 @@ const char* name_of(life state) {
     case life::replaced: return "replaced";
     case life::killed: return "killed";
     case life::lost: return "lost";
+    case life::gone: return "gone";
   }
   return "";
 }
@@ -42,6 +43,7 @@ json process_part(const moment& m) {
   const trace::process_figures& p = m.figures.process;
   return {{"id", p.process_id},
           {"state", name_of(m.state)},
+          {"has_probe", m.has_probe},
           {"program", p.program},
           {"arguments", p.arguments},
           {"allocator", p.allocator},

@@ -126,14 +126,41 @@ const char* name_of(life state) {
     case life::exited: return "ended";
     case life::replaced: return "replaced by exec";
     case life::killed: return "killed";
+    case life::gone: return "gone";
     case life::lost: break;
   }
   return "lost";
 }
 
+/// Without the probe: what libheapwright says of its heap.
+void write_heap(screen_text& text, const moment& m) {
+  const auto& p = m.figures.process;
+  const auto shown = [](std::uint64_t bytes) { return show_bytes(static_cast<double>(bytes)); };
+  text.line(printable(fmt::format("{}  process {}  {}  (no probe: the heap's own figures)", p.program, p.process_id,
+                                  name_of(m.state))));
+  text.line(fmt::format("blocks and threads' stocks {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
+                        m.memory ? shown(m.memory->rss) : "-"));
+  if (!m.heap) return;
+  const heap_reading& h = *m.heap;
+  text.line(fmt::format("free in spans {}   free, in memory {}   free, given back {}   mapped {}   metadata {}",
+                        shown(h.spans - std::min(h.spans, h.outside() - h.large)), shown(h.free_resident),
+                        shown(h.free_returned), shown(h.mapped), shown(h.metadata)));
+  std::vector<class_reading> classes = h.classes;
+  std::sort(classes.begin(), classes.end(),
+            [](const class_reading& a, const class_reading& b) { return a.span_bytes > b.span_bytes; });
+  text.line("");
+  text.line(fmt::format("{:>12} {:>12} {:>12} {:>12}", "block size", "outside", "bytes", "in spans"));
+  for (const class_reading& c : classes) {
+    if (c.span_bytes == 0) break;
+    text.line(fmt::format("{:>12} {:>12} {:>12} {:>12}", c.block_bytes, show_count(static_cast<double>(c.outside)),
+                          shown(c.outside * c.block_bytes), shown(c.span_bytes)));
+  }
+}
+
 /// `before`: what was shown last, null at first.
 void write_totals(screen_text& text, const moment& m, const moment* before) {
   const auto& p = m.figures.process;
+  if (!m.has_probe) return write_heap(text, m);
   const double seconds = before == nullptr ? 0 : static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
   text.line(printable(fmt::format("{}  process {}  {}{}", p.program, p.process_id, name_of(m.state),
                                   p.is_counting ? "" : "  (not counting)")));
@@ -156,6 +183,7 @@ struct site_figures {
 /// Call stacks that end alike are one site here: there is no room for how they differ further out.
 void write_sites(screen_text& text, watched_process& process, const moment& m) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, site_figures> by_place;  // where, and called by
+  if (!m.has_probe) return;
   for (const trace::stack_figures& s : process.stacks()) {
     if (s.live_bytes() == 0) continue;
     const auto places = places_of(s, m.figures, process.places());
@@ -182,9 +210,8 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
 }  // namespace
 
 int top(const top_options& options) {
-  bool may_control = false;
-  trace::segment_reader reader = open_segment(segment_of(options.pid), may_control);
-  watched_process process(std::move(reader), may_control);
+  const auto watched = watch(options.pid, segment_of(options.pid));
+  watched_process& process = *watched;
   if (options.once || isatty(STDOUT_FILENO) == 0) {
     screen_text text({40, 1000});
     const auto now = process.now();

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "watched_process.hpp"
+#include "watched_family.hpp"
 
 namespace heapwright::tool {
 
@@ -38,6 +38,12 @@ struct stack_question {
 
 /// Sites whose blocks stay: what is live by when it was allocated, and why a site looks like a leak or does not.
 [[nodiscard]] std::string leaks_view(watched_process& process, std::size_t most);
+
+/// Why RSS is what it is: the parts it consists of, the heap's size classes, the mappings. "at" is null if that cannot be found out.
+[[nodiscard]] std::string memory_view(watched_process& process);
+
+/// The processes that this server shows.
+[[nodiscard]] std::string processes_view(watched_family& family);
 
 [[nodiscard]] std::string metrics_view(watched_process& process);
 

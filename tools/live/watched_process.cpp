@@ -5,10 +5,13 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "descriptor.hpp"
+#include "failure.hpp"
 #include "process_image.hpp"
 
 namespace heapwright::tool {
@@ -18,6 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t freshness_ns = 50'000'000;
 constexpr std::uint64_t details_age_ns = 10'000'000'000;
+constexpr std::uint64_t memory_age_ns = 2'000'000'000;
 constexpr std::size_t most_baselines = 8;
 
 std::uint64_t clock_ns() {
@@ -35,6 +39,19 @@ std::optional<std::uint64_t> quick_rss(std::uint32_t process_id) {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+trace::process_figures describe(pid_t process) {
+  trace::process_figures p;
+  p.process_id = static_cast<std::uint32_t>(process);
+  p.process_start = trace::process_start(p.process_id);
+  p.started_ns = clock_ns();
+  p.started_unix_ns =
+      static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
+  p.program = executable_of(process);
+  std::istringstream words(read_file(fmt::format("/proc/{}/cmdline", process)).value_or(""));
+  for (std::string word; std::getline(words, word, '\0');) p.arguments.push_back(word);
+  return p;
+}
+
 life life_of(const trace::process_figures& process) {
   if (process.state == trace::process_state::exited) return life::exited;
   if (process.state == trace::process_state::replaced) return life::replaced;
@@ -49,8 +66,34 @@ double moment::unix_seconds(std::uint64_t ns) const noexcept {
          1e6;
 }
 
+std::optional<live_blocks> moment::live_parts() const noexcept {
+  if (!has_probe || !figures.process.counts_from_start() || live() < 0) return std::nullopt;
+  live_blocks parts{static_cast<std::uint64_t>(live()), 0};
+  if (total.allocated_bytes > requested_bytes)
+    parts.rounding = static_cast<std::uint64_t>(
+        static_cast<double>(parts.bytes) *
+        (1 - static_cast<double>(requested_bytes) / static_cast<double>(total.allocated_bytes)));
+  return parts;
+}
+
 watched_process::watched_process(trace::segment_reader reader, bool may_control)
     : reader_(std::move(reader)), may_control_(may_control) {
+  const trace::process_figures process = reader_->process();
+  try {
+    if (life_of(process) == life::running) heap_ = heap_record::find(static_cast<pid_t>(process.process_id));
+  } catch (const failure&) {
+    // Its memory may not be read: the heap's figures are missing, all others are there.
+  }
+  begin();
+}
+
+watched_process::watched_process(pid_t process) : bare_(describe(process)), heap_(heap_record::find(process)) {
+  if (!heap_) throw failure(exit_code::unreadable, fmt::format("process {} does not run on libheapwright", process));
+  bare_.allocator = heap_->path();
+  begin();
+}
+
+void watched_process::begin() {
   {
     const std::lock_guard hold(mutex_);
     last_ = read(true);
@@ -113,9 +156,7 @@ void watched_process::look(bool with_details) noexcept {
 std::shared_ptr<const moment> watched_process::read(bool with_details) {
   auto result = std::make_shared<moment>();
   moment& m = *result;
-  // The end is looked for first: figures read after it are the last ones.
-  m.state = life_of(reader_.process());
-  m.figures = reader_.read();
+  read_figures(m);
   m.total = m.figures.total();
   for (const trace::thread_figures& thread : m.figures.threads) m.requested_bytes += thread.requested_bytes;
   const std::uint32_t id = m.figures.process.process_id;
@@ -131,8 +172,41 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
       m.memory->rss = *rss;
     }
   }
+  if (m.state == life::running && heap_) m.heap = read_heap(*heap_);
+  if (!m.heap && last_) m.heap = last_->heap;
   history_.add({m.figures.at_ns, m.live(), m.memory ? m.memory->rss : 0, m.total.allocated_bytes, m.total.allocations});
   return result;
+}
+
+void watched_process::read_figures(moment& m) const {
+  m.has_probe = reader_.has_value();
+  if (!reader_) {
+    m.state = trace::is_there(bare_) ? life::running : life::gone;
+    m.figures.process = bare_;
+    m.figures.at_ns = clock_ns();
+    return;
+  }
+  // The end is looked for first: figures read after it are the last ones.
+  m.state = life_of(reader_->process());
+  m.figures = reader_->read();
+}
+
+std::shared_ptr<const memory_picture> watched_process::memory() {
+  const auto seen = now();
+  const std::lock_guard hold(memory_mutex_);
+  if (seen->state != life::running || (memory_ && seen->figures.at_ns < memory_->at_ns + memory_age_ns)) return memory_;
+  auto made = std::make_shared<memory_picture>();
+  std::vector<std::uint64_t> stacks;
+  for (const trace::thread_figures& t : seen->figures.threads)
+    if (t.state == trace::slot_state::alive && t.stack_at != 0) stacks.push_back(t.stack_at);
+  made->mappings = read_mappings(static_cast<pid_t>(seen->figures.process.process_id), stacks);
+  made->at_ns = seen->figures.at_ns;
+  made->heap = seen->heap;
+  const auto live = seen->live_parts();
+  made->parts = parts_of(made->mappings, made->heap ? &*made->heap : nullptr, live ? &*live : nullptr);
+  // Gone between the two: what was seen before is more.
+  if (!made->mappings.empty() || !memory_) memory_ = std::move(made);
+  return memory_;
 }
 
 void watched_process::keep_baselines(const moment& m) {
@@ -141,7 +215,7 @@ void watched_process::keep_baselines(const moment& m) {
   if (!is_first && marks.size() <= marks_seen_) return;
   auto made = std::make_shared<baseline>();
   made->at_ns = m.figures.at_ns;
-  for (const trace::stack_figures& s : reader_.stacks())
+  for (const trace::stack_figures& s : stacks())
     made->stacks.emplace(s.id,
                          baseline::counted{s.live_bytes(), s.allocated_bytes, s.short_lived_bytes, s.allocations});
   if (is_first) {
@@ -163,9 +237,13 @@ void watched_process::keep_baselines(const moment& m) {
   }
 }
 
-std::vector<trace::stack_figures> watched_process::stacks() { return reader_.stacks(); }
+std::vector<trace::stack_figures> watched_process::stacks() {
+  return reader_ ? reader_->stacks() : std::vector<trace::stack_figures>();
+}
 
-std::vector<trace::sample_figures> watched_process::live_samples() { return reader_.live_samples(); }
+std::vector<trace::sample_figures> watched_process::live_samples() {
+  return reader_ ? reader_->live_samples() : std::vector<trace::sample_figures>();
+}
 
 std::vector<history_point> watched_process::points(std::uint64_t since_ns, std::size_t most) const {
   const std::lock_guard hold(mutex_);
@@ -178,12 +256,12 @@ std::shared_ptr<const baseline> watched_process::since(const std::string& mark) 
   return found == baselines_.end() ? nullptr : found->second;
 }
 
-void watched_process::set_counting(bool on) { reader_.set_counting(on); }
-void watched_process::set_interval(std::uint64_t bytes) { reader_.set_interval(bytes); }
-void watched_process::reset_peak() { reader_.reset_peak(); }
+void watched_process::set_counting(bool on) { reader_->set_counting(on); }
+void watched_process::set_interval(std::uint64_t bytes) { reader_->set_interval(bytes); }
+void watched_process::reset_peak() { reader_->reset_peak(); }
 
 bool watched_process::add_mark(const std::string& name) {
-  if (!reader_.add_mark(name)) return false;
+  if (!reader_->add_mark(name)) return false;
   const std::lock_guard hold(mutex_);
   look(true);
   return true;

@@ -1,4 +1,5 @@
-// One process, seen through its segment, by any number of viewers.
+// One process, seen through its segment, by any number of viewers. One without a segment that runs on libheapwright shows what its heap says: where its
+// bytes are, not who asked for them.
 //
 // Reads at most 20 times a second however many ask, and once a second when nobody does, for the history and so that a new mark finds its place. When
 // the process has ended the last figures are kept and nothing is read any more.
@@ -17,13 +18,14 @@
 #include <vector>
 
 #include "history.hpp"
+#include "memory_picture.hpp"
 #include "places.hpp"
 #include "segment_reader.hpp"
 
 namespace heapwright::tool {
 
-/// `lost`: the segment can no longer be read.
-enum class life { running, exited, replaced, killed, lost };
+/// `lost`: the segment can no longer be read. `gone`: a process without one is no longer there.
+enum class life { running, exited, replaced, killed, lost, gone };
 
 /// Bytes, as the kernel tells them; not there once the process is gone.
 struct resident_memory {
@@ -37,10 +39,16 @@ struct moment {
   std::uint64_t requested_bytes = 0;
   life state = life::running;
   std::optional<resident_memory> memory;
+  std::optional<heap_reading> heap;  ///< where it runs on libheapwright, whose memory may be read
+  bool has_probe = true;
 
+  /// Of a process without the probe: with what its threads keep.
   [[nodiscard]] std::int64_t live() const noexcept {
+    if (!has_probe) return heap ? static_cast<std::int64_t>(heap->outside()) : 0;
     return static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes);
   }
+  /// Nothing if what is live is not known.
+  [[nodiscard]] std::optional<live_blocks> live_parts() const noexcept;
   /// Seconds since 1970 of a moment by CLOCK_MONOTONIC.
   [[nodiscard]] double unix_seconds(std::uint64_t ns) const noexcept;
 };
@@ -59,12 +67,16 @@ struct baseline {
 class watched_process {
  public:
   watched_process(trace::segment_reader reader, bool may_control);
+  /// Without a segment. Throws `failure` if the process does not run on libheapwright, or cannot be read.
+  explicit watched_process(pid_t process);
   ~watched_process();
 
   /// `with_details`: somebody looks, who may cost the process something.
   [[nodiscard]] std::shared_ptr<const moment> now(bool with_details = true);
   [[nodiscard]] std::vector<trace::stack_figures> stacks();
   [[nodiscard]] std::vector<trace::sample_figures> live_samples();
+  /// Not older than two seconds, or the last that was seen of a process that has ended; null if there is none.
+  [[nodiscard]] std::shared_ptr<const memory_picture> memory();
   [[nodiscard]] std::vector<history_point> points(std::uint64_t since_ns, std::size_t most) const;
 
   /// Number of a mark, or "start" for when this server began to look. Null: nothing is known of that moment.
@@ -89,14 +101,21 @@ class watched_process {
   void stop();
 
  private:
+  void begin();
   void look_until_stopped();
   std::shared_ptr<const moment> read(bool with_details);
+  void read_figures(moment& m) const;
   void look(bool with_details) noexcept;
   void keep_baselines(const moment& m);
 
-  trace::segment_reader reader_;
-  bool may_control_;
+  std::optional<trace::segment_reader> reader_;
+  bool may_control_ = false;
+  trace::process_figures bare_;  ///< what is known of a process without a segment
+  std::unique_ptr<heap_record> heap_;
   places_book places_;
+
+  std::mutex memory_mutex_;
+  std::shared_ptr<const memory_picture> memory_;
 
   mutable std::mutex mutex_;  ///< of what follows
   std::condition_variable stopped_;

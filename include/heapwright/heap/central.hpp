@@ -54,7 +54,7 @@ class central_class {
     invariant(s->carved >= n && s->live >= n, "more fresh blocks came back to a span than it has handed out");
     s->carved -= n;
     s->live -= n;
-    live_ -= n;
+    figures_.outside -= n;
     if (s->place == span_place::exhausted) list(s);
     if (s->live == 0 && s->place == span_place::listed) keep_or_retire(s, heap);
   }
@@ -62,7 +62,7 @@ class central_class {
   /// Takes back `n` blocks of class c, the first of a list; returns what follows them.
   [[gnu::noinline]] block* give_back(unsigned c, block* first, std::uint32_t n, pages& heap) noexcept {
     holding guard(lock_);
-    live_ -= n;
+    figures_.outside -= n;
     while (n > 0) {
       // Neighbours in the list that are of one span go back as they are, linked already.
       span* const s = heap.map().span_at(first);
@@ -105,7 +105,7 @@ class central_class {
   /// Whether less than half of the class's spans is in use, and more than a little could be had by gathering it.
   [[nodiscard, gnu::noinline]] bool is_sparse(unsigned c) noexcept {
     holding guard(lock_);
-    return span_bytes_ > 2 * live_ * classes::of(c).size + R.spans.worth_gathering;
+    return figures_.span_bytes > 2 * figures_.outside * classes::of(c).size + R.spans.worth_gathering;
   }
 
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
@@ -113,11 +113,14 @@ class central_class {
   /// Blocks that are outside: with the program or in the stock of a thread.
   [[nodiscard]] std::uint64_t live() noexcept {
     holding guard(lock_);
-    return live_;
+    return figures_.outside;
   }
 
   /// The same for who holds the lock.
-  [[nodiscard]] std::uint64_t live_held() const noexcept { return live_; }
+  [[nodiscard]] std::uint64_t live_held() const noexcept { return figures_.outside; }
+
+  /// For readers in other processes.
+  [[nodiscard]] const class_figures& figures() const noexcept { return figures_; }
 
  private:
   drawn draw_attached(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached, pages& heap) noexcept {
@@ -188,10 +191,10 @@ class central_class {
 
   span* new_span(unsigned c, page_tag owner, pages& heap) noexcept {
     const std::size_t size = classes::of(c).size;
-    const std::size_t bytes = classes::span_pages(c, live_ * size) * heap_page;
+    const std::size_t bytes = classes::span_pages(c, figures_.outside * size) * heap_page;
     span* const s = heap.allocate(bytes / heap_page, heap_page, span_state::cut, classes::lines_of_span(c, bytes));
     if (s == nullptr) return nullptr;
-    span_bytes_ += s->bytes();
+    figures_.span_bytes += s->bytes();
     s->capacity = static_cast<std::uint32_t>(bytes / size);
     s->size_class = static_cast<std::uint8_t>(c);
     s->owner = owner;
@@ -234,7 +237,7 @@ class central_class {
   }
 
   drawn take_returned(span* s) noexcept {
-    live_ += s->carved - s->live;
+    figures_.outside += s->carved - s->live;
     s->live = s->carved;
     return {.returned = std::exchange(s->free, nullptr)};
   }
@@ -246,7 +249,7 @@ class central_class {
     for (; n < wanted && last->next != nullptr; ++n) last = last->next;
     s->free = std::exchange(last->next, nullptr);
     s->live += n;
-    live_ += n;
+    figures_.outside += n;
     return {.returned = first};
   }
 
@@ -256,7 +259,7 @@ class central_class {
     const std::uint32_t n = std::min(wanted, s->capacity - s->carved);
     s->carved += n;
     s->live += n;
-    live_ += n;
+    figures_.outside += n;
     return {.fresh = first, .fresh_count = n};
   }
 
@@ -270,15 +273,14 @@ class central_class {
   }
 
   void retire(span* s, pages& heap) noexcept {
-    span_bytes_ -= s->bytes();
+    figures_.span_bytes -= s->bytes();
     heap.map().set_all_tags(s, 0);
     heap.release(s);
   }
 
   lock_type lock_;
   span_list listed_;
-  std::uint64_t live_ = 0;
-  std::uint64_t span_bytes_ = 0;
+  class_figures figures_;
   std::uint64_t empty_bytes_ = 0;  ///< of listed spans with live == 0
 };
 

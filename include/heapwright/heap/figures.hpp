@@ -48,4 +48,10 @@ struct heap_figures {
   figure threads_total;           ///< threads that have ever had one
 };
 
+/// Of one size class cut from spans. Plain, as its lock guards it; who reads from outside sees each word whole.
+struct class_figures {
+  std::uint64_t outside = 0;     ///< blocks with the program or in the stock of a thread
+  std::uint64_t span_bytes = 0;  ///< in spans of the class
+};
+
 }  // namespace heapwright

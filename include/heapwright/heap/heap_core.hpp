@@ -241,6 +241,10 @@ class heap_core {
 
   [[nodiscard]] heap_figures& figures() noexcept { return centre_.page_heap.figures(); }
 
+  /// Those of class c, which is cut from spans; those of the next are `class_figures_stride` bytes behind them.
+  [[nodiscard]] const class_figures& figures_of(unsigned c) const noexcept { return centre_.classes[c].figures(); }
+  static constexpr std::size_t class_figures_stride = sizeof(typename cache::centre::central_type);
+
   /// Returns everything to the system, blocks in use and caches included. Nothing of the heap may be used afterwards.
   [[gnu::cold]] void unmap_all() noexcept { centre_.page_heap.unmap_all(); }
 

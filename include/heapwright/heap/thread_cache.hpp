@@ -54,6 +54,7 @@ class thread_cache {
 
   /// What the slow steps draw from and give back to.
   struct centre {
+    using central_type = central;
     central classes[class_table<R>::cut_end];  ///< of those cut from spans
 
     // Caches that no thread has, for the next that comes. Some are parked: with all that was in them when their thread ended.

@@ -13,7 +13,7 @@ namespace heapwright {
 
 struct process_record {
   static constexpr char expected_magic[16] = "heapwright 0001";
-  static constexpr std::uint32_t current_layout = 2;
+  static constexpr std::uint32_t current_layout = 3;
 
   char magic[16];
   std::uint32_t layout;
@@ -22,6 +22,12 @@ struct process_record {
   char build[32];               ///< "release", "checked" or "debug"
   const heap_figures* figures;  ///< address in the process that is described
   char options[1024];           ///< the options in effect, "name=value name=value"; empty until they have been read
+
+  // The size classes that are cut from spans, the smallest blocks first.
+  std::uint32_t class_count;
+  std::uint32_t class_stride;           ///< bytes from the figures of one class to those of the next
+  const std::uint32_t* class_bytes;     ///< address of the block sizes
+  const class_figures* first_of_class;  ///< address of the first class's figures
 };
 
 }  // namespace heapwright

@@ -1,6 +1,10 @@
 // The server: its events while they are wanted, its answers when asked. Knows whether it is there.
 import { text, $ } from "./dom.js";
 
+/// Which of the server's processes this page shows; null: the first.
+export const shownProcess = new URLSearchParams(location.search).get("process");
+const asked = (path, parameters) => `${path}?${new URLSearchParams(Object.entries({ process: shownProcess, ...parameters }).filter(([, value]) => value !== "" && value != null))}`;
+
 export class Connection {
   /// `on.state(state)`, `on.lost()`: no longer there, tried again by itself.
   constructor(on) {
@@ -13,7 +17,7 @@ export class Connection {
   open() {
     this.close();
     if (this.isPaused || document.hidden || this.isOver) return;
-    this.source = new EventSource(`/api/events?interval=${this.interval}`);
+    this.source = new EventSource(asked("/api/events", { interval: this.interval }));
     this.source.addEventListener("state", event => this.on.state(JSON.parse(event.data)));
     this.source.onerror = () => {
       this.on.lost();
@@ -45,17 +49,19 @@ export class Connection {
   }
 
   async get(path, parameters = {}) {
-    const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value != null));
-    const answer = await fetch(`${path}?${query}`);
+    const answer = await fetch(asked(path, parameters));
     if (!answer.ok) throw new Error((await answer.text()).trim());
     return answer.json();
   }
 
   async control(order) {
-    const answer = await fetch("/api/control", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order) });
+    const answer = await fetch(asked("/api/control"), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order) });
     if (!answer.ok) throw new Error((await answer.text()).trim());
   }
 }
+
+/// Files to be saved are of the process shown.
+for (const link of document.querySelectorAll("a.line")) link.href = asked(link.getAttribute("href"));
 
 /// Says above the view what a person must know; each `key` once, null takes it away.
 export function note(key, words, isBad = false) {

@@ -1,28 +1,32 @@
 // The page: which view is seen, what the keys do, what the process's state means to a person.
-import { Connection, note } from "./connection.js";
+import { Connection, note, shownProcess } from "./connection.js";
 import { $, element, text } from "./dom.js";
 import { bytes, clock, exact, round } from "./format.js";
 import { LeaksView } from "./leaks.js";
+import { MemoryView } from "./memory.js";
 import { NowView } from "./now.js";
 import { WhereView } from "./where.js";
 
-const names = ["now", "where", "leaks"];
+const names = ["now", "where", "leaks", "memory"];
 let state = null, seen = "now", isLost = false;
 
 const connection = new Connection({
   state: next => {
     isLost = false;
+    // It has executed another program: all that was shown is of the one before.
+    if (state && !isSame(state.process, next.process)) return location.reload();
     if (!state) views.now.begin().catch(() => {});
     state = next;
     show();
-    if (next.process.state !== "running") connection.finish();
+    if (!["running", "replaced"].includes(next.process.state)) connection.finish();
   },
   lost: () => {
     isLost = true;
     showStatus();
   },
 });
-const views = { now: new NowView(connection), where: new WhereView(connection), leaks: new LeaksView(connection) };
+const isSame = (a, b) => a.id === b.id && a.started === b.started;
+const views = { now: new NowView(connection), where: new WhereView(connection), leaks: new LeaksView(connection), memory: new MemoryView(connection) };
 
 // --- theme: as the system, or as chosen here
 
@@ -43,7 +47,11 @@ $("theme").addEventListener("change", event => setTheme(event.target.value));
 
 // --- views
 
+/// Without the probe there is nothing to be seen of some.
+const isThere = name => $("tab-" + name).offsetParent !== null;
+
 function see(name, focus = false) {
+  if (!isThere(name)) return;
   seen = name;
   for (const other of names) {
     const tab = $("tab-" + other), isSeen = other === name;
@@ -59,7 +67,8 @@ for (const name of names) {
   $("tab-" + name).addEventListener("click", () => see(name));
   $("tab-" + name).addEventListener("keydown", event => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step) see(names[(names.indexOf(name) + step + names.length) % names.length], true);
+    const there = names.filter(isThere);
+    if (step) see(there[(there.indexOf(name) + step + there.length) % there.length], true);
   });
 }
 
@@ -70,25 +79,29 @@ function show() {
   const program = p.program.slice(p.program.lastIndexOf("/") + 1);
   document.title = `${program} – heapwright live`;
   text($("program"), program || "process");
-  text($("about"), `process ${p.id} · ${p.arguments.join(" ")} · on ${p.allocator.slice(p.allocator.lastIndexOf("/") + 1) || "an unknown malloc"} · ${exact(state.threads.filter(t => t[2] === "alive").length)} threads`);
+  const threads = p.has_probe ? ` · ${exact(state.threads.filter(t => t[2] === "alive").length)} threads` : "";
+  text($("about"), `process ${p.id} · ${p.arguments.join(" ")} · on ${p.allocator.slice(p.allocator.lastIndexOf("/") + 1) || "an unknown malloc"}${threads}`);
   $("about").title = [p.program, p.arguments.join(" "), `malloc of ${p.allocator}`, p.forked_from ? `forked from ${p.forked_from}` : ""].filter(Boolean).join("\n");
+  document.body.classList.toggle("bare", !p.has_probe);
+  if (!isThere(seen)) see("now");
   showStatus();
   showNotes();
   showControls();
   views.now.set(state, seen === "now");
   views.where.set_state(state, seen === "where");
   views.leaks.set_state(state, seen === "leaks");
+  views.memory.set_state(state, seen === "memory");
 }
 
 function showStatus() {
   const p = state?.process;
   const at = p?.ended ? ` at ${clock(p.ended)}` : "";
-  const ends = { exited: `program has ended${at}: last figures`, killed: "program is gone (killed): last figures", replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures" };
+  const ends = { exited: `program has ended${at}: last figures`, killed: "program is gone (killed): last figures", replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures", gone: "program is gone: last figures" };
   const [words, mood] = p && ends[p.state] ? [ends[p.state], "warn"]
     : isLost ? ["connection lost, retrying", "bad"]
     : !p ? ["connecting", ""]
     : connection.isPaused ? [`paused at ${clock(state.at)}`, "warn"]
-    : !p.is_counting ? ["dormant: not counting", "warn"] : ["live", "good"];
+    : p.has_probe && !p.is_counting ? ["dormant: not counting", "warn"] : ["live", "good"];
   text($("status"), words);
   $("status").className = "status " + mood;
 }
@@ -96,10 +109,30 @@ function showStatus() {
 function showNotes() {
   const p = state.process;
   note("late", p.counting_since && !p.counts_from_start ? `Counting began at ${clock(p.counting_since)}, after the program did: what was allocated before is not known, so “live” is the change since then, and may be negative.` : null);
-  note("dormant", !p.is_counting && p.state === "running" ? (p.counting_since ? "The probe does not count now: figures stand still. “More” has the switch." : "The probe does not count yet: there are no figures. “More” has the switch.") : null);
+  note("no-probe", p.has_probe ? null : "This process has no probe: shown is what libheapwright says of its heap, “live” with what threads keep. With the probe (heapwright live -- COMMAND) there are counts, threads and call stacks too.");
+  note("dormant", p.has_probe && !p.is_counting && p.state === "running" ? (p.counting_since ? "The probe does not count now: figures stand still. “More” has the switch." : "The probe does not count yet: there are no figures. “More” has the switch.") : null);
   note("lost-samples", p.lost_samples > 0 ? `${exact(p.lost_samples)} samples were lost for want of room: where memory is allocated is incomplete. A larger sampling interval needs less room.` : null);
   note("torn", p.is_torn ? "The program stopped while it moved figures of ended threads: some may count twice or not at all." : null, true);
 }
+
+// --- which process
+
+async function fillProcesses() {
+  if (document.hidden || document.activeElement === $("process")) return;
+  try {
+    const answer = await connection.get("/api/processes", { process: null });
+    const rows = answer.rows.map(row => Object.fromEntries(answer.columns.map((name, i) => [name, row[i]])));
+    $("process").hidden = rows.length < 2;
+    const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${row.program.slice(row.program.lastIndexOf("/") + 1)} ${row.id} · ${bytes(row.live)}` }));
+    $("process").replaceChildren(...wanted);
+    $("process").value = shownProcess ?? rows[0].name;
+  } catch { /* the connection's own state says it */ }
+}
+$("process").addEventListener("change", event => {
+  location.search = new URLSearchParams({ process: event.target.value });
+});
+setInterval(fillProcesses, 5000);
+fillProcesses();
 
 const steps = [1, 4096, 65536, 524288, 4194304, 33554432];
 function showControls() {
@@ -139,6 +172,7 @@ function askForMark() {
   $("mark-name").select();
 }
 
+$("memory-refresh").addEventListener("click", () => views.memory.refresh());
 $("pause").addEventListener("click", pause);
 $("every").addEventListener("change", event => connection.every(Number(event.target.value)));
 $("mark").addEventListener("click", askForMark);
@@ -159,8 +193,10 @@ document.addEventListener("keydown", event => {
     if (event.target.type === "search") event.target.blur();
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || $("mark-dialog").open) return;
-  const act = { 1: () => see("now", true), 2: () => see("where", true), 3: () => see("leaks", true), m: askForMark, r: () => views[seen].refresh(),
+  // The dialog's field has the focus for a moment after the dialog is gone.
+  const types = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target !== $("mark-name");
+  if (event.ctrlKey || event.metaKey || event.altKey || types || $("mark-dialog").open) return;
+  const act = { 1: () => see("now", true), 2: () => see("where", true), 3: () => see("leaks", true), 4: () => see("memory", true), m: askForMark, r: () => views[seen].refresh(),
     "/": () => views[seen].search.focus(), " ": event.target.tagName === "BUTTON" || event.target.tagName === "SUMMARY" ? null : pause }[event.key];
   if (!act) return;
   event.preventDefault();

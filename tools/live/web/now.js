@@ -90,11 +90,12 @@ export class NowView {
 
   fillTiles() {
     const { totals: t, process: p, memory: m } = this.state, b = this.before;
-    text($("live-title"), p.counts_from_start ? "live" : "change of live since counting began");
-    text($("live"), p.counts_from_start ? bytes(t.live) : signed(t.live, bytes));
-    text($("live-more"), `${count(t.live_blocks)} blocks · ${t.allocated_bytes > 0 ? ((1 - t.requested_bytes / t.allocated_bytes) * 100).toFixed(1) : 0} % rounding`);
+    const isWhole = p.counts_from_start || !p.has_probe;
+    text($("live-title"), isWhole ? "live" : "change of live since counting began");
+    text($("live"), isWhole ? bytes(t.live) : signed(t.live, bytes));
+    text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} blocks · ${t.allocated_bytes > 0 ? ((1 - t.requested_bytes / t.allocated_bytes) * 100).toFixed(1) : 0} % rounding`);
     text($("rss"), m ? bytes(m.rss) : "–");
-    text($("rss-more"), m ? [p.counts_from_start && t.live > 0 ? `${(m.rss / t.live).toFixed(2)} × live` : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
+    text($("rss-more"), m ? [isWhole && t.live > 0 ? `${(m.rss / t.live).toFixed(2)} × live` : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
     const span = b ? this.state.at - b.at : 0, isOver = p.state !== "running";
     text($("rate"), span > 0 && !isOver ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
     text($("rate-more"), span > 0 && !isOver ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);

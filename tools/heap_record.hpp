@@ -1,0 +1,48 @@
+// libheapwright in a running process, seen from outside.
+//
+// A process on libheapwright holds a record of itself at an exported symbol. It is found in the file that is mapped, read from the process's memory, and
+// believed only if its magic and layout are known. What it says are numbers from a stranger all the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include <heapwright/malloc/process_record.hpp>
+
+namespace heapwright::tool {
+
+/// A size class that is cut from spans, at one moment.
+struct class_reading {
+  std::uint32_t block_bytes = 0;
+  std::uint64_t outside = 0;  ///< blocks with the program or in the stock of a thread
+  std::uint64_t span_bytes = 0;
+};
+
+class heap_record {
+ public:
+  /// Null: the process does not run on libheapwright. Throws `failure` when it does, or may, but cannot be read.
+  [[nodiscard]] static std::unique_ptr<heap_record> find(pid_t pid);
+
+  [[nodiscard]] const process_record& what() const noexcept { return record_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }  ///< of the library, or of the program
+
+  /// The figures now. False: the process is gone.
+  [[nodiscard]] bool read(heap_figures& into) const;
+
+  /// The classes now, the smallest blocks first; empty if the process is gone.
+  [[nodiscard]] std::vector<class_reading> read_classes() const;
+
+ private:
+  heap_record(pid_t pid, std::string path) : pid_(pid), path_(std::move(path)) {}
+
+  pid_t pid_;
+  std::string path_;
+  process_record record_{};
+};
+
+}  // namespace heapwright::tool

@@ -1,0 +1,91 @@
+// Why RSS is what it is, for the page.
+#include <nlohmann/json.hpp>
+
+#include "views.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+const char* name_of(mapping_kind kind) {
+  switch (kind) {
+    case mapping_kind::program_break: return "program break";
+    case mapping_kind::anonymous: return "anonymous";
+    case mapping_kind::stack: return "stacks";
+    case mapping_kind::file: return "file";
+    case mapping_kind::shared: break;
+  }
+  return "shared";
+}
+
+json parts_part(const memory_parts& p) {
+  json parts = json::array();
+  const auto add = [&](const char* key, const std::optional<std::uint64_t>& bytes) {
+    if (bytes) parts.push_back({key, *bytes});
+  };
+  add("requested", p.requested);
+  add("rounding", p.rounding);
+  add("outside", p.outside);
+  add("stocks", p.stocks);
+  add("free_in_spans", p.free_in_spans);
+  add("free_kept", p.free_kept);
+  add("lazily_freed", p.lazily_freed);
+  add("other_anonymous", p.other_anonymous);
+  add("stacks", p.stacks);
+  add("files", p.files);
+  add("shared", p.shared);
+  return parts;
+}
+
+json heap_part(const heap_reading& h) {
+  return {{"mapped", h.mapped},
+          {"outside", h.outside()},
+          {"spans", h.spans},
+          {"large", h.large},
+          {"free_resident", h.free_resident},
+          {"free_returned", h.free_returned},
+          {"metadata", h.metadata},
+          {"returned_total", h.returned_total}};
+}
+
+}  // namespace
+
+std::string memory_view(watched_process& process) {
+  const auto seen = process.now();
+  const auto picture = process.memory();
+  if (!picture || picture->mappings.empty()) return json{{"at", nullptr}}.dump();
+  const memory_parts& p = picture->parts;
+  json result = {{"at", seen->unix_seconds(picture->at_ns)},
+                 {"allocator", seen->figures.process.allocator},
+                 {"rss", p.rss},
+                 {"parts", parts_part(p)},
+                 {"not_resident", p.not_resident},
+                 {"swap", p.swap},
+                 {"huge", p.huge},
+                 {"heap", nullptr}};
+  if (picture->heap) {
+    result["heap"] = heap_part(*picture->heap);
+    result["class_columns"] = {"block_bytes", "outside", "span_bytes"};
+    json& classes = result["classes"] = json::array();
+    for (const class_reading& c : picture->heap->classes)
+      if (c.span_bytes > 0) classes.push_back({c.block_bytes, c.outside, c.span_bytes});
+  }
+  result["mapping_columns"] = {"kind", "name", "count", "size", "rss", "pss", "private_dirty", "swap"};
+  json& mappings = result["mappings"] = json::array();
+  for (const mapping_group& m : picture->mappings)
+    mappings.push_back({name_of(m.kind), m.name, m.count, m.size, m.rss, m.pss, m.private_dirty, m.swap});
+  return result.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string processes_view(watched_family& family) {
+  constexpr std::size_t most = 200;
+  json result = {{"columns", {"name", "id", "forked_from", "running", "live", "program", "arguments"}}};
+  json& rows = result["rows"] = json::array();
+  for (const family_member& m : family.members(most))
+    rows.push_back({m.name, m.process.process_id, m.process.forked_from, m.is_running, m.live, m.process.program,
+                    m.process.arguments});
+  return result.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace heapwright::tool

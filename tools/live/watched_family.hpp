@@ -1,0 +1,57 @@
+// The processes that one server shows: the one it was started for, and those beside it whose segments are in the same folder, which are its children where the
+// server has started it. A process that executes another program goes on as that, with another segment; the first is followed.
+//
+// Each is watched from when somebody asks for it, and at most so many at once: a server under which thousands of processes come and go stays small.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "watched_process.hpp"
+
+namespace heapwright::tool {
+
+/// A process that can be asked for.
+struct family_member {
+  std::string name;  ///< PID-START-N, as its segment is called; "" for the first where it has none
+  trace::process_figures process;
+  std::int64_t live = 0;
+  bool is_running = false;
+};
+
+class watched_family {
+ public:
+  /// `folder`: where other segments may be; empty: there are no others.
+  watched_family(std::shared_ptr<watched_process> first, std::filesystem::path segment, std::filesystem::path folder);
+
+  /// Null: there is no such process. Empty: the first.
+  [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name);
+
+  /// The first, then the newest, no more than `most`.
+  [[nodiscard]] std::vector<family_member> members(std::size_t most);
+
+  /// Those who wait are woken, and nothing is read any more.
+  void stop();
+
+ private:
+  static constexpr std::size_t most_watched = 16;
+
+  void follow_first();
+  [[nodiscard]] std::shared_ptr<watched_process> open(const std::filesystem::path& segment) const;
+
+  std::filesystem::path folder_;
+
+  std::mutex mutex_;  ///< of what follows
+  std::shared_ptr<watched_process> first_;
+  std::string first_name_;
+  std::map<std::string, std::shared_ptr<watched_process>> others_;
+  std::vector<std::string> asked_for_;  ///< the names of others_, the one asked for last at the end
+  bool is_stopped_ = false;
+};
+
+}  // namespace heapwright::tool

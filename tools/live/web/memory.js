@@ -1,0 +1,115 @@
+// Why RSS is what it is: one bar, what its parts are, the heap's size classes, the mappings.
+import { $, choice, element, text } from "./dom.js";
+import { bytes, clock, count, exact, exactBytes, percent, round } from "./format.js";
+import { Table } from "./table.js";
+
+const parts = {
+  requested: ["asked for by the program", "What the live blocks were asked for.", "blocks"],
+  rounding: ["rounding", "What the live blocks are longer than asked for; their share of it is taken to be that of all allocations so far.", "blocks"],
+  outside: ["blocks, and free ones that threads keep", "Which of them are the program's is known with the probe only.", "blocks"],
+  stocks: ["free, kept by threads", "Freed blocks that threads keep for their next requests, and blocks on their way back.", "kept"],
+  free_in_spans: ["free, beside blocks in use", "Free room in spans of which other blocks are in use: it comes back when these are freed. Much of it is fragmentation; below is where.", "kept"],
+  free_kept: ["free pages, kept", "Free pages that the heap has not given back yet. They go back with time.", "kept"],
+  lazily_freed: ["lazily freed", "Given back to the system, which takes it when it needs it (MADV_FREE).", "kept"],
+  other_anonymous: ["other anonymous memory", "", "other"],
+  stacks: ["stacks", "Of the threads that are known.", "other"],
+  files: ["program and libraries", "Code and data that are mapped from files; pages that other processes share count here too.", "files"],
+  shared: ["shared memory", "Mapped by more than one process, or to be; the probe's figures are among it.", "files"],
+};
+const aboutRest = {
+  heap: "What the program maps by itself, the heap's own records, and libraries' data.",
+  probe: "What malloc keeps for itself (freed blocks, fragmentation, headers, its records) and what the program maps by itself. This malloc does not say which; libheapwright would.",
+};
+
+const column = (key, title, about, show = bytes, more = {}) => ({ key, title, about, width: "minmax(84px,1fr)", value: row => row[key], text: row => show(row[key]), tip: row => (show === bytes ? exactBytes(row[key]) : exact(row[key])), ...more });
+let most = 1;
+const tables = {
+  mappings: {
+    columns: [
+      { key: "label", title: "mapped", left: true, name: true, width: "minmax(260px,4fr)", value: row => row.label, text: row => row.label, tip: row => row.name },
+      { key: "kind", title: "kind", left: true, width: "126px", value: row => row.kind, text: row => row.kind, mood: () => "faint" },
+      column("rss", "RSS", "In memory", bytes, { share: row => row.rss / most }), column("pss", "PSS", "In memory, shared pages divided by those who share them"),
+      column("private_dirty", "private dirty", "Written to, and nobody else's"), column("swap", "swapped"), column("size", "mapped", "Address space"),
+      column("count", "mappings", "", count, { width: "80px" })],
+    sort: { key: "rss", falls: true }, key: row => row.kind + row.name,
+  },
+  classes: {
+    columns: [
+      { key: "block_bytes", title: "block size", left: true, width: "minmax(96px,.9fr)", value: row => row.block_bytes, text: row => round(bytes(row.block_bytes)), tip: row => exactBytes(row.block_bytes) },
+      column("free", "free in spans", "Beside blocks in use", bytes, { share: row => row.free / most }),
+      column("used", "in use", "Share of the spans that is with the program or kept by threads", percent, { tip: null }),
+      column("span_bytes", "spans", "Held for blocks of this size"), column("outside_bytes", "outside", "With the program or kept by threads"), column("outside", "blocks outside", "", count)],
+    sort: { key: "free", falls: true }, key: row => row.block_bytes,
+  },
+};
+const named = (columns, row) => Object.fromEntries(columns.map((name, i) => [name, row[i]]));
+
+export class MemoryView {
+  constructor(connection) {
+    this.connection = connection;
+    this.kind = "mappings";
+    choice($("memory-kind"), "kind", kind => {
+      this.kind = kind;
+      this.table?.end();
+      this.table = null;
+      this.fillTable();
+    });
+    $("memory-search").addEventListener("input", event => this.table?.search(event.target.value));
+  }
+
+  get search() { return $("memory-search"); }
+
+  async refresh() {
+    this.at = performance.now();
+    try {
+      this.show(await this.connection.get("/api/memory"));
+    } catch (trouble) {
+      text($("memory-note"), trouble.message);
+    }
+  }
+
+  show(answer) {
+    this.answer = answer;
+    $("memory-what").hidden = answer.at == null;
+    if (answer.at == null) return text($("memory-note"), this.isOver ? "The program has ended, and nobody had looked at its memory before." : "The process's mappings cannot be read (/proc/PID/smaps): as the same user or as root they can.");
+    const shown = answer.parts.filter(([, size]) => size > 0);
+    const whole = shown.reduce((sum, [, size]) => sum + size, 0);
+    text($("memory-note"), [`RSS ${bytes(answer.rss)} at ${clock(answer.at)}`, answer.not_resident > 0 ? `${bytes(answer.not_resident)} of the heap is not in memory: never touched, or swapped out` : "",
+      answer.swap > 0 ? `${bytes(answer.swap)} swapped out` : "", answer.huge > 0 ? `${bytes(answer.huge)} in huge pages` : ""].filter(Boolean).join(" · "));
+    $("memory-bar").replaceChildren(...shown.map(([key, size]) => element("div", { className: `part ${parts[key][2]} of-${key}`, title: `${parts[key][0]}: ${exactBytes(size)}`, style: `flex-grow: ${size / whole}` })));
+    const aboutOf = key => (key !== "other_anonymous" ? parts[key][1] : answer.heap ? aboutRest.heap : aboutRest.probe);
+    $("memory-parts").replaceChildren(...shown.map(([key, size]) => element("tr", {}, element("td", {}, element("i", { className: `part ${parts[key][2]} of-${key}` })), element("td", {}, parts[key][0]),
+      element("td", { className: "figure", title: exactBytes(size) }, bytes(size)), element("td", { className: "figure quiet" }, percent(size / whole)), element("td", { className: "quiet" }, aboutOf(key)))),
+    ...(answer.not_resident > 0 ? [element("tr", {}, element("td"), element("td", {}, "less: not in memory"), element("td", { className: "figure" }, bytes(-answer.not_resident)), element("td"), element("td", { className: "quiet" }, "What the heap holds of the above, but was never touched, or is swapped out."))] : []));
+    const h = answer.heap;
+    text($("memory-heap"), h ? `libheapwright holds ${bytes(h.mapped)} of address space: ${bytes(h.spans)} in spans, ${bytes(h.large)} in large blocks, ${bytes(h.free_resident)} free in memory, ${bytes(h.free_returned)} free and given back or never touched; ${bytes(h.metadata)} mapped for its records; ${bytes(h.returned_total)} given back so far.` : "");
+    $("memory-kind").hidden = !h;
+    if (!h) this.kind = "mappings";
+    this.fillTable();
+  }
+
+  fillTable() {
+    if (!this.answer?.mappings) return;
+    const { columns, sort, key } = tables[this.kind];
+    this.table ??= new Table($("memory-table"), { columns, sort: { ...sort }, key });
+    this.table.search($("memory-search").value);
+    const rows = this.kind === "mappings" ? this.answer.mappings.map(row => {
+      const r = named(this.answer.mapping_columns, row);
+      return { ...r, label: r.name || (r.kind === "stacks" ? "stacks of threads" : "anonymous memory") };
+    }) : this.answer.classes.map(row => {
+      const r = named(this.answer.class_columns, row), outside_bytes = r.outside * r.block_bytes;
+      return { ...r, outside_bytes, free: Math.max(0, r.span_bytes - outside_bytes), used: Math.min(1, outside_bytes / r.span_bytes) };
+    });
+    most = Math.max(1, ...rows.map(row => (this.kind === "mappings" ? row.rss : row.free)));
+    this.table.set(rows);
+    text($("memory-count"), `${exact(rows.length)} rows`);
+  }
+
+  set_state(state, isSeen) {
+    this.isOver = state.process.state !== "running";
+    if (isSeen && !this.isOver && performance.now() - (this.at ?? 0) > 5000) this.refresh();
+  }
+
+  seen() { this.refresh(); }
+  restyle() {}
+}
