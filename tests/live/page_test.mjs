@@ -132,9 +132,13 @@ test("tables are sorted, searched, and hold only the rows in sight", async () =>
 test("an hour of time line, while figures come ten times a second", async () => {
   const s = await served();
   try {
-    const points = 36000, end = Date.now() / 1000, column = of => Array.from({ length: points }, (_, i) => of(i));
-    await s.page.route("**/api/history**", route => route.fulfill({ json: { at: column(i => end - (points - i) / 10), live: column(i => 5e8 + 1e8 * Math.sin(i / 500)),
-      rss: column(i => 7e8 + 1e8 * Math.sin(i / 900)), allocated_bytes: column(i => i * 1e7), allocations: column(i => i * 1e4) } }));
+    // What a server that has looked for an hour answers.
+    const end = Date.now() / 1000;
+    await s.page.route("**/api/history**", route => {
+      const points = Number(new URL(route.request().url()).searchParams.get("most")), column = of => Array.from({ length: points }, (_, i) => of(i));
+      return route.fulfill({ json: { at: column(i => end - 3600 * (points - i) / points), live: column(i => 5e8 + 1e8 * Math.sin(i / 500)),
+      rss: column(i => 7e8 + 1e8 * Math.sin(i / 900)), allocated_bytes: column(i => i * 1e7), allocations: column(i => i * 1e4) } });
+    });
     await s.page.reload();
     await s.page.waitForFunction(() => document.getElementById("live").textContent !== "");
     await s.page.selectOption("#every", "100");
