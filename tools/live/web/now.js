@@ -45,6 +45,11 @@ const tables = {
 };
 
 const named = (columns, row) => Object.fromEntries(columns.map((name, i) => [name, row[i]]));
+const counters = ["allocations", "allocated_bytes", "frees", "freed_bytes", "requested_bytes"];
+
+/// The row with what it has counted beyond an earlier one.
+const since = (row, before) => (before ? { ...row, ...Object.fromEntries(counters.filter(name => name in row).map(name => [name, row[name] - before[name]])) } : row);
+const threadKey = thread => `${thread.slot} ${thread.began}`;
 
 export class NowView {
   constructor(connection) {
@@ -52,6 +57,8 @@ export class NowView {
     this.timeline = new Timeline($("timeline"), $("legend"));
     choice($("table-kind"), "kind", kind => this.show(kind));
     $("table-search").addEventListener("input", event => this.searched(event.target.value));
+    $("from-now").addEventListener("click", () => this.countFromNow().catch(() => {}));
+    $("from-start").addEventListener("click", () => this.countFrom(null));
     this.show("classes");
   }
 
@@ -71,6 +78,23 @@ export class NowView {
     this.table = new Table($("table"), { columns: visible, sort: { ...sort }, key, empty: kind === "cells" ? "loading" : "no calls yet" });
     this.table.search($("table-search").value);
     $("table").setAttribute("aria-label", kind);
+    this.cellsAt = 0;
+    if (this.state) this.fillTable();
+  }
+
+  /// Only for this page: others, and the program, go on as before.
+  async countFromNow() {
+    if (!this.state) return;
+    const state = this.state, cells = await this.connection.get("/api/cells");
+    this.countFrom({ at: state.at, classes: new Map(state.classes.map(row => [row[0], named(state.class_columns, row)])),
+      threads: new Map(state.threads.map(row => named(state.thread_columns, row)).map(row => [threadKey(row), row])),
+      cells: new Map(cells.rows.map(row => [`${row[0]} ${row[1]}`, named(cells.columns, row)])) });
+  }
+
+  countFrom(base) {
+    this.base = base;
+    $("from-start").hidden = !base;
+    text($("from-start"), base ? `counted since ${clock(base.at)} · show all` : "");
     this.cellsAt = 0;
     if (this.state) this.fillTable();
   }
@@ -118,8 +142,8 @@ export class NowView {
   classRows() {
     const old = new Map(this.before?.classes.map(row => [row[0], row[1]])), span = this.before ? this.state.at - this.before.at : 0;
     const rows = this.state.classes.map(row => {
-      const r = named(this.state.class_columns, row);
-      return { ...r, live: r.allocated_bytes - r.freed_bytes, blocks: r.allocations - r.frees, rate: span > 0 ? (r.allocations - (old.get(r.largest) ?? 0)) / span : null };
+      const r = named(this.state.class_columns, row), counted = since(r, this.base?.classes.get(r.largest));
+      return { ...counted, live: r.allocated_bytes - r.freed_bytes, blocks: r.allocations - r.frees, rate: span > 0 ? (r.allocations - (old.get(r.largest) ?? 0)) / span : null };
     });
     most = Math.max(1, ...rows.map(row => row.live));
     return rows;
@@ -130,7 +154,8 @@ export class NowView {
     return this.state.threads.map(row => {
       const r = named(this.state.thread_columns, row);
       if (r.state === "others") r.name = `ended threads (${exact(this.state.process.threads_folded)})`;
-      return { ...r, net: r.allocated_bytes - r.freed_bytes, rounding: r.allocated_bytes > 0 ? 1 - r.requested_bytes / r.allocated_bytes : null,
+      const counted = since(r, this.base?.threads.get(threadKey(r)));
+      return { ...counted, net: r.allocated_bytes - r.freed_bytes, rounding: counted.allocated_bytes > 0 ? 1 - counted.requested_bytes / counted.allocated_bytes : null,
         rate: span > 0 ? Math.max(0, r.allocations - (old.get(r.slot) ?? 0)) / span : null };
     });
   }
@@ -144,7 +169,9 @@ export class NowView {
       const answer = await this.connection.get("/api/cells");
       const rows = answer.rows.map(row => {
         const r = named(answer.columns, row), t = threads.get(r.slot);
-        return { ...r, name: t?.name ?? "", id: t?.id ?? 0, state: t?.state ?? "", began: t?.began, ended: t?.ended, net: r.allocated_bytes - r.freed_bytes };
+        // The slot may have gone to another thread since.
+        const before = this.base?.threads.has(threadKey(t ?? {})) ? this.base.cells.get(`${r.slot} ${r.largest}`) : null;
+        return { ...since(r, before), name: t?.name ?? "", id: t?.id ?? 0, state: t?.state ?? "", began: t?.began, ended: t?.ended, net: r.allocated_bytes - r.freed_bytes };
       });
       if (this.kind === "cells") {
         this.table.set(rows);
