@@ -13,8 +13,10 @@
 #include <heapwright/core/bits.hpp>
 
 #include "clocks.hpp"
+#include "poisson.hpp"
 #include "stacks.hpp"
 #include "thread_slots.hpp"
+#include "tick_clock.hpp"
 #include "unwind.hpp"
 
 extern "C" [[gnu::weak]] void* __libc_stack_end;
@@ -49,6 +51,9 @@ thread_local constinit bool is_inside [[gnu::tls_model("initial-exec")]] = false
 thread_local constinit bool has_ended [[gnu::tls_model("initial-exec")]] = false;
 thread_local constinit std::uintptr_t stack_end [[gnu::tls_model("initial-exec")]] = 0;
 thread_local constinit call_memo* this_memo [[gnu::tls_model("initial-exec")]] = nullptr;
+thread_local constinit std::uint32_t this_owner [[gnu::tls_model("initial-exec")]] =
+    0;  ///< number of this_slot; 0: none
+thread_local constinit tick_clock this_clock [[gnu::tls_model("initial-exec")]];
 
 /// While it lives, what the probe itself asks libc for, which may call malloc, is counted but leads to nothing further. Keeps errno.
 class inside {
@@ -70,6 +75,10 @@ class inside {
 void add_shared(counter& c, std::uint64_t n) noexcept {
   if (__libc_single_threaded != 0) return add(c, n);
   c.fetch_add(n, relaxed);
+}
+
+void add_maybe_shared(bool is_shared, counter& c, std::uint64_t n) noexcept {
+  is_shared ? add_shared(c, n) : add(c, n);
 }
 
 void raise_to(counter& most, std::uint64_t value, counter* when) noexcept {
@@ -138,6 +147,7 @@ void end_this_thread(void* slot) noexcept {
   inside guard;
   has_ended = true;
   this_slot = &early_slot;
+  this_owner = 0;
   if (this_memo != nullptr) linux_os::unmap(std::exchange(this_memo, nullptr), memo_bytes());
   auto& s = *static_cast<thread_slot*>(slot);
   publish(s);
@@ -169,7 +179,8 @@ void start() noexcept {
     h->forked_from = parents_segment->process_id;
     take_over(inherited);
     stacks.copy_from(*parents_segment);
-    the_samples.copy_from(*parents_segment, forked_at);
+    const std::uint64_t units = h->stacks_used.load(relaxed) / reference_unit;
+    the_samples.copy_from(*parents_segment, forked_at, static_cast<reference>(units));
     ::munmap(parents_segment, parents_segment->bytes);
     parents_segment = nullptr;
   }
@@ -192,6 +203,7 @@ thread_slot* own_slot() noexcept {
   stack_end = end_of_this_stack();
   if (this_memo == nullptr) this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
   this_slot = s;
+  this_owner = slots.number_of(*s);
   ::pthread_setspecific(thread_end_key, s);
   return s;
 }
@@ -217,38 +229,60 @@ void note_object(const code_object& o) noexcept {
 
 void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
   stack_counters& c = at.counters;
-  if (std::uint64_t none = 0; c.first_ns.load(relaxed) == 0) c.first_ns.compare_exchange_strong(none, s.at_ns, relaxed);
+  const bool is_shared = at.owner == 0;
+  const weight stands_for = weight_of(s.bytes, s.interval.bytes());
+  if (c.samples.load(relaxed) == 0) c.first_ns.store(s.at_ns, relaxed);
   c.last_ns.store(s.at_ns, relaxed);
-  add_shared(c.samples, 1);
-  add_shared(c.live_samples, 1);
-  add_shared(c.allocations, s.stands_for.blocks);
-  add_shared(c.allocated_bytes, s.stands_for.bytes);
+  add_maybe_shared(is_shared, c.samples, 1);
+  add_maybe_shared(is_shared, c.allocations, stands_for.blocks);
+  add_maybe_shared(is_shared, c.allocated_bytes, stands_for.bytes);
 }
 
-bool take_sample(void* p, std::uint64_t bytes, std::uint64_t interval, std::uint32_t thread,
-                 const machine_state& caller) noexcept {
+/// False: it could not be noted.
+bool note_sample_freed(const taken_sample& s) noexcept {
+  constexpr std::uint64_t short_life = 1'000'000;
+  stack& allocated_at = stacks.at(s.at_stack);
+  const bool is_shared = allocated_at.owner == 0 || allocated_at.owner != this_owner;
+  stack* const at = is_shared ? stacks.everyones(allocated_at) : &allocated_at;
+  if (at == nullptr) return false;
+  stack_counters& c = at->counters;
+  const weight stands_for = weight_of(s.bytes, s.interval.bytes());
+  const std::uint64_t now_ns = this_clock.now();
+  const std::uint64_t lived = now_ns > s.at_ns ? now_ns - s.at_ns : 0;
+  add_maybe_shared(is_shared, c.frees, stands_for.blocks);
+  add_maybe_shared(is_shared, c.freed_bytes, stands_for.bytes);
+  add_maybe_shared(is_shared, c.lifetimes[lifetime_bucket(lived)], 1);
+  if (lived >= short_life) return true;
+  add_maybe_shared(is_shared, c.short_lived, stands_for.blocks);
+  add_maybe_shared(is_shared, c.short_lived_bytes, stands_for.bytes);
+  return true;
+}
+
+bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const machine_state& caller) noexcept {
   if (this_memo == nullptr) return false;
   this_memo->walk(caller, stack_end, note_object);
-  stack* const at = stacks.find_or_add(*this_memo);
+  stack* const at = stacks.find_or_add(*this_memo, this_owner);
   if (at == nullptr) return false;
-  const taken_sample s{true, stacks.refer(at), thread, bytes, monotonic_ns(), weight_of(bytes, interval)};
+  const taken_sample s{stacks.refer(at), interval, bytes, this_clock.now()};
   note_sample_allocated(*at, s);
   if (the_samples.add(p, s)) return true;
-  note_sample_freed(s);
+  (void)note_sample_freed(s);
   return false;
 }
 
 /// The thread's next sample is due: with this block.
 [[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes, const machine_state& caller) noexcept {
   segment_header& h = *the_segment;
-  const std::uint64_t interval = h.interval.load(relaxed);
-  const std::uint64_t grain = interval == 1 ? 0 : usual_grain;
+  const std::uint64_t wanted = h.interval.load(relaxed);
+  const std::uint64_t grain = wanted == 1 ? 0 : usual_grain;
   if (h.peak_grain.load(relaxed) != grain) h.peak_grain.store(grain, relaxed);
   constexpr std::int64_t until_looking_again = 1 << 20;
-  if (interval == 0) return s.until_sample.store(until_looking_again, relaxed);
-  if (!take_sample(p, bytes, interval, s.thread_id, caller)) add_shared(h.lost_samples, 1);
+  if (wanted == 0) return s.until_sample.store(until_looking_again, relaxed);
+  if (wanted == 1) the_samples.expect_all();
+  const sampling_interval interval(wanted);
+  if (!take_sample(p, bytes, interval, caller)) add_shared(h.lost_samples, 1);
   std::uint64_t random = s.random.load(relaxed);
-  s.until_sample.store(bytes_to_next_sample(interval, random), relaxed);
+  s.until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s.random.store(random, relaxed);
 }
 
@@ -259,12 +293,12 @@ void before_fork() noexcept {
   slots.fork_lock().acquire();
   modules_lock.acquire();
   stacks.fork_lock().acquire();
-  the_samples.lock_all();
+  the_samples.fork_lock().acquire();
   if (now == stage::observed) inherited = slots.sums();
 }
 
 void after_fork_in_parent() noexcept {
-  the_samples.unlock_all();
+  the_samples.fork_lock().release();
   stacks.fork_lock().release();
   modules_lock.release();
   slots.fork_lock().release();
@@ -273,7 +307,7 @@ void after_fork_in_parent() noexcept {
 
 /// The segment is still the parent's, and must not be written to any more.
 void after_fork_in_child() noexcept {
-  the_samples.reset_locks_in_child();
+  the_samples.fork_lock().reset_after_fork();
   stacks.fork_lock().reset_after_fork();
   modules_lock.reset_after_fork();
   slots.fork_lock().reset_after_fork();
@@ -286,6 +320,7 @@ void after_fork_in_child() noexcept {
     clear(early_slot);
     the_segment = &early_header;
     this_slot = &early_slot;
+    this_owner = 0;
     now = stage::forked;
   }
   is_inside = false;
@@ -295,6 +330,7 @@ void after_fork_in_child() noexcept {
 [[gnu::constructor]] void begin(int, char**, char** environment) noexcept {
   find_next_malloc();
   chosen = read_settings(environment);
+  tick_clock::find_out();
   if (chosen.directory != nullptr) {
     std::strncpy(chosen_directory, chosen.directory, sizeof chosen_directory - 1);
     chosen.directory = chosen_directory;
@@ -354,22 +390,13 @@ void freed_slow(std::uint64_t bytes) noexcept {
   change_class_live(bytes, 0 - bytes);
 }
 
-void note_sample_freed(const taken_sample& s) noexcept {
-  constexpr std::uint64_t short_life = 1'000'000;
-  stack_counters& c = stacks.at(s.at_stack).counters;
-  const std::uint64_t lived = monotonic_ns() - s.at_ns;
-  add_shared(c.live_samples, ~std::uint64_t{0});
-  add_shared(c.frees, s.stands_for.blocks);
-  add_shared(c.freed_bytes, s.stands_for.bytes);
-  add_shared(c.lifetimes[lifetime_bucket(lived)], 1);
-  if (lived >= short_life) return;
-  add_shared(c.short_lived, s.stands_for.blocks);
-  add_shared(c.short_lived_bytes, s.stands_for.bytes);
+void note_freed(const taken_sample& s) noexcept {
+  if (s.at_stack != 0 && !note_sample_freed(s)) add_shared(the_segment->lost_samples, 1);
 }
 
 void forget_sample(void* p) noexcept {
   const int kept = errno;
-  if (const taken_sample s = the_samples.take(p); s.is_there) note_sample_freed(s);
+  note_freed(the_samples.take(p));
   errno = kept;
 }
 

@@ -38,7 +38,7 @@ extern thread_local constinit trace::thread_slot* this_slot [[gnu::tls_model("in
 
 /// For a thread without a slot: it gets one, and the child of a fork its segment; until then the samples are the parent's.
 [[gnu::noinline]] void begin_thread() noexcept;
-void note_sample_freed(const taken_sample& s) noexcept;
+void note_freed(const taken_sample& s) noexcept;  ///< nothing, if there is no sample
 
 [[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
 
@@ -102,11 +102,11 @@ class reallocation {
   /// `to`: what realloc has returned. Null for more than no bytes: the block has stayed.
   void* done(void* to, std::size_t requested) noexcept {
     if (to == nullptr && requested != 0) {
-      if (sample_.is_there) (void)the_samples.add(from_, sample_);
+      if (sample_.at_stack != 0) (void)the_samples.add(from_, sample_);
       return nullptr;
     }
     count_freed(bytes_);
-    if (sample_.is_there) note_sample_freed(sample_);
+    note_freed(sample_);
     return allocated(to, requested);
   }
 

@@ -89,14 +89,17 @@ thread_slot* thread_slots::free_slot(segment_header& h) noexcept {
   return &s;
 }
 
+std::uint32_t thread_slots::number_of(const thread_slot& s) const noexcept {
+  const auto offset = reinterpret_cast<const std::byte*>(&s) - reinterpret_cast<const std::byte*>(&slot_of(header_, 0));
+  return static_cast<std::uint32_t>(static_cast<std::size_t>(offset) / thread_slot_bytes);
+}
+
 void thread_slots::close(thread_slot& s) noexcept {
   holding guard(lock_);
   note_name(s);
   s.ended_ns.store(monotonic_ns(), relaxed);
   s.state.store(static_cast<std::uint32_t>(slot_state::gone), std::memory_order_release);
-  const auto offset = reinterpret_cast<std::byte*>(&s) - reinterpret_cast<std::byte*>(&slot_of(header_, 0));
-  gone_[(gone_first_ + gone_count_) % most] =
-      static_cast<std::uint16_t>(static_cast<std::size_t>(offset) / thread_slot_bytes);
+  gone_[(gone_first_ + gone_count_) % most] = static_cast<std::uint16_t>(number_of(s));
   ++gone_count_;
 }
 
