@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/single_threaded.h>
 #include <unistd.h>
 
 #include <heapwright/core/bits.hpp>
@@ -34,9 +33,10 @@ enum class stage { early, forked, observed, unobserved };
 
 constinit stage now{stage::early};
 constinit segment_header early_header{.counting = 1, .peak_grain = usual_grain};
-constinit thread_slot early_slot{.published_net = never_near};
+constinit thread_slot early_slot{.band_begin = never_near};
 constinit stack_table stacks;
 constinit thread_slots slots;
+constinit peak_keeper the_peak;
 constinit process_lock modules_lock;
 constinit settings chosen;
 constinit char chosen_directory[512]{};
@@ -71,53 +71,12 @@ class inside {
   bool was_;
 };
 
-/// Of what several threads count. While there is only one it costs no more than its own counters.
-void add_shared(counter& c, std::uint64_t n) noexcept {
-  if (__libc_single_threaded != 0) return add(c, n);
-  c.fetch_add(n, relaxed);
-}
-
 void add_maybe_shared(bool is_shared, counter& c, std::uint64_t n) noexcept {
-  is_shared ? add_shared(c, n) : add(c, n);
-}
-
-void raise_to(counter& most, std::uint64_t value, counter* when) noexcept {
-  std::uint64_t old = most.load(relaxed);
-  while (static_cast<std::int64_t>(value) > static_cast<std::int64_t>(old)) {
-    if (!most.compare_exchange_weak(old, value, relaxed)) continue;
-    if (when != nullptr) when->store(monotonic_ns(), relaxed);
-    return;
+  if (is_shared) {
+    add_shared(c, n);
+  } else {
+    add(c, n);
   }
-}
-
-void change_live(std::uint64_t by) noexcept {
-  segment_header& h = *the_segment;
-  add_shared(h.live, by);
-  const std::uint64_t live = h.live.load(relaxed);
-  static constinit std::atomic<std::uint32_t> resets{0};
-  if (std::uint32_t seen = resets.load(relaxed), asked = h.reset.load(relaxed); seen != asked) [[unlikely]] {
-    if (resets.compare_exchange_strong(seen, asked, relaxed)) {
-      h.peak.store(live, relaxed);
-      h.peak_at_ns.store(monotonic_ns(), relaxed);
-      for (unsigned c = 0; c < size_scale::count; ++c) h.class_peak[c].store(h.class_live[c].load(relaxed), relaxed);
-    }
-  }
-  raise_to(h.peak, live, &h.peak_at_ns);
-}
-
-void publish(thread_slot& s) noexcept {
-  const std::uint64_t net = s.net_bytes.load(relaxed);
-  change_live(net - s.published_net.load(relaxed));
-  s.published_net.store(net, relaxed);
-}
-
-/// To the byte, where each call comes here.
-void change_class_live(std::uint64_t bytes, std::uint64_t by) noexcept {
-  segment_header& h = *the_segment;
-  if (h.peak_grain.load(relaxed) != 0) return;
-  const unsigned c = size_scale::index(bytes);
-  add_shared(h.class_live[c], by);
-  raise_to(h.class_peak[c], h.class_live[c].load(relaxed), nullptr);
 }
 
 // --- threads without a slot
@@ -130,7 +89,7 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
   add_shared(is_allocation ? c.allocations : c.frees, 1);
   add_shared(is_allocation ? c.allocated_bytes : c.freed_bytes, bytes);
   if (is_allocation) add_shared(s.requested_bytes, requested);
-  if (has_segment) change_live(is_allocation ? bytes : 0 - bytes);
+  if (has_segment) the_peak.count_apart(is_allocation ? bytes : 0 - bytes);
 }
 
 // --- beginning
@@ -150,13 +109,13 @@ void end_this_thread(void* slot) noexcept {
   this_owner = 0;
   if (this_memo != nullptr) linux_os::unmap(std::exchange(this_memo, nullptr), memo_bytes());
   auto& s = *static_cast<thread_slot*>(slot);
-  publish(s);
+  the_peak.publish_all(s);
   slots.close(s);
 }
 
 void take_over(const slot_sums& sums) noexcept {
   slots.add_to_everyone(sums);
-  change_live(sums.net_bytes());
+  the_peak.count_apart(sums.net_bytes());
 }
 
 /// From here on there are figures that others can read, if a segment can be had.
@@ -173,6 +132,7 @@ void start() noexcept {
   stacks.reset(*h);
   the_samples.reset(*h);
   slots.reset(*h);
+  the_peak.reset(*h);
   the_segment = h;
   now = stage::observed;
   if (before == stage::forked) {
@@ -204,6 +164,7 @@ thread_slot* own_slot() noexcept {
   if (this_memo == nullptr) this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
   this_slot = s;
   this_owner = slots.number_of(*s);
+  the_peak.admit(this_owner);
   ::pthread_setspecific(thread_end_key, s);
   return s;
 }
@@ -276,6 +237,7 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const
   const std::uint64_t wanted = h.interval.load(relaxed);
   const std::uint64_t grain = wanted == 1 ? 0 : usual_grain;
   if (h.peak_grain.load(relaxed) != grain) h.peak_grain.store(grain, relaxed);
+  if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, this_owner);
   constexpr std::int64_t until_looking_again = 1 << 20;
   if (wanted == 0) return s.until_sample.store(until_looking_again, relaxed);
   if (wanted == 1) the_samples.expect_all();
@@ -345,7 +307,7 @@ void after_fork_in_child() noexcept {
 
 [[gnu::destructor]] void finish() noexcept {
   if (now != stage::observed) return;
-  if (this_slot != &early_slot) publish(*this_slot);
+  if (this_slot != &early_slot) the_peak.publish_all(*this_slot);
   the_segment->ended_ns.store(monotonic_ns(), relaxed);
   the_segment->state.store(static_cast<std::uint32_t>(process_state::exited), relaxed);
 }
@@ -368,8 +330,9 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   class_counters& c = s->classes[size_scale::index(bytes)];
   add(c.allocations, 1);
   add(c.allocated_bytes, bytes);
-  if (is_far_from_published(*s, s->net_bytes.load(relaxed))) publish(*s);
-  change_class_live(bytes, bytes);
+  if (is_out_of_band(*s, s->net_bytes.load(relaxed))) the_peak.publish(*s, this_owner);
+  if (the_peak.is_precise()) the_peak.publish_class(*s, this_owner, size_scale::index(bytes));
+  the_peak.obey_reset();
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;
     sample_due(*s, p, bytes, current_state());
@@ -386,8 +349,8 @@ void freed_slow(std::uint64_t bytes) noexcept {
   class_counters& c = s->classes[size_scale::index(bytes)];
   add(c.frees, 1);
   add(c.freed_bytes, bytes);
-  if (is_far_from_published(*s, s->net_bytes.load(relaxed))) publish(*s);
-  change_class_live(bytes, 0 - bytes);
+  if (is_out_of_band(*s, s->net_bytes.load(relaxed))) the_peak.publish(*s, this_owner);
+  if (the_peak.is_precise()) the_peak.publish_class(*s, this_owner, size_scale::index(bytes));
 }
 
 void note_freed(const taken_sample& s) noexcept {

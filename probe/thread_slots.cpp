@@ -43,6 +43,7 @@ slot_sums sums_of(const thread_slot& s) noexcept {
 
 void clear(thread_slot& s) noexcept {
   s.requested_bytes.store(0, relaxed);
+  for (auto& published : s.class_published) published.store(0, relaxed);
   for (auto& c : s.classes) {
     c.allocations.store(0, relaxed);
     c.allocated_bytes.store(0, relaxed);
@@ -66,7 +67,9 @@ thread_slot* thread_slots::open(segment_header& h) noexcept {
   s->began_ns.store(monotonic_ns(), relaxed);
   s->ended_ns.store(0, relaxed);
   s->net_bytes.store(0, relaxed);
-  s->published_net.store(0, relaxed);
+  s->band_begin.store(0, relaxed);
+  s->band_bytes.store(0, relaxed);
+  s->band_ahead.store(0, relaxed);
   s->state.store(static_cast<std::uint32_t>(slot_state::alive), std::memory_order_release);
   h.threads_ever.fetch_add(1, relaxed);
   return s;

@@ -144,12 +144,23 @@ struct alignas(64) thread_slot {
   counter requested_bytes{};           ///< the sum of what was asked for: allocated_bytes less this is rounding
   counter
       net_bytes{};  ///< allocated less freed by this thread, modulo 2^64: negative where it frees what others allocate
-  counter published_net{};                   ///< the part of net_bytes that is in the header's `live`
+  // While net_bytes lies within these, none of it need be published; see published_net.
+  counter band_begin{}, band_bytes{};
+  counter band_ahead{};                      ///< how much of the band is beyond what is published
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
   counter random{};                          ///< state of the thread's random numbers
   std::array<class_counters, size_scale::count> classes{};
+  std::array<counter, size_scale::count>
+      class_published{};  ///< what of each class's net bytes is in the header's class_live
 };
 static_assert(sizeof(thread_slot) <= 4096);
+
+/// What of a thread's net bytes is in the header's `live`.
+[[nodiscard]] inline std::uint64_t published_net(const thread_slot& s) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  return s.band_begin.load(relaxed) + s.band_bytes.load(relaxed) - s.band_ahead.load(relaxed);
+}
+
 inline constexpr std::size_t thread_slot_bytes = 4096;
 
 inline constexpr unsigned lifetime_buckets = 16;

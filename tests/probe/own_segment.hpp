@@ -81,6 +81,7 @@ class own_segment {
       const auto& s = *reinterpret_cast<const thread_slot*>(base_ + h.threads_at + i * thread_slot_bytes);
       if (s.state == static_cast<std::uint32_t>(slot_state::unused)) break;
       f.requested_bytes += s.requested_bytes;
+      f.live += i == 0 ? 0 : s.net_bytes - published_net(s);  // what it has not published
       for (unsigned c = 0; c < size_scale::count; ++c) {
         f.classes[c].allocations += s.classes[c].allocations;
         f.classes[c].allocated_bytes += s.classes[c].allocated_bytes;
@@ -100,7 +101,7 @@ class own_segment {
       const auto interval = sampling_interval::of_code(static_cast<std::uint16_t>(of >> sample::address_bits));
       f.live_of_samples += weight_of(s.bytes, interval.bytes()).bytes;
     }
-    f.live = h.live;
+    f.live += h.live;
     f.peak = h.peak;
     return f;
   }
