@@ -161,7 +161,11 @@ thread_slot* own_slot() noexcept {
   s->until_sample.store(bytes_to_next_sample(the_segment->interval.load(relaxed), random), relaxed);
   s->random.store(random, relaxed);
   stack_end = end_of_this_stack();
-  if (this_memo == nullptr) this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
+  if (this_memo == nullptr) {
+    this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
+  } else {
+    this_memo->forget_remembered();  // of another segment, after a fork
+  }
   this_slot = s;
   this_owner = slots.number_of(*s);
   the_peak.admit(this_owner);
@@ -219,20 +223,36 @@ bool note_sample_freed(const taken_sample& s) noexcept {
   return true;
 }
 
-bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const machine_state& caller) noexcept {
+/// Where an allocation was asked for.
+struct call_site {
+  machine_state at;           ///< within the probe
+  std::uintptr_t returns_to;  ///< from there
+};
+
+/// 0: there is no room for it.
+reference stack_of(const call_site& site, bool will_come_again) noexcept {
+  if (const reference known = this_memo->recall(site.at, site.returns_to, stack_end); known != 0) return known;
+  this_memo->walk(site.at, stack_end, note_object);
+  const stack* const found = stacks.find_or_add(*this_memo, this_owner);
+  if (found == nullptr) return 0;
+  const reference r = stacks.refer(found);
+  if (will_come_again) this_memo->remember(site.at, site.returns_to, r);
+  return r;
+}
+
+bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const call_site& site) noexcept {
   if (this_memo == nullptr) return false;
-  this_memo->walk(caller, stack_end, note_object);
-  stack* const at = stacks.find_or_add(*this_memo, this_owner);
-  if (at == nullptr) return false;
-  const taken_sample s{stacks.refer(at), interval, bytes, this_clock.now()};
-  note_sample_allocated(*at, s);
+  const reference at = stack_of(site, interval.bytes() == 1);
+  if (at == 0) return false;
+  const taken_sample s{at, interval, bytes, this_clock.now()};
+  note_sample_allocated(stacks.at(at), s);
   if (the_samples.add(p, s)) return true;
   (void)note_sample_freed(s);
   return false;
 }
 
 /// The thread's next sample is due: with this block.
-[[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes, const machine_state& caller) noexcept {
+[[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes, const call_site& site) noexcept {
   segment_header& h = *the_segment;
   const std::uint64_t wanted = h.interval.load(relaxed);
   const std::uint64_t grain = wanted == 1 ? 0 : usual_grain;
@@ -242,7 +262,7 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const
   if (wanted == 0) return s.until_sample.store(until_looking_again, relaxed);
   if (wanted == 1) the_samples.expect_all();
   const sampling_interval interval(wanted);
-  if (!take_sample(p, bytes, interval, caller)) add_shared(h.lost_samples, 1);
+  if (!take_sample(p, bytes, interval, site)) add_shared(h.lost_samples, 1);
   std::uint64_t random = s.random.load(relaxed);
   s.until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s.random.store(random, relaxed);
@@ -335,7 +355,7 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   the_peak.obey_reset();
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;
-    sample_due(*s, p, bytes, current_state());
+    sample_due(*s, p, bytes, {current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
   }
   return p;
 }
