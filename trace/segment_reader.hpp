@@ -45,7 +45,7 @@ struct stack_figures {
   reference id = 0;                      ///< the same for the same stack as long as the segment lives
   std::vector<std::uint64_t> addresses;  ///< return addresses, the innermost first
   bool is_cut = false;
-  // As in stack_counters; counts are in blocks here.
+  // As in stack_counters, of all threads; counts are in blocks here.
   std::uint64_t samples = 0, live_samples = 0;
   double allocations = 0, frees = 0, short_lived = 0;
   std::uint64_t allocated_bytes = 0, freed_bytes = 0, short_lived_bytes = 0;
@@ -61,8 +61,7 @@ struct stack_figures {
 struct sample_figures {
   std::uint64_t address = 0, bytes = 0, bytes_for = 0, at_ns = 0;
   double stands_for = 0;
-  std::uint32_t thread_id = 0;
-  reference at_stack = 0;
+  reference at_stack = 0;  ///< id of the stack
 };
 
 struct module_figures {
@@ -120,7 +119,7 @@ class segment_reader {
   [[nodiscard]] process_figures process() const;
   [[nodiscard]] snapshot read() const;                             ///< O(threads)
   [[nodiscard]] std::vector<stack_figures> stacks() const;         ///< O(stacks)
-  [[nodiscard]] std::vector<sample_figures> live_samples() const;  ///< O(samples)
+  [[nodiscard]] std::vector<sample_figures> live_samples() const;  ///< O(samples + stacks)
 
   void set_counting(bool on);
   void set_interval(std::uint64_t bytes);
