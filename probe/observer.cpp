@@ -118,6 +118,17 @@ void take_over(const slot_sums& sums) noexcept {
   the_peak.count_apart(sums.net_bytes());
 }
 
+/// Other threads may open and set theirs meanwhile: what is set later is whole again.
+void copy_meters(const segment_header& from, segment_header& to) noexcept {
+  for (std::size_t i = 0; i < from.meters.size(); ++i) {
+    const named_meter& f = from.meters[i];
+    named_meter& t = to.meters[i];
+    t.name = f.name;
+    for (std::size_t k = 0; k < f.figures.size(); ++k) t.figures[k].store(f.figures[k].load(relaxed), relaxed);
+    t.state.store(f.state.load(relaxed), relaxed);
+  }
+}
+
 /// From here on there are figures that others can read, if a segment can be had.
 void start() noexcept {
   inside guard;
@@ -133,6 +144,7 @@ void start() noexcept {
   the_samples.reset(*h);
   slots.reset(*h);
   the_peak.reset(*h);
+  copy_meters(*the_segment, *h);
   the_segment = h;
   now = stage::observed;
   if (before == stage::forked) {
@@ -300,6 +312,7 @@ void after_fork_in_child() noexcept {
     chosen.is_counting = is_counting();
     chosen.interval = the_segment->interval.load(relaxed);
     early_header.counting = chosen.is_counting ? 1 : 0;
+    copy_meters(*parents_segment, early_header);
     clear(early_slot);
     the_segment = &early_header;
     this_slot = &early_slot;
@@ -362,6 +375,8 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
 }
 
 void begin_thread() noexcept { (void)own_slot(); }
+
+bool has_segment() noexcept { return now == stage::observed; }
 
 void freed_slow(std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();

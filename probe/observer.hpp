@@ -41,12 +41,12 @@ void note_freed(const taken_sample& s) noexcept;  ///< nothing, if there is no s
 
 [[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
 
-/// Notes that p, of so many bytes as were asked for, has been allocated; returns p. Null is not noted.
-[[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested) noexcept {
+/// Whether there are figures that others can read.
+[[nodiscard]] bool has_segment() noexcept;
+
+/// Notes that p has been allocated; returns p.
+[[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested, std::uint64_t bytes) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
-  if (p == nullptr) [[unlikely]]
-    return p;
-  const std::uint64_t bytes = next.usable_size(p);
   trace::thread_slot& s = *this_slot;
   const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(bytes);
   const std::uint64_t net = s.net_bytes.load(relaxed) + bytes;
@@ -59,6 +59,13 @@ void note_freed(const taken_sample& s) noexcept;  ///< nothing, if there is no s
   add(c.allocations, 1);
   add(c.allocated_bytes, bytes);
   return p;
+}
+
+/// The same for a block of malloc's. Null is not noted.
+[[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested) noexcept {
+  if (p == nullptr) [[unlikely]]
+    return p;
+  return allocated(p, requested, next.usable_size(p));
 }
 
 /// Notes that a block of so many bytes has been or will be freed.
@@ -75,8 +82,8 @@ inline void count_freed(std::uint64_t bytes) noexcept {
 }
 
 /// Notes that p, not null, will be freed.
-inline void freeing(void* p) noexcept {
-  count_freed(next.usable_size(p));
+inline void freeing(void* p, std::uint64_t bytes) noexcept {
+  count_freed(bytes);
   if (the_samples.may_have(p)) [[unlikely]]
     forget_sample(p);
 }

@@ -54,6 +54,16 @@ struct mark {
   std::array<char, 56> name;
 };
 
+enum class meter_state : std::uint32_t { unused = 0, being_made = 1, open = 2, closed = 3 };
+
+/// What an allocator of the program's own has counted, under a name. One thread at a time writes.
+struct named_meter {
+  std::array<char, 40> name;
+  std::atomic<std::uint32_t> state;  ///< meter_state
+  std::uint32_t padding;
+  std::array<counter, 6> figures;  ///< allocations, deallocations, failures; bytes in total, in use, at the peak
+};
+
 struct segment_header {
   std::array<char, 16> magic{};
   std::uint32_t version{};
@@ -108,6 +118,8 @@ struct segment_header {
   std::array<char, 256> allocator{};   ///< path of the library, or program, whose malloc is below the probe
   std::array<char, 1024> arguments{};  ///< separated by null
   counter modules_used{};              ///< of `modules`
+
+  std::array<named_meter, 64> meters{};
 };
 
 /// What was mapped from a file when code in it was first seen in a stack: code at `pc` is at pc - base + the file's own first address, as ELF files say.

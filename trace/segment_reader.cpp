@@ -70,6 +70,13 @@ process_figures process_of(const segment_header& h) {
   for (std::uint64_t i = 0; i < marks; ++i)
     if (const std::uint64_t at = h.marks[i].at_ns.load(relaxed); at != 0)
       p.marks.push_back({at, text_of(h.marks[i].name)});
+  for (const named_meter& m : h.meters) {
+    const auto state = static_cast<meter_state>(m.state.load(relaxed));
+    const auto figure = [&m](std::size_t i) { return m.figures[i].load(relaxed); };
+    if (state == meter_state::open || state == meter_state::closed)
+      p.meters.push_back({text_of(m.name), state == meter_state::open, figure(0), figure(1), figure(2), figure(3),
+                          figure(4), figure(5)});
+  }
   return p;
 }
 

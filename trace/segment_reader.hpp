@@ -74,6 +74,13 @@ struct mark_figures {
   std::string name;
 };
 
+/// An allocator of the program's own, by its own counts.
+struct meter_figures {
+  std::string name;
+  bool is_open = false;
+  std::uint64_t allocations = 0, deallocations = 0, failures = 0, total_bytes = 0, in_use = 0, peak = 0;
+};
+
 struct process_figures {
   std::uint32_t process_id = 0;
   process_state state = process_state::running;
@@ -87,6 +94,7 @@ struct process_figures {
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;
   std::array<std::uint64_t, size_scale::count> class_peak{};  ///< 0 where the interval is not 1
   std::vector<mark_figures> marks;
+  std::vector<meter_figures> meters;
 
   /// Whether counting began with the process, so that what is live is known and not only how it has changed.
   [[nodiscard]] bool counts_from_start() const noexcept {

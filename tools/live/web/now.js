@@ -42,6 +42,13 @@ const tables = {
       net, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"), figure("frees", "frees"), byteFigure("freed_bytes", "freed")],
     sort: { key: "allocated_bytes", falls: true }, key: row => row.slot * 1000 + row.largest,
   },
+  meters: {
+    columns: [
+      { key: "name", title: "allocator", left: true, width: "minmax(150px,2fr)", value: row => row.name, text: row => row.name || "(no name)", mood: row => (row.open ? "" : "faint"), tip: row => (row.open ? "" : "It has ended: its last figures") },
+      { ...byteFigure("in_use", "in use", "Bytes as asked for"), share: row => row.in_use / most }, byteFigure("peak", "peak", "The most that was in use at one moment"),
+      figure("blocks", "blocks in use"), figure("allocations", "allocations"), byteFigure("total_bytes", "allocated"), figure("deallocations", "deallocations"), figure("failures", "failures", "Requests that it did not serve")],
+    sort: { key: "in_use", falls: true }, key: row => row.number,
+  },
 };
 
 const named = (columns, row) => Object.fromEntries(columns.map((name, i) => [name, row[i]]));
@@ -106,6 +113,7 @@ export class NowView {
   set(state, isSeen) {
     this.before = this.state?.at < state.at ? this.state : this.before;
     this.state = state;
+    $("meters-kind").hidden = state.meters.length === 0;
     if (!this.timeline.add(state)) this.begin();
     if (!isSeen) return;
     this.fillTiles();
@@ -130,7 +138,7 @@ export class NowView {
 
   fillTable() {
     if (this.kind === "cells") this.fetchCells();
-    else this.table.set(this.kind === "classes" ? this.classRows() : this.threadRows());
+    else this.table.set({ classes: () => this.classRows(), threads: () => this.threadRows(), meters: () => this.meterRows() }[this.kind]());
     this.countRows();
   }
 
@@ -146,6 +154,12 @@ export class NowView {
       return { ...counted, live: r.allocated_bytes - r.freed_bytes, blocks: r.allocations - r.frees, rate: span > 0 ? (r.allocations - (old.get(r.largest) ?? 0)) / span : null };
     });
     most = Math.max(1, ...rows.map(row => row.live));
+    return rows;
+  }
+
+  meterRows() {
+    const rows = this.state.meters.map(row => named(this.state.meter_columns, row)).map(row => ({ ...row, blocks: row.allocations - row.deallocations }));
+    most = Math.max(1, ...rows.map(row => row.in_use));
     return rows;
   }
 
