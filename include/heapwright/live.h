@@ -111,10 +111,21 @@ static inline int heapwright_live_start(const char* host, unsigned port, char* u
               quiet[] = "--no-browser", ends_with_it[] = "--exit-with-program", tell[] = "--ready-fd", three[] = "3";
   char usual[] = "heapwright", loopback[] = "127.0.0.1", port_text[12], pid_text[24], answer[512];
   char* const named = getenv("HEAPWRIGHT");
-  char* const arguments[] = {shell,       take_words, in_background, named != 0 && *named != '\0' ? named : usual, live,
-                             host_is,     host != 0 ? (char*)(uintptr_t)host : loopback,                           port_is,
-                             port_text,   quiet,      ends_with_it,  tell,                                         three,
-                             pid_text,    0};
+  char* const arguments[] = {shell,
+                             take_words,
+                             in_background,
+                             named != 0 && *named != '\0' ? named : usual,
+                             live,
+                             host_is,
+                             host != 0 ? (char*)(uintptr_t)host : loopback,
+                             port_is,
+                             port_text,
+                             quiet,
+                             ends_with_it,
+                             tell,
+                             three,
+                             pid_text,
+                             0};
   size_t count = 0, kept = 0, length = 0;
   char** environment;
   posix_spawn_file_actions_t actions;
