@@ -367,16 +367,20 @@ const std::uint8_t* find_function_entry(const std::uint8_t* header, std::uintptr
   return header + p.entry;
 }
 
+/// For code that no table describes.
+constexpr frame_rule guess{
+    .cfa_offset = 16, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
+
 frame_rule rule_in(const std::uint8_t* header, std::uintptr_t pc) noexcept {
   const std::uint8_t* const entry = find_function_entry(header, pc);
-  if (entry == nullptr) return {};
+  if (entry == nullptr) return guess;
   table_reader r = entry_at(entry);
   const std::uint8_t* const common_pointer = r.here();
   common_entry common;
   if (!read_common_entry(common_pointer - r.fixed<std::uint32_t>(), common) || common.is_signal_frame) return {};
   const std::uintptr_t begin = r.pointer(common.pointer_encoding);
   const std::uintptr_t length = r.pointer(common.pointer_encoding & format_mask);
-  if (pc - begin >= length) return {};
+  if (pc - begin >= length) return guess;
   if (common.has_augmentation) r.skip(r.uleb());
   interpreter run(common, begin, pc);
   if (!run.run(common.instructions)) return {};
@@ -402,7 +406,7 @@ frame_rule find_frame_rule(std::uintptr_t pc, code_object& object) noexcept {
   const std::uint8_t* const header = find_object(pc, object);
   if (header != nullptr) return rule_in(header, pc);
   if (object.begin != 0) return {};
-  return {.cfa_offset = 16, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
+  return guess;
 }
 
 }  // namespace heapwright::probe
