@@ -320,7 +320,7 @@ class Programs:
         stacks = watched.get(f"/api/stacks?value=live&since={mark}")
         self.assertTrue(stacks["is_growth"])
         self.assertLessEqual(abs(stacks["grown"][0] - growth), in_flight)
-        self.assertGreater(growth, least)
+        self.assertGreater(growth, 0.99 * least)  # it may also have freed something
         grown = sum(site["grown"] for names, site in watched.sites(f"value=live&since={mark}&most=5000") if function in names)
         self.assertGreater(grown, least)
         watched.go_on()
