@@ -203,24 +203,24 @@ void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
   add_maybe_shared(is_shared, c.allocated_bytes, stands_for.bytes);
 }
 
-/// False: it could not be noted.
-bool note_sample_freed(const taken_sample& s) noexcept {
+void note_sample_freed(const taken_sample& s, std::uint64_t now_ns) noexcept {
   constexpr std::uint64_t short_life = 1'000'000;
   stack& allocated_at = stacks.at(s.at_stack);
   const bool is_shared = allocated_at.owner == 0 || allocated_at.owner != this_owner;
   stack* const at = is_shared ? stacks.everyones(allocated_at) : &allocated_at;
-  if (at == nullptr) return false;
+  if (at == nullptr) {
+    add_shared(the_segment->lost_samples, 1);
+    return;
+  }
   stack_counters& c = at->counters;
   const weight stands_for = weight_of(s.bytes, s.interval.bytes());
-  const std::uint64_t now_ns = this_clock.now();
   const std::uint64_t lived = now_ns > s.at_ns ? now_ns - s.at_ns : 0;
   add_maybe_shared(is_shared, c.frees, stands_for.blocks);
   add_maybe_shared(is_shared, c.freed_bytes, stands_for.bytes);
   add_maybe_shared(is_shared, c.lifetimes[lifetime_bucket(lived)], 1);
-  if (lived >= short_life) return true;
+  if (lived >= short_life) return;
   add_maybe_shared(is_shared, c.short_lived, stands_for.blocks);
   add_maybe_shared(is_shared, c.short_lived_bytes, stands_for.bytes);
-  return true;
 }
 
 /// Where an allocation was asked for.
@@ -247,7 +247,7 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const
   const taken_sample s{at, interval, bytes, this_clock.now()};
   note_sample_allocated(stacks.at(at), s);
   if (the_samples.add(p, s)) return true;
-  (void)note_sample_freed(s);
+  note_sample_freed(s, s.at_ns);
   return false;
 }
 
@@ -261,6 +261,7 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const
   constexpr std::int64_t until_looking_again = 1 << 20;
   if (wanted == 0) return s.until_sample.store(until_looking_again, relaxed);
   if (wanted == 1) the_samples.expect_all();
+  the_samples.prefetch(p);
   const sampling_interval interval(wanted);
   if (!take_sample(p, bytes, interval, site)) add_shared(h.lost_samples, 1);
   std::uint64_t random = s.random.load(relaxed);
@@ -374,13 +375,19 @@ void freed_slow(std::uint64_t bytes) noexcept {
 }
 
 void note_freed(const taken_sample& s) noexcept {
-  if (s.at_stack != 0 && !note_sample_freed(s)) add_shared(the_segment->lost_samples, 1);
+  if (s.at_stack != 0) note_sample_freed(s, this_clock.now());
 }
 
-void forget_sample(void* p) noexcept {
+void freeing_sample(void* p) noexcept {
   const int kept = errno;
-  note_freed(the_samples.take(p));
+  (void)own_slot();  // the child of a fork has the samples of its parent until then
+  the_samples.prefetch(p);
+  // Where nearly every block is a sample, the clock is read while the record is on its way.
+  const std::uint64_t now_ns = the_samples.expects_all() ? this_clock.now() : 0;
+  const taken_sample s = the_samples.take(p);
+  if (s.at_stack != 0) note_sample_freed(s, now_ns != 0 ? now_ns : this_clock.now());
   errno = kept;
+  count_freed(next.usable_size(p));
 }
 
 }  // namespace heapwright::probe
