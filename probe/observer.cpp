@@ -89,7 +89,10 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
   add_shared(is_allocation ? c.allocations : c.frees, 1);
   add_shared(is_allocation ? c.allocated_bytes : c.freed_bytes, bytes);
   if (is_allocation) add_shared(s.requested_bytes, requested);
-  if (has_segment) the_peak.count_apart(is_allocation ? bytes : 0 - bytes);
+  if (!has_segment) return;
+  const std::uint64_t by = is_allocation ? bytes : 0 - bytes;
+  the_peak.count_apart(by);
+  the_peak.count_class_apart(size_scale::index(bytes), by);
 }
 
 // --- beginning
@@ -115,7 +118,13 @@ void end_this_thread(void* slot) noexcept {
 
 void take_over(const slot_sums& sums) noexcept {
   slots.add_to_everyone(sums);
-  the_peak.count_apart(sums.net_bytes());
+  std::uint64_t net = 0;
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    const std::uint64_t of_class = sums.classes[c].allocated_bytes - sums.classes[c].freed_bytes;
+    the_peak.count_class_apart(c, of_class);
+    net += of_class;
+  }
+  the_peak.count_apart(net);
 }
 
 /// From here on there are figures that others can read, if a segment can be had.
