@@ -71,14 +71,6 @@ class inside {
   bool was_;
 };
 
-void add_maybe_shared(bool is_shared, counter& c, std::uint64_t n) noexcept {
-  if (is_shared) {
-    add_shared(c, n);
-  } else {
-    add(c, n);
-  }
-}
-
 // --- threads without a slot
 
 /// Where those are counted that have no slot: before there is a segment, or in slot 0. Several threads may be here.
@@ -201,35 +193,51 @@ void note_object(const code_object& o) noexcept {
   h.modules_used.store(n + 1, std::memory_order_release);
 }
 
+struct alone {
+  void operator()(counter& c, std::uint64_t n) const noexcept { add(c, n); }
+};
+struct with_others {
+  void operator()(counter& c, std::uint64_t n) const noexcept { add_shared(c, n); }
+};
+
+template <class Add>
+void count_allocated(stack_counters& c, const weight& stands_for, Add add_to) noexcept {
+  add_to(c.samples, 1);
+  add_to(c.allocations, stands_for.blocks);
+  add_to(c.allocated_bytes, stands_for.bytes);
+}
+
+template <class Add>
+void count_freed(stack_counters& c, const weight& stands_for, std::uint64_t lived_ns, Add add_to) noexcept {
+  constexpr std::uint64_t short_life = 1'000'000;
+  add_to(c.frees, stands_for.blocks);
+  add_to(c.freed_bytes, stands_for.bytes);
+  add_to(c.lifetimes[lifetime_bucket(lived_ns)], 1);
+  if (lived_ns >= short_life) return;
+  add_to(c.short_lived, stands_for.blocks);
+  add_to(c.short_lived_bytes, stands_for.bytes);
+}
+
 void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
   stack_counters& c = at.counters;
-  const bool is_shared = at.owner == 0;
   const weight stands_for = weight_of(s.bytes, s.interval.bytes());
   if (c.samples.load(relaxed) == 0) c.first_ns.store(s.at_ns, relaxed);
   c.last_ns.store(s.at_ns, relaxed);
-  add_maybe_shared(is_shared, c.samples, 1);
-  add_maybe_shared(is_shared, c.allocations, stands_for.blocks);
-  add_maybe_shared(is_shared, c.allocated_bytes, stands_for.bytes);
+  at.owner == 0 ? count_allocated(c, stands_for, with_others{}) : count_allocated(c, stands_for, alone{});
 }
 
 void note_sample_freed(const taken_sample& s, std::uint64_t now_ns) noexcept {
-  constexpr std::uint64_t short_life = 1'000'000;
   stack& allocated_at = stacks.at(s.at_stack);
-  const bool is_shared = allocated_at.owner == 0 || allocated_at.owner != this_owner;
-  stack* const at = is_shared ? stacks.everyones(allocated_at) : &allocated_at;
-  if (at == nullptr) {
+  const weight stands_for = weight_of(s.bytes, s.interval.bytes());
+  const std::uint64_t lived_ns = now_ns > s.at_ns ? now_ns - s.at_ns : 0;
+  if (allocated_at.owner == this_owner && this_owner != 0)
+    return count_freed(allocated_at.counters, stands_for, lived_ns, alone{});
+  stack* const everyones = stacks.everyones(allocated_at);
+  if (everyones == nullptr) {
     add_shared(the_segment->lost_samples, 1);
     return;
   }
-  stack_counters& c = at->counters;
-  const weight stands_for = weight_of(s.bytes, s.interval.bytes());
-  const std::uint64_t lived = now_ns > s.at_ns ? now_ns - s.at_ns : 0;
-  add_maybe_shared(is_shared, c.frees, stands_for.blocks);
-  add_maybe_shared(is_shared, c.freed_bytes, stands_for.bytes);
-  add_maybe_shared(is_shared, c.lifetimes[lifetime_bucket(lived)], 1);
-  if (lived >= short_life) return;
-  add_maybe_shared(is_shared, c.short_lived, stands_for.blocks);
-  add_maybe_shared(is_shared, c.short_lived_bytes, stands_for.bytes);
+  count_freed(everyones->counters, stands_for, lived_ns, with_others{});
 }
 
 /// Where an allocation was asked for.
