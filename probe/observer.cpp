@@ -71,14 +71,6 @@ class inside {
   bool was_;
 };
 
-void add_maybe_shared(bool is_shared, counter& c, std::uint64_t n) noexcept {
-  if (is_shared) {
-    add_shared(c, n);
-  } else {
-    add(c, n);
-  }
-}
-
 // --- threads without a slot
 
 /// Where those are counted that have no slot: before there is a segment, or in slot 0. Several threads may be here.
@@ -89,7 +81,10 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
   add_shared(is_allocation ? c.allocations : c.frees, 1);
   add_shared(is_allocation ? c.allocated_bytes : c.freed_bytes, bytes);
   if (is_allocation) add_shared(s.requested_bytes, requested);
-  if (has_segment) the_peak.count_apart(is_allocation ? bytes : 0 - bytes);
+  if (!has_segment) return;
+  const std::uint64_t by = is_allocation ? bytes : 0 - bytes;
+  the_peak.count_apart(by);
+  the_peak.count_class_apart(size_scale::index(bytes), by);
 }
 
 // --- beginning
@@ -115,7 +110,13 @@ void end_this_thread(void* slot) noexcept {
 
 void take_over(const slot_sums& sums) noexcept {
   slots.add_to_everyone(sums);
-  the_peak.count_apart(sums.net_bytes());
+  std::uint64_t net = 0;
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    const std::uint64_t of_class = sums.classes[c].allocated_bytes - sums.classes[c].freed_bytes;
+    the_peak.count_class_apart(c, of_class);
+    net += of_class;
+  }
+  the_peak.count_apart(net);
 }
 
 /// Other threads may open and set theirs meanwhile: what is set later is whole again.
@@ -205,35 +206,51 @@ void note_object(const code_object& o) noexcept {
   h.modules_used.store(n + 1, std::memory_order_release);
 }
 
+struct alone {
+  void operator()(counter& c, std::uint64_t n) const noexcept { add(c, n); }
+};
+struct with_others {
+  void operator()(counter& c, std::uint64_t n) const noexcept { add_shared(c, n); }
+};
+
+template <class Add>
+void count_allocated(stack_counters& c, const weight& stands_for, Add add_to) noexcept {
+  add_to(c.samples, 1);
+  add_to(c.allocations, stands_for.blocks);
+  add_to(c.allocated_bytes, stands_for.bytes);
+}
+
+template <class Add>
+void count_freed(stack_counters& c, const weight& stands_for, std::uint64_t lived_ns, Add add_to) noexcept {
+  constexpr std::uint64_t short_life = 1'000'000;
+  add_to(c.frees, stands_for.blocks);
+  add_to(c.freed_bytes, stands_for.bytes);
+  add_to(c.lifetimes[lifetime_bucket(lived_ns)], 1);
+  if (lived_ns >= short_life) return;
+  add_to(c.short_lived, stands_for.blocks);
+  add_to(c.short_lived_bytes, stands_for.bytes);
+}
+
 void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
   stack_counters& c = at.counters;
-  const bool is_shared = at.owner == 0;
   const weight stands_for = weight_of(s.bytes, s.interval.bytes());
   if (c.samples.load(relaxed) == 0) c.first_ns.store(s.at_ns, relaxed);
   c.last_ns.store(s.at_ns, relaxed);
-  add_maybe_shared(is_shared, c.samples, 1);
-  add_maybe_shared(is_shared, c.allocations, stands_for.blocks);
-  add_maybe_shared(is_shared, c.allocated_bytes, stands_for.bytes);
+  at.owner == 0 ? count_allocated(c, stands_for, with_others{}) : count_allocated(c, stands_for, alone{});
 }
 
-/// False: it could not be noted.
-bool note_sample_freed(const taken_sample& s) noexcept {
-  constexpr std::uint64_t short_life = 1'000'000;
+void note_sample_freed(const taken_sample& s, std::uint64_t now_ns) noexcept {
   stack& allocated_at = stacks.at(s.at_stack);
-  const bool is_shared = allocated_at.owner == 0 || allocated_at.owner != this_owner;
-  stack* const at = is_shared ? stacks.everyones(allocated_at) : &allocated_at;
-  if (at == nullptr) return false;
-  stack_counters& c = at->counters;
   const weight stands_for = weight_of(s.bytes, s.interval.bytes());
-  const std::uint64_t now_ns = this_clock.now();
-  const std::uint64_t lived = now_ns > s.at_ns ? now_ns - s.at_ns : 0;
-  add_maybe_shared(is_shared, c.frees, stands_for.blocks);
-  add_maybe_shared(is_shared, c.freed_bytes, stands_for.bytes);
-  add_maybe_shared(is_shared, c.lifetimes[lifetime_bucket(lived)], 1);
-  if (lived >= short_life) return true;
-  add_maybe_shared(is_shared, c.short_lived, stands_for.blocks);
-  add_maybe_shared(is_shared, c.short_lived_bytes, stands_for.bytes);
-  return true;
+  const std::uint64_t lived_ns = now_ns > s.at_ns ? now_ns - s.at_ns : 0;
+  if (allocated_at.owner == this_owner && this_owner != 0)
+    return count_freed(allocated_at.counters, stands_for, lived_ns, alone{});
+  stack* const everyones = stacks.everyones(allocated_at);
+  if (everyones == nullptr) {
+    add_shared(the_segment->lost_samples, 1);
+    return;
+  }
+  count_freed(everyones->counters, stands_for, lived_ns, with_others{});
 }
 
 /// Where an allocation was asked for.
@@ -260,7 +277,7 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const
   const taken_sample s{at, interval, bytes, this_clock.now()};
   note_sample_allocated(stacks.at(at), s);
   if (the_samples.add(p, s)) return true;
-  (void)note_sample_freed(s);
+  note_sample_freed(s, s.at_ns);
   return false;
 }
 
@@ -274,6 +291,7 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const
   constexpr std::int64_t until_looking_again = 1 << 20;
   if (wanted == 0) return s.until_sample.store(until_looking_again, relaxed);
   if (wanted == 1) the_samples.expect_all();
+  the_samples.prefetch(p);
   const sampling_interval interval(wanted);
   if (!take_sample(p, bytes, interval, site)) add_shared(h.lost_samples, 1);
   std::uint64_t random = s.random.load(relaxed);
@@ -390,13 +408,19 @@ void freed_slow(std::uint64_t bytes) noexcept {
 }
 
 void note_freed(const taken_sample& s) noexcept {
-  if (s.at_stack != 0 && !note_sample_freed(s)) add_shared(the_segment->lost_samples, 1);
+  if (s.at_stack != 0) note_sample_freed(s, this_clock.now());
 }
 
-void forget_sample(void* p) noexcept {
+void freeing_sample(void* p, std::uint64_t bytes) noexcept {
   const int kept = errno;
-  note_freed(the_samples.take(p));
+  (void)own_slot();  // the child of a fork has the samples of its parent until then
+  the_samples.prefetch(p);
+  // Where nearly every block is a sample, the clock is read while the record is on its way.
+  const std::uint64_t now_ns = the_samples.expects_all() ? this_clock.now() : 0;
+  const taken_sample s = the_samples.take(p);
+  if (s.at_stack != 0) note_sample_freed(s, now_ns != 0 ? now_ns : this_clock.now());
   errno = kept;
+  count_freed(bytes);
 }
 
 }  // namespace heapwright::probe

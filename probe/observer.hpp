@@ -4,7 +4,7 @@
 //              ->  allocated_slow   when the thread's next sample is due, when its net bytes leave their band,
 //                                   and for threads that have no slot (yet, or any more)
 //   freeing    ->  counters of this_slot  ->  freed_slow                        as above
-//              ->  forget_sample    when the block may be a sample
+//              ->  freeing_sample   when the block may be a sample
 //
 // States of a process: early (before its segment is there: counted in `early_slot`), observed, and unobserved (no segment can be had: calls are
 // passed on). A fork makes the child early again, with what it has inherited.
@@ -33,7 +33,7 @@ extern thread_local constinit trace::thread_slot* this_slot [[gnu::tls_model("in
 
 [[gnu::noinline]] void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept;
 [[gnu::noinline]] void freed_slow(std::uint64_t bytes) noexcept;
-[[gnu::noinline]] void forget_sample(void* p) noexcept;
+[[gnu::noinline]] void freeing_sample(void* p, std::uint64_t bytes) noexcept;
 
 /// For a thread without a slot: it gets one, and the child of a fork its segment; until then the samples are the parent's.
 [[gnu::noinline]] void begin_thread() noexcept;
@@ -83,9 +83,9 @@ inline void count_freed(std::uint64_t bytes) noexcept {
 
 /// Notes that p, not null, will be freed.
 inline void freeing(void* p, std::uint64_t bytes) noexcept {
-  count_freed(bytes);
   if (the_samples.may_have(p)) [[unlikely]]
-    forget_sample(p);
+    return freeing_sample(p, bytes);
+  count_freed(bytes);
 }
 
 /// A block that is about to be reallocated. Its sample is taken out before another thread can have the address, and put back if it stays.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-constexpr std::uint32_t slots_behind = 8;  ///< slots 1 to 8 may be behind in the precise way
+constexpr std::uint32_t slots_behind = 12;  ///< slots 1 to 12 may be behind in the precise way
 constexpr std::uint64_t endless = std::uint64_t{1} << 62;
 
 bool may_be_behind(std::uint32_t slot) noexcept { return slot - 1 < slots_behind; }
@@ -67,19 +67,20 @@ void peak_keeper::publish(thread_slot& s, std::uint32_t slot) noexcept {
 void peak_keeper::publish_class(thread_slot& s, std::uint32_t slot, unsigned c) noexcept {
   const std::uint64_t net = net_of(s.classes[c]), was = s.class_published[c].load(relaxed);
   if (may_be_behind(slot) ? !is_more(net, was) : net == was) return;
-  const std::uint64_t live = add_shared(header_->class_live[c], net - exchange_shared(s.class_published[c], net));
-  if (!is_more(live, header_->class_peak[c].load(relaxed))) return;
-  settle_class(c);
-  raise_to(header_->class_peak[c], header_->class_live[c].load(relaxed));
+  const std::uint64_t by = net - exchange_shared(s.class_published[c], net);
+  raise_class_peak(c, add_shared(header_->class_live[c], by));
 }
 
 void peak_keeper::publish_all(thread_slot& s) noexcept {
   publish(s, 0);
-  if (!is_precise()) return;
   for (unsigned c = 0; c < size_scale::count; ++c) publish_class(s, 0, c);
 }
 
 void peak_keeper::count_apart(std::uint64_t by) noexcept { raise_peak(add_shared(header_->live, by)); }
+
+void peak_keeper::count_class_apart(unsigned c, std::uint64_t by) noexcept {
+  raise_class_peak(c, add_shared(header_->class_live[c], by));
+}
 
 void peak_keeper::raise_peak(std::uint64_t live) noexcept {
   segment_header& h = *header_;
@@ -89,6 +90,12 @@ void peak_keeper::raise_peak(std::uint64_t live) noexcept {
     live = h.live.load(relaxed);
   }
   if (raise_to(h.peak, live)) h.peak_at_ns.store(monotonic_ns(), relaxed);
+}
+
+void peak_keeper::raise_class_peak(unsigned c, std::uint64_t live) noexcept {
+  if (!is_more(live, header_->class_peak[c].load(relaxed))) return;
+  settle_class(c);
+  raise_to(header_->class_peak[c], header_->class_live[c].load(relaxed));
 }
 
 void peak_keeper::settle() noexcept {

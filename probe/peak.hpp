@@ -8,9 +8,10 @@
 // it so takes out of it what the others have freed since. Then it is exact, and the peak is raised to it, or not. Settling looks at each thread that may
 // be behind: only the first few slots may; other threads publish each call.
 //
-// The same for each size class, in the precise way only.
+// The same for each size class, in the precise way only; otherwise a thread publishes these when it ends.
 //
 // Invariant, while no thread is within a call:  header.live = the sum of published_net() over all slots + what was counted apart
+//                                               header.class_live likewise, with class_published
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,9 @@ class peak_keeper {
   /// The last of a thread.
   void publish_all(trace::thread_slot& s) noexcept;
 
-  /// Of what no thread's slot has.
+  // Of what no thread's slot has; may be negative.
   void count_apart(std::uint64_t by) noexcept;
+  void count_class_apart(unsigned c, std::uint64_t by) noexcept;
 
   /// Begins again from what is live, if somebody has asked for it.
   void obey_reset() noexcept {
@@ -55,6 +57,7 @@ class peak_keeper {
  private:
   [[gnu::noinline]] void begin_again() noexcept;
   void raise_peak(std::uint64_t live) noexcept;
+  void raise_class_peak(unsigned c, std::uint64_t live) noexcept;
   void settle() noexcept;
   void settle_class(unsigned c) noexcept;
 

@@ -75,10 +75,18 @@ class sample_table {
 
   [[nodiscard]] bool may_have(const void* p) const noexcept { return filter_.may_have(p); }
 
+  /// The block will be added or taken soon: its chain is on its way to the processor meanwhile.
+  void prefetch(const void* p) const noexcept {
+    const trace::reference first = bucket_of(reinterpret_cast<std::uintptr_t>(p)).load(std::memory_order_relaxed);
+    __builtin_prefetch(&at(first), 1);
+  }
+
   /// From now on every block is sampled, or nearly.
   void expect_all() noexcept {
-    if (!filter_.is_given_up()) filter_.give_up();
+    if (!expects_all()) filter_.give_up();
   }
+
+  [[nodiscard]] bool expects_all() const noexcept { return filter_.is_given_up(); }
 
   [[nodiscard]] process_lock& fork_lock() noexcept { return part_.fork_lock(); }
 

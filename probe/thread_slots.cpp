@@ -29,12 +29,6 @@ void slot_sums::add(const thread_slot& s) noexcept {
   }
 }
 
-std::uint64_t slot_sums::net_bytes() const noexcept {
-  std::uint64_t net = 0;
-  for (const auto& c : classes) net += c.allocated_bytes - c.freed_bytes;
-  return net;
-}
-
 slot_sums sums_of(const thread_slot& s) noexcept {
   slot_sums sums;
   sums.add(s);

@@ -19,7 +19,6 @@ struct slot_sums {
   } classes[trace::size_scale::count];
 
   void add(const trace::thread_slot& s) noexcept;
-  [[nodiscard]] std::uint64_t net_bytes() const noexcept;
 };
 
 [[nodiscard]] slot_sums sums_of(const trace::thread_slot& s) noexcept;

@@ -38,7 +38,7 @@ std::vector<expected_stack>& expected() {
   static std::size_t size = 100'000;
   expected_stack e{};
   e.shape = shape;
-  e.size = size += 1'000;
+  e.size = size += 16;
   e.block = std::malloc(e.size);
   e.depth = ::backtrace(e.addresses, most);
   e.libc_gives_up = libc_gives_up;
@@ -63,6 +63,14 @@ std::vector<expected_stack>& expected() {
   auto* const p = static_cast<char*>(alloca(n));
   std::memset(p, 1, n);
   allocate_here("alloca");
+  asm volatile("" : : "r"(p) : "memory");
+}
+
+template <class Then>
+[[gnu::noinline]] void with_room(std::size_t n, const Then& then) {
+  auto* const p = static_cast<char*>(alloca(n));
+  std::memset(p, 1, n);
+  then();
   asm volatile("" : : "r"(p) : "memory");
 }
 
@@ -131,13 +139,61 @@ void code_without_tables() {}
   asm volatile("");
 }
 
-const stack* stack_of(const segment_header& h, const std::byte* base, const void* block) {
+/// Ways to the same few calls of malloc that differ at their inner end, at their outer end, in between, or only in how large a frame is.
+[[gnu::noinline]] void wander(unsigned way, int n) {
+  if (n == 0) {
+    if (way % 2 == 0) return allocate_here("wandering");
+    with_aligned_stack();
+  } else if (way % 4 == 1) {
+    with_room(1 + way / 4 % 3 * 100, [=] { wander(way / 4, n - 1); });
+  } else if (way % 4 == 2) {
+    wander(way / 4, n - 1);
+  } else if (way % 4 == 3) {
+    wander(way / 4, n - 1);
+    asm volatile("");
+  } else {
+    way / 4 % 2 == 0 ? plain() : recursive(2);
+  }
+  asm volatile("");
+}
+
+const sample* sample_of(const segment_header& h, const std::byte* base, const void* block) {
   for (std::uint64_t at = 0; at < h.samples_used; at += sizeof(sample)) {
     const auto& s = *reinterpret_cast<const sample*>(base + h.samples_at + at);
-    if (sample::address_of(s.address_and_interval) == reinterpret_cast<std::uintptr_t>(block))
-      return reinterpret_cast<const stack*>(base + h.stacks_at + (s.at_stack - std::uint64_t{1}) * reference_unit);
+    if (sample::address_of(s.address_and_interval) == reinterpret_cast<std::uintptr_t>(block)) return &s;
   }
   return nullptr;
+}
+
+const stack* stack_of(const segment_header& h, const std::byte* base, const void* block) {
+  const sample* const s = sample_of(h, base, block);
+  if (s == nullptr) return nullptr;
+  return reinterpret_cast<const stack*>(base + h.stacks_at + (s->at_stack - std::uint64_t{1}) * reference_unit);
+}
+
+std::uint64_t monotonic_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// Whether samples have the time that the kernel has, over a time in which the probe's own clock begins and goes on.
+bool have_right_times(const probe_test::own_segment& segment) {
+  bool all_right = true;
+  for (int i = 0; i < 40; ++i) {
+    const std::uint64_t before = monotonic_ns();
+    void* const block = std::malloc(77);
+    const std::uint64_t after = monotonic_ns();
+    const sample* const s = sample_of(segment.header(), segment.base(), block);
+    constexpr std::uint64_t believable = 100'000;
+    if (s == nullptr || s->at_ns + believable < before || s->at_ns > after + believable) {
+      std::fprintf(stderr, "call_stacks: at %lu, and not between %lu and %lu\n", s == nullptr ? 0 : s->at_ns, before,
+                   after);
+      all_right = false;
+    }
+    ::usleep(1000);
+  }
+  return all_right;
 }
 
 bool is_right(const expected_stack& e, const stack* s) {
@@ -169,7 +225,7 @@ bool is_right(const expected_stack& e, const stack* s) {
 int main() {
   void* ignored[2];
   (void)::backtrace(ignored, 2);  // loads what it needs
-  expected().reserve(100);
+  expected().reserve(3000);
   plain();
   for (int depth : {1, 20, 5, 6, 5, 80}) recursive(depth);
   with_alloca(100);
@@ -187,9 +243,10 @@ int main() {
     with_both(77);
   }).join();
   plain();
+  for (unsigned i = 0; i < 2000; ++i) wander(i % 5 == 0 ? i % 37 : i * 2654435761U >> 20, static_cast<int>(i % 7));
 
   const probe_test::own_segment segment;
-  bool all_right = true;
+  bool all_right = have_right_times(segment);
   for (const auto& e : expected()) all_right &= is_right(e, stack_of(segment.header(), segment.base(), e.block));
   return all_right ? 0 : 1;
 }

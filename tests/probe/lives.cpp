@@ -1,6 +1,6 @@
 // Programs whose lives take a turn, for lives_test.cpp. What they allocate is of one size, so that the test knows it when it sees it.
 //
-//   lives killed | exec | threads N | commands | without_files
+//   lives killed | exec | threads N | together N | commands | without_files
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +19,28 @@ void allocate(int n, bool and_free) {
   for (int i = 0; i < n; ++i) {
     void* volatile p = std::malloc(size);
     if (and_free) std::free(p);
+  }
+}
+
+constexpr int each = 50;
+std::vector<void*> blocks_of_all[16];
+
+void fill(std::vector<void*>* blocks) {
+  for (int i = 0; i < each; ++i) {
+    blocks->push_back(std::malloc(size));
+    blocks->push_back(std::malloc(size));
+    std::free(blocks->back());
+    blocks->pop_back();
+  }
+}
+
+/// Threads that are there at the same time and allocate in the same place; the first thread frees half of what they keep.
+void work_together(int n) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < n; ++i) threads.emplace_back(fill, &blocks_of_all[i]);
+  for (auto& t : threads) t.join();
+  for (int i = 0; i < n; ++i) {
+    for (int b = 0; b < each / 2; ++b) std::free(blocks_of_all[i][static_cast<std::size_t>(b)]);
   }
 }
 
@@ -42,6 +64,8 @@ int main(int argc, char** argv) {
     ::execl("/proc/self/exe", "lives", "nothing", nullptr);
   } else if (what == "threads") {
     for (int i = 0, n = std::atoi(argv[2]); i < n; ++i) std::thread(allocate, 10, true).join();
+  } else if (what == "together") {
+    work_together(std::atoi(argv[2]));
   } else if (what == "commands") {
     obey();
   } else if (what == "without_files") {

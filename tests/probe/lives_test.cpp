@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,27 @@ TEST_F(Lives, ThousandsOfThreadsTakeFewSlotsAndNothingIsLost) {
   struct stat is {};
   ASSERT_EQ(::stat(file.c_str(), &is), 0);
   EXPECT_LE(is.st_blocks * 512, 2 << 20) << "bytes in memory";
+}
+
+TEST_F(Lives, WhatThreadsDoInOnePlaceIsOneStackWhoeverFrees) {
+  constexpr std::uint64_t threads = 6, each = 50;
+  EXPECT_EQ(run({"together", "6"}, {{"HEAPWRIGHT_SAMPLE", "1"}}), 0);
+  const segment_reader reader(segments().at(0));
+  std::map<reference, std::uint64_t> live_at;
+  for (const sample_figures& s : reader.live_samples()) {
+    if (s.bytes >= size && s.bytes < size + 100) ++live_at[s.at_stack];
+  }
+  int kept = 0, passing = 0;
+  for (const stack_figures& s : reader.stacks()) {
+    if (s.samples != threads * each || s.allocated_bytes < threads * each * size) continue;
+    EXPECT_DOUBLE_EQ(s.allocations, threads * each);
+    EXPECT_EQ(s.live_samples, live_at[s.id]);
+    EXPECT_LE(s.first_ns, s.last_ns);
+    kept += s.live_samples == threads * each / 2 && s.frees == threads * each / 2;
+    passing += s.live_samples == 0 && s.frees == threads * each && s.freed_bytes == s.allocated_bytes;
+  }
+  EXPECT_EQ(kept, 1);
+  EXPECT_EQ(passing, 1);
 }
 
 TEST_F(Lives, IsSwitchedOnAndOffFromOutside) {

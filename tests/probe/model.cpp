@@ -26,7 +26,8 @@ using probe_test::own_segment;
 /// What should be counted. All in memory that malloc has nothing to do with.
 struct model {
   figures expected;
-  std::int64_t live = 0, peak = 0;
+  std::int64_t live = 0, peak = 0, blocks = 0;
+  std::int64_t class_live[size_scale::count]{}, class_peak[size_scale::count]{};
 
   void allocated(void* p, std::size_t requested) {
     const std::size_t bytes = malloc_usable_size(p);
@@ -36,6 +37,10 @@ struct model {
     expected.requested_bytes += requested;
     live += static_cast<std::int64_t>(bytes);
     peak = std::max(peak, live);
+    ++blocks;
+    const unsigned index = size_scale::index(bytes);
+    class_live[index] += static_cast<std::int64_t>(bytes);
+    class_peak[index] = std::max(class_peak[index], class_live[index]);
   }
 
   void freeing(std::size_t bytes) {
@@ -43,6 +48,8 @@ struct model {
     ++c.frees;
     c.freed_bytes += bytes;
     live -= static_cast<std::int64_t>(bytes);
+    --blocks;
+    class_live[size_scale::index(bytes)] -= static_cast<std::int64_t>(bytes);
   }
 };
 
@@ -175,6 +182,16 @@ void compare(const figures& before, const figures& after) {
   const auto live = static_cast<std::uint64_t>(the_model.live);
   expect("live bytes of the stacks", by(after.live_of_stacks, before.live_of_stacks), live);
   expect("live bytes of the samples", by(after.live_of_samples, before.live_of_samples), live);
+  expect("live samples of the stacks", by(after.live_samples, before.live_samples),
+         static_cast<std::uint64_t>(the_model.blocks));
+}
+
+void compare_peaks(const figures& before, const figures& after) {
+  expect("the peak", after.peak - before.live, static_cast<std::uint64_t>(the_model.peak));
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    const std::uint64_t was_live = before.classes[c].allocated_bytes - before.classes[c].freed_bytes;
+    expect("the peak of a class", after.class_peak[c] - was_live, static_cast<std::uint64_t>(the_model.class_peak[c]));
+  }
 }
 
 }  // namespace
@@ -187,15 +204,16 @@ int main(int argc, char** argv) {
   run_threads(idler, 0);           // libc keeps what threads need
 
   own_segment segment;
+  some_operations(1000);
   segment.reset_peak();
-  some_operations(1);
+  void* const obeys = std::malloc(100);
   const figures before = segment.read();
   the_model = {};
   run_threads(worker, turns);
   some_operations(1000);
   const figures after = segment.read();
   compare(before, after);
-  expect("the peak", after.peak - before.live, static_cast<std::uint64_t>(the_model.peak));
+  compare_peaks(before, after);
 
   // A child goes on from what there was, in a segment of its own, and the parent's does not change by it.
   const pid_t child = ::fork();
@@ -212,5 +230,6 @@ int main(int argc, char** argv) {
   must(::waitpid(child, &status, 0) == child, "no child");
   expect("status of the child", static_cast<std::uint64_t>(status), 0);
   compare(before, segment.read());
+  std::free(obeys);
   return differences == 0 ? 0 : 1;
 }

@@ -22,7 +22,8 @@ struct figures {
   struct {
     std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0, freed_bytes = 0;
   } classes[heapwright::trace::size_scale::count];
-  std::uint64_t requested_bytes = 0, live = 0, peak = 0, live_of_stacks = 0, live_of_samples = 0;
+  std::uint64_t requested_bytes = 0, live = 0, peak = 0, live_of_stacks = 0, live_of_samples = 0, live_samples = 0;
+  std::uint64_t class_peak[heapwright::trace::size_scale::count]{};
 
   [[nodiscard]] std::uint64_t net() const noexcept {
     std::uint64_t n = 0;
@@ -92,6 +93,8 @@ class own_segment {
     for (std::uint64_t at = 0; at < h.stacks_used;) {
       const auto& s = *reinterpret_cast<const stack*>(base_ + h.stacks_at + at);
       f.live_of_stacks += s.counters.allocated_bytes - s.counters.freed_bytes;
+      f.live_samples += s.counters.samples;
+      for (const auto& n : s.counters.lifetimes) f.live_samples -= n;
       at += stack_length(s.depth);
     }
     for (std::uint64_t at = 0; at < h.samples_used; at += sizeof(sample)) {
@@ -103,6 +106,7 @@ class own_segment {
     }
     f.live += h.live;
     f.peak = h.peak;
+    for (unsigned c = 0; c < size_scale::count; ++c) f.class_peak[c] = h.class_peak[c];
     return f;
   }
 
