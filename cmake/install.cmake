@@ -1,7 +1,7 @@
 # find_package(heapwright) and pkg-config for what is installed.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/heapwright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY include/heapwright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 install(TARGETS heapwright_headers heapwright_shared heapwright_static EXPORT heapwright-targets)
 if(HEAPWRIGHT_BUILD_TOOLS)
   install(TARGETS heapwright heapwright_probe)

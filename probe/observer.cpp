@@ -7,14 +7,15 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/single_threaded.h>
 #include <unistd.h>
 
 #include <heapwright/core/bits.hpp>
 
 #include "clocks.hpp"
+#include "poisson.hpp"
 #include "stacks.hpp"
 #include "thread_slots.hpp"
+#include "tick_clock.hpp"
 #include "unwind.hpp"
 
 extern "C" [[gnu::weak]] void* __libc_stack_end;
@@ -32,9 +33,10 @@ enum class stage { early, forked, observed, unobserved };
 
 constinit stage now{stage::early};
 constinit segment_header early_header{.counting = 1, .peak_grain = usual_grain};
-constinit thread_slot early_slot{.published_net = never_near};
+constinit thread_slot early_slot{.band_begin = never_near};
 constinit stack_table stacks;
 constinit thread_slots slots;
+constinit peak_keeper the_peak;
 constinit process_lock modules_lock;
 constinit settings chosen;
 constinit char chosen_directory[512]{};
@@ -49,6 +51,9 @@ thread_local constinit bool is_inside [[gnu::tls_model("initial-exec")]] = false
 thread_local constinit bool has_ended [[gnu::tls_model("initial-exec")]] = false;
 thread_local constinit std::uintptr_t stack_end [[gnu::tls_model("initial-exec")]] = 0;
 thread_local constinit call_memo* this_memo [[gnu::tls_model("initial-exec")]] = nullptr;
+thread_local constinit std::uint32_t this_owner [[gnu::tls_model("initial-exec")]] =
+    0;  ///< number of this_slot; 0: none
+thread_local constinit tick_clock this_clock [[gnu::tls_model("initial-exec")]];
 
 /// While it lives, what the probe itself asks libc for, which may call malloc, is counted but leads to nothing further. Keeps errno.
 class inside {
@@ -66,49 +71,12 @@ class inside {
   bool was_;
 };
 
-/// Of what several threads count. While there is only one it costs no more than its own counters.
-void add_shared(counter& c, std::uint64_t n) noexcept {
-  if (__libc_single_threaded != 0) return add(c, n);
-  c.fetch_add(n, relaxed);
-}
-
-void raise_to(counter& most, std::uint64_t value, counter* when) noexcept {
-  std::uint64_t old = most.load(relaxed);
-  while (static_cast<std::int64_t>(value) > static_cast<std::int64_t>(old)) {
-    if (!most.compare_exchange_weak(old, value, relaxed)) continue;
-    if (when != nullptr) when->store(monotonic_ns(), relaxed);
-    return;
+void add_maybe_shared(bool is_shared, counter& c, std::uint64_t n) noexcept {
+  if (is_shared) {
+    add_shared(c, n);
+  } else {
+    add(c, n);
   }
-}
-
-void change_live(std::uint64_t by) noexcept {
-  segment_header& h = *the_segment;
-  add_shared(h.live, by);
-  const std::uint64_t live = h.live.load(relaxed);
-  static constinit std::atomic<std::uint32_t> resets{0};
-  if (std::uint32_t seen = resets.load(relaxed), asked = h.reset.load(relaxed); seen != asked) [[unlikely]] {
-    if (resets.compare_exchange_strong(seen, asked, relaxed)) {
-      h.peak.store(live, relaxed);
-      h.peak_at_ns.store(monotonic_ns(), relaxed);
-      for (unsigned c = 0; c < size_scale::count; ++c) h.class_peak[c].store(h.class_live[c].load(relaxed), relaxed);
-    }
-  }
-  raise_to(h.peak, live, &h.peak_at_ns);
-}
-
-void publish(thread_slot& s) noexcept {
-  const std::uint64_t net = s.net_bytes.load(relaxed);
-  change_live(net - s.published_net.load(relaxed));
-  s.published_net.store(net, relaxed);
-}
-
-/// To the byte, where each call comes here.
-void change_class_live(std::uint64_t bytes, std::uint64_t by) noexcept {
-  segment_header& h = *the_segment;
-  if (h.peak_grain.load(relaxed) != 0) return;
-  const unsigned c = size_scale::index(bytes);
-  add_shared(h.class_live[c], by);
-  raise_to(h.class_peak[c], h.class_live[c].load(relaxed), nullptr);
 }
 
 // --- threads without a slot
@@ -121,7 +89,7 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
   add_shared(is_allocation ? c.allocations : c.frees, 1);
   add_shared(is_allocation ? c.allocated_bytes : c.freed_bytes, bytes);
   if (is_allocation) add_shared(s.requested_bytes, requested);
-  if (has_segment) change_live(is_allocation ? bytes : 0 - bytes);
+  if (has_segment) the_peak.count_apart(is_allocation ? bytes : 0 - bytes);
 }
 
 // --- beginning
@@ -138,15 +106,27 @@ void end_this_thread(void* slot) noexcept {
   inside guard;
   has_ended = true;
   this_slot = &early_slot;
+  this_owner = 0;
   if (this_memo != nullptr) linux_os::unmap(std::exchange(this_memo, nullptr), memo_bytes());
   auto& s = *static_cast<thread_slot*>(slot);
-  publish(s);
+  the_peak.publish_all(s);
   slots.close(s);
 }
 
 void take_over(const slot_sums& sums) noexcept {
   slots.add_to_everyone(sums);
-  change_live(sums.net_bytes());
+  the_peak.count_apart(sums.net_bytes());
+}
+
+/// Other threads may open and set theirs meanwhile: what is set later is whole again.
+void copy_meters(const segment_header& from, segment_header& to) noexcept {
+  for (std::size_t i = 0; i < from.meters.size(); ++i) {
+    const named_meter& f = from.meters[i];
+    named_meter& t = to.meters[i];
+    t.name = f.name;
+    for (std::size_t k = 0; k < f.figures.size(); ++k) t.figures[k].store(f.figures[k].load(relaxed), relaxed);
+    t.state.store(f.state.load(relaxed), relaxed);
+  }
 }
 
 /// From here on there are figures that others can read, if a segment can be had.
@@ -163,13 +143,16 @@ void start() noexcept {
   stacks.reset(*h);
   the_samples.reset(*h);
   slots.reset(*h);
+  the_peak.reset(*h);
+  copy_meters(*the_segment, *h);
   the_segment = h;
   now = stage::observed;
   if (before == stage::forked) {
     h->forked_from = parents_segment->process_id;
     take_over(inherited);
     stacks.copy_from(*parents_segment);
-    the_samples.copy_from(*parents_segment, forked_at);
+    const std::uint64_t units = h->stacks_used.load(relaxed) / reference_unit;
+    the_samples.copy_from(*parents_segment, forked_at, static_cast<reference>(units));
     ::munmap(parents_segment, parents_segment->bytes);
     parents_segment = nullptr;
   }
@@ -191,8 +174,14 @@ thread_slot* own_slot() noexcept {
   s->random.store(random, relaxed);
   s->stack_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_end = end_of_this_stack();
-  if (this_memo == nullptr) this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
+  if (this_memo == nullptr) {
+    this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
+  } else {
+    this_memo->forget_remembered();  // of another segment, after a fork
+  }
   this_slot = s;
+  this_owner = slots.number_of(*s);
+  the_peak.admit(this_owner);
   ::pthread_setspecific(thread_end_key, s);
   return s;
 }
@@ -218,38 +207,77 @@ void note_object(const code_object& o) noexcept {
 
 void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
   stack_counters& c = at.counters;
-  if (std::uint64_t none = 0; c.first_ns.load(relaxed) == 0) c.first_ns.compare_exchange_strong(none, s.at_ns, relaxed);
+  const bool is_shared = at.owner == 0;
+  const weight stands_for = weight_of(s.bytes, s.interval.bytes());
+  if (c.samples.load(relaxed) == 0) c.first_ns.store(s.at_ns, relaxed);
   c.last_ns.store(s.at_ns, relaxed);
-  add_shared(c.samples, 1);
-  add_shared(c.live_samples, 1);
-  add_shared(c.allocations, s.stands_for.blocks);
-  add_shared(c.allocated_bytes, s.stands_for.bytes);
+  add_maybe_shared(is_shared, c.samples, 1);
+  add_maybe_shared(is_shared, c.allocations, stands_for.blocks);
+  add_maybe_shared(is_shared, c.allocated_bytes, stands_for.bytes);
 }
 
-bool take_sample(void* p, std::uint64_t bytes, std::uint64_t interval, std::uint32_t thread,
-                 const machine_state& caller) noexcept {
-  if (this_memo == nullptr) return false;
-  this_memo->walk(caller, stack_end, note_object);
-  stack* const at = stacks.find_or_add(*this_memo);
+/// False: it could not be noted.
+bool note_sample_freed(const taken_sample& s) noexcept {
+  constexpr std::uint64_t short_life = 1'000'000;
+  stack& allocated_at = stacks.at(s.at_stack);
+  const bool is_shared = allocated_at.owner == 0 || allocated_at.owner != this_owner;
+  stack* const at = is_shared ? stacks.everyones(allocated_at) : &allocated_at;
   if (at == nullptr) return false;
-  const taken_sample s{true, stacks.refer(at), thread, bytes, monotonic_ns(), weight_of(bytes, interval)};
-  note_sample_allocated(*at, s);
+  stack_counters& c = at->counters;
+  const weight stands_for = weight_of(s.bytes, s.interval.bytes());
+  const std::uint64_t now_ns = this_clock.now();
+  const std::uint64_t lived = now_ns > s.at_ns ? now_ns - s.at_ns : 0;
+  add_maybe_shared(is_shared, c.frees, stands_for.blocks);
+  add_maybe_shared(is_shared, c.freed_bytes, stands_for.bytes);
+  add_maybe_shared(is_shared, c.lifetimes[lifetime_bucket(lived)], 1);
+  if (lived >= short_life) return true;
+  add_maybe_shared(is_shared, c.short_lived, stands_for.blocks);
+  add_maybe_shared(is_shared, c.short_lived_bytes, stands_for.bytes);
+  return true;
+}
+
+/// Where an allocation was asked for.
+struct call_site {
+  machine_state at;           ///< within the probe
+  std::uintptr_t returns_to;  ///< from there
+};
+
+/// 0: there is no room for it.
+reference stack_of(const call_site& site, bool will_come_again) noexcept {
+  if (const reference known = this_memo->recall(site.at, site.returns_to, stack_end); known != 0) return known;
+  this_memo->walk(site.at, stack_end, note_object);
+  const stack* const found = stacks.find_or_add(*this_memo, this_owner);
+  if (found == nullptr) return 0;
+  const reference r = stacks.refer(found);
+  if (will_come_again) this_memo->remember(site.at, site.returns_to, r);
+  return r;
+}
+
+bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const call_site& site) noexcept {
+  if (this_memo == nullptr) return false;
+  const reference at = stack_of(site, interval.bytes() == 1);
+  if (at == 0) return false;
+  const taken_sample s{at, interval, bytes, this_clock.now()};
+  note_sample_allocated(stacks.at(at), s);
   if (the_samples.add(p, s)) return true;
-  note_sample_freed(s);
+  (void)note_sample_freed(s);
   return false;
 }
 
 /// The thread's next sample is due: with this block.
-[[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes, const machine_state& caller) noexcept {
+[[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes, const call_site& site) noexcept {
   segment_header& h = *the_segment;
-  const std::uint64_t interval = h.interval.load(relaxed);
-  const std::uint64_t grain = interval == 1 ? 0 : usual_grain;
+  const std::uint64_t wanted = h.interval.load(relaxed);
+  const std::uint64_t grain = wanted == 1 ? 0 : usual_grain;
   if (h.peak_grain.load(relaxed) != grain) h.peak_grain.store(grain, relaxed);
+  if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, this_owner);
   constexpr std::int64_t until_looking_again = 1 << 20;
-  if (interval == 0) return s.until_sample.store(until_looking_again, relaxed);
-  if (!take_sample(p, bytes, interval, s.thread_id, caller)) add_shared(h.lost_samples, 1);
+  if (wanted == 0) return s.until_sample.store(until_looking_again, relaxed);
+  if (wanted == 1) the_samples.expect_all();
+  const sampling_interval interval(wanted);
+  if (!take_sample(p, bytes, interval, site)) add_shared(h.lost_samples, 1);
   std::uint64_t random = s.random.load(relaxed);
-  s.until_sample.store(bytes_to_next_sample(interval, random), relaxed);
+  s.until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s.random.store(random, relaxed);
 }
 
@@ -260,12 +288,12 @@ void before_fork() noexcept {
   slots.fork_lock().acquire();
   modules_lock.acquire();
   stacks.fork_lock().acquire();
-  the_samples.lock_all();
+  the_samples.fork_lock().acquire();
   if (now == stage::observed) inherited = slots.sums();
 }
 
 void after_fork_in_parent() noexcept {
-  the_samples.unlock_all();
+  the_samples.fork_lock().release();
   stacks.fork_lock().release();
   modules_lock.release();
   slots.fork_lock().release();
@@ -274,7 +302,7 @@ void after_fork_in_parent() noexcept {
 
 /// The segment is still the parent's, and must not be written to any more.
 void after_fork_in_child() noexcept {
-  the_samples.reset_locks_in_child();
+  the_samples.fork_lock().reset_after_fork();
   stacks.fork_lock().reset_after_fork();
   modules_lock.reset_after_fork();
   slots.fork_lock().reset_after_fork();
@@ -284,9 +312,11 @@ void after_fork_in_child() noexcept {
     chosen.is_counting = is_counting();
     chosen.interval = the_segment->interval.load(relaxed);
     early_header.counting = chosen.is_counting ? 1 : 0;
+    copy_meters(*parents_segment, early_header);
     clear(early_slot);
     the_segment = &early_header;
     this_slot = &early_slot;
+    this_owner = 0;
     now = stage::forked;
   }
   is_inside = false;
@@ -296,6 +326,7 @@ void after_fork_in_child() noexcept {
 [[gnu::constructor]] void begin(int, char**, char** environment) noexcept {
   find_next_malloc();
   chosen = read_settings(environment);
+  tick_clock::find_out();
   if (chosen.directory != nullptr) {
     std::strncpy(chosen_directory, chosen.directory, sizeof chosen_directory - 1);
     chosen.directory = chosen_directory;
@@ -310,7 +341,7 @@ void after_fork_in_child() noexcept {
 
 [[gnu::destructor]] void finish() noexcept {
   if (now != stage::observed) return;
-  if (this_slot != &early_slot) publish(*this_slot);
+  if (this_slot != &early_slot) the_peak.publish_all(*this_slot);
   the_segment->ended_ns.store(monotonic_ns(), relaxed);
   the_segment->state.store(static_cast<std::uint32_t>(process_state::exited), relaxed);
 }
@@ -333,16 +364,19 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   class_counters& c = s->classes[size_scale::index(bytes)];
   add(c.allocations, 1);
   add(c.allocated_bytes, bytes);
-  if (is_far_from_published(*s, s->net_bytes.load(relaxed))) publish(*s);
-  change_class_live(bytes, bytes);
+  if (is_out_of_band(*s, s->net_bytes.load(relaxed))) the_peak.publish(*s, this_owner);
+  if (the_peak.is_precise()) the_peak.publish_class(*s, this_owner, size_scale::index(bytes));
+  the_peak.obey_reset();
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;
-    sample_due(*s, p, bytes, current_state());
+    sample_due(*s, p, bytes, {current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
   }
   return p;
 }
 
 void begin_thread() noexcept { (void)own_slot(); }
+
+bool has_segment() noexcept { return now == stage::observed; }
 
 void freed_slow(std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();
@@ -351,26 +385,17 @@ void freed_slow(std::uint64_t bytes) noexcept {
   class_counters& c = s->classes[size_scale::index(bytes)];
   add(c.frees, 1);
   add(c.freed_bytes, bytes);
-  if (is_far_from_published(*s, s->net_bytes.load(relaxed))) publish(*s);
-  change_class_live(bytes, 0 - bytes);
+  if (is_out_of_band(*s, s->net_bytes.load(relaxed))) the_peak.publish(*s, this_owner);
+  if (the_peak.is_precise()) the_peak.publish_class(*s, this_owner, size_scale::index(bytes));
 }
 
-void note_sample_freed(const taken_sample& s) noexcept {
-  constexpr std::uint64_t short_life = 1'000'000;
-  stack_counters& c = stacks.at(s.at_stack).counters;
-  const std::uint64_t lived = monotonic_ns() - s.at_ns;
-  add_shared(c.live_samples, ~std::uint64_t{0});
-  add_shared(c.frees, s.stands_for.blocks);
-  add_shared(c.freed_bytes, s.stands_for.bytes);
-  add_shared(c.lifetimes[lifetime_bucket(lived)], 1);
-  if (lived >= short_life) return;
-  add_shared(c.short_lived, s.stands_for.blocks);
-  add_shared(c.short_lived_bytes, s.stands_for.bytes);
+void note_freed(const taken_sample& s) noexcept {
+  if (s.at_stack != 0 && !note_sample_freed(s)) add_shared(the_segment->lost_samples, 1);
 }
 
 void forget_sample(void* p) noexcept {
   const int kept = errno;
-  if (const taken_sample s = the_samples.take(p); s.is_there) note_sample_freed(s);
+  note_freed(the_samples.take(p));
   errno = kept;
 }
 

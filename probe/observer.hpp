@@ -1,7 +1,7 @@
 // What every call of malloc and free passes through: it is counted in the thread's slot of the segment, and now and then sampled.
 //
 //   allocated  ->  counters of this_slot                                        a few loads and stores, no atomic read-modify-write
-//              ->  allocated_slow   when the thread's next sample is due, when it is far from what it has published,
+//              ->  allocated_slow   when the thread's next sample is due, when its net bytes leave their band,
 //                                   and for threads that have no slot (yet, or any more)
 //   freeing    ->  counters of this_slot  ->  freed_slow                        as above
 //              ->  forget_sample    when the block may be a sample
@@ -9,8 +9,7 @@
 // States of a process: early (before its segment is there: counted in `early_slot`), observed, and unobserved (no segment can be had: calls are
 // passed on). A fork makes the child early again, with what it has inherited.
 //
-// Invariants, for each thread, between calls:  |net_bytes - published_net| <= peak_grain
-//                                              header.live = the sum of published_net
+// Invariant, for each thread, between calls: net_bytes is within its band (peak.hpp).
 #pragma once
 
 #include <cstddef>
@@ -18,11 +17,11 @@
 
 #include "../trace/segment.hpp"
 #include "next_malloc.hpp"
+#include "peak.hpp"
 #include "samples.hpp"
+#include "shared_counter.hpp"
 
 namespace heapwright::probe {
-
-inline constexpr std::uint64_t usual_grain = 16 * 1024;
 
 /// Never null: before there is a segment it is a header of the process's own.
 extern constinit trace::segment_header* the_segment;
@@ -38,29 +37,20 @@ extern thread_local constinit trace::thread_slot* this_slot [[gnu::tls_model("in
 
 /// For a thread without a slot: it gets one, and the child of a fork its segment; until then the samples are the parent's.
 [[gnu::noinline]] void begin_thread() noexcept;
-void note_sample_freed(const taken_sample& s) noexcept;
+void note_freed(const taken_sample& s) noexcept;  ///< nothing, if there is no sample
 
 [[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
 
-inline void add(trace::counter& c, std::uint64_t n) noexcept {
-  c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-}
+/// Whether there are figures that others can read.
+[[nodiscard]] bool has_segment() noexcept;
 
-[[nodiscard]] inline bool is_far_from_published(const trace::thread_slot& s, std::uint64_t net) noexcept {
-  const std::uint64_t grain = the_segment->peak_grain.load(std::memory_order_relaxed);
-  return net - s.published_net.load(std::memory_order_relaxed) + grain > 2 * grain;
-}
-
-/// Notes that p, of so many bytes as were asked for, has been allocated; returns p. Null is not noted.
-[[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested) noexcept {
+/// Notes that p has been allocated; returns p.
+[[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested, std::uint64_t bytes) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
-  if (p == nullptr) [[unlikely]]
-    return p;
-  const std::uint64_t bytes = next.usable_size(p);
   trace::thread_slot& s = *this_slot;
   const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(bytes);
   const std::uint64_t net = s.net_bytes.load(relaxed) + bytes;
-  if (until_sample < 0 || is_far_from_published(s, net)) [[unlikely]]
+  if (until_sample < 0 || is_out_of_band(s, net)) [[unlikely]]
     return allocated_slow(p, requested, bytes);
   s.until_sample.store(until_sample, relaxed);
   s.net_bytes.store(net, relaxed);
@@ -71,12 +61,19 @@ inline void add(trace::counter& c, std::uint64_t n) noexcept {
   return p;
 }
 
+/// The same for a block of malloc's. Null is not noted.
+[[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested) noexcept {
+  if (p == nullptr) [[unlikely]]
+    return p;
+  return allocated(p, requested, next.usable_size(p));
+}
+
 /// Notes that a block of so many bytes has been or will be freed.
 inline void count_freed(std::uint64_t bytes) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   trace::thread_slot& s = *this_slot;
   const std::uint64_t net = s.net_bytes.load(relaxed) - bytes;
-  if (is_far_from_published(s, net)) [[unlikely]]
+  if (is_out_of_band(s, net)) [[unlikely]]
     return freed_slow(bytes);
   s.net_bytes.store(net, relaxed);
   trace::class_counters& c = s.classes[trace::size_scale::index(bytes)];
@@ -85,8 +82,8 @@ inline void count_freed(std::uint64_t bytes) noexcept {
 }
 
 /// Notes that p, not null, will be freed.
-inline void freeing(void* p) noexcept {
-  count_freed(next.usable_size(p));
+inline void freeing(void* p, std::uint64_t bytes) noexcept {
+  count_freed(bytes);
   if (the_samples.may_have(p)) [[unlikely]]
     forget_sample(p);
 }
@@ -95,18 +92,18 @@ inline void freeing(void* p) noexcept {
 class reallocation {
  public:
   explicit reallocation(void* p) noexcept : from_(p), bytes_(next.usable_size(p)) {
-    if (is_far_from_published(*this_slot, this_slot->net_bytes.load(std::memory_order_relaxed))) begin_thread();
+    if (is_out_of_band(*this_slot, this_slot->net_bytes.load(std::memory_order_relaxed))) begin_thread();
     if (the_samples.may_have(p)) sample_ = the_samples.take(p);
   }
 
   /// `to`: what realloc has returned. Null for more than no bytes: the block has stayed.
   void* done(void* to, std::size_t requested) noexcept {
     if (to == nullptr && requested != 0) {
-      if (sample_.is_there) (void)the_samples.add(from_, sample_);
+      if (sample_.at_stack != 0) (void)the_samples.add(from_, sample_);
       return nullptr;
     }
     count_freed(bytes_);
-    if (sample_.is_there) note_sample_freed(sample_);
+    note_freed(sample_);
     return allocated(to, requested);
   }
 

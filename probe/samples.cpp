@@ -1,6 +1,6 @@
 #include "samples.hpp"
 
-#include <cstring>
+#include <sys/single_threaded.h>
 
 namespace heapwright::probe {
 
@@ -8,115 +8,84 @@ using namespace trace;
 
 namespace {
 
-thread_local constinit bool holds_all [[gnu::tls_model("initial-exec")]] = false;
+constexpr auto relaxed = std::memory_order_relaxed;
 
 std::uintptr_t address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
 
+bool take_if_free(counter& address, std::uint64_t value) noexcept {
+  std::uint64_t none = address.load(relaxed);
+  if (none != 0) return false;
+  if (__libc_single_threaded == 0)
+    return address.compare_exchange_strong(none, value, std::memory_order_acquire, relaxed);
+  address.store(value, relaxed);
+  return true;
+}
+
 }  // namespace
-
-class sample_table::holding_shard {
- public:
-  explicit holding_shard(shard& s) noexcept : shard_(s) {
-    if (!holds_all) shard_.guard.acquire();
-  }
-  ~holding_shard() {
-    if (!holds_all) shard_.guard.release();
-  }
-  holding_shard(const holding_shard&) = delete;
-  holding_shard& operator=(const holding_shard&) = delete;
-
- private:
-  shard& shard_;
-};
 
 void sample_table::reset(segment_header& h) noexcept {
   part_.reset(at_offset<std::byte>(&h, h.samples_at), h.bytes - h.samples_at, &h.samples_used);
   buckets_ = at_offset<link>(&h, h.sample_index_at);
   mask_ = h.sample_buckets - 1;
-  for (auto& s : shards_) s.unused = 0;
   filter_.clear();
 }
 
-void sample_table::link_in(sample& s, std::uintptr_t address) noexcept {
-  link& bucket = bucket_of(address);
-  s.address.store(address, std::memory_order_release);
-  s.next.store(bucket.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  bucket.store(part_.refer(&s), std::memory_order_release);
+/// A record with this address, in this chain; null: there is no room.
+sample* sample_table::claim(link& bucket, std::uint64_t address_and_interval) noexcept {
+  reference first = bucket.load(std::memory_order_acquire);
+  for (reference r = first; r != 0;) {
+    sample& s = at(r);
+    if (take_if_free(s.address_and_interval, address_and_interval)) return &s;
+    r = s.next.load(relaxed);
+  }
+  auto* const s = static_cast<sample*>(part_.take(sizeof(sample)));
+  if (s == nullptr) return nullptr;
+  s->address_and_interval.store(address_and_interval, relaxed);
+  do s->next.store(first, relaxed);
+  while (!bucket.compare_exchange_weak(first, part_.refer(s), std::memory_order_release, relaxed));
+  return s;
 }
 
 bool sample_table::add(const void* p, const taken_sample& of) noexcept {
-  shard& here = shard_of(address_of(p));
-  holding_shard guard(here);
-  sample* s = nullptr;
-  if (here.unused != 0) {
-    s = &at(here.unused);
-    here.unused = s->next.load(std::memory_order_relaxed);
-  } else {
-    s = static_cast<sample*>(part_.take(sizeof(sample)));
-  }
+  if (address_of(p) >> sample::address_bits != 0) return false;
+  const std::uint64_t code = of.interval.code();
+  sample* const s = claim(bucket_of(address_of(p)), address_of(p) | code << sample::address_bits);
   if (s == nullptr) return false;
   s->bytes = of.bytes;
-  s->stands_for = of.stands_for.blocks;
-  s->bytes_for = of.stands_for.bytes;
   s->at_ns = of.at_ns;
-  s->thread_id = of.thread_id;
-  s->at_stack = of.at_stack;
-  link_in(*s, address_of(p));
+  s->at_stack.store(of.at_stack, std::memory_order_release);
   filter_.add(p);
   return true;
 }
 
 taken_sample sample_table::take(const void* p) noexcept {
-  shard& here = shard_of(address_of(p));
-  holding_shard guard(here);
-  link* before = &bucket_of(address_of(p));
-  for (reference r = before->load(std::memory_order_relaxed); r != 0; r = before->load(std::memory_order_relaxed)) {
+  for (reference r = bucket_of(address_of(p)).load(std::memory_order_acquire); r != 0;) {
     sample& s = at(r);
-    if (s.address.load(std::memory_order_relaxed) == address_of(p)) {
-      const taken_sample taken{true, s.at_stack, s.thread_id, s.bytes, s.at_ns, {s.stands_for, s.bytes_for}};
-      before->store(s.next.load(std::memory_order_relaxed), std::memory_order_relaxed);
-      s.address.store(0, std::memory_order_relaxed);
-      s.next.store(here.unused, std::memory_order_relaxed);
-      here.unused = r;
+    const std::uint64_t of = s.address_and_interval.load(relaxed);
+    if (sample::address_of(of) == address_of(p)) {
+      const auto code = static_cast<std::uint16_t>(of >> sample::address_bits);
+      const taken_sample taken{s.at_stack.load(relaxed), sampling_interval::of_code(code), s.bytes, s.at_ns};
+      s.at_stack.store(0, relaxed);
+      s.address_and_interval.store(0, std::memory_order_release);
       filter_.remove(p);
       return taken;
     }
-    before = &s.next;
+    r = s.next.load(relaxed);
   }
   return {};
 }
 
-void sample_table::copy_from(segment_header& other, std::uint64_t until_ns) noexcept {
+void sample_table::copy_from(segment_header& other, std::uint64_t until_ns, reference last) noexcept {
   const std::uint64_t used = other.samples_used.load(std::memory_order_acquire);
   const auto* const from = at_offset<sample>(&other, other.samples_at);
   for (std::uint64_t i = 0; i < used / sizeof(sample); ++i) {
-    const std::uint64_t address = from[i].address.load(std::memory_order_relaxed);
-    if (address == 0 || from[i].at_ns > until_ns) continue;
-    (void)add(reinterpret_cast<const void*>(address), {true,
-                                                       from[i].at_stack,
-                                                       from[i].thread_id,
-                                                       from[i].bytes,
-                                                       from[i].at_ns,
-                                                       {from[i].stands_for, from[i].bytes_for}});
+    const std::uint64_t of = from[i].address_and_interval.load(std::memory_order_acquire);
+    const reference at_stack = from[i].at_stack.load(std::memory_order_acquire);
+    if (of == 0 || at_stack == 0 || at_stack > last || from[i].at_ns > until_ns) continue;
+    const auto interval = sampling_interval::of_code(static_cast<std::uint16_t>(of >> sample::address_bits));
+    const auto* const p = reinterpret_cast<const void*>(sample::address_of(of));
+    (void)add(p, {at_stack, interval, from[i].bytes, from[i].at_ns});
   }
-}
-
-void sample_table::lock_all() noexcept {
-  for (auto& s : shards_) s.guard.acquire();
-  part_.fork_lock().acquire();
-  holds_all = true;
-}
-
-void sample_table::unlock_all() noexcept {
-  holds_all = false;
-  part_.fork_lock().release();
-  for (auto& s : shards_) s.guard.release();
-}
-
-void sample_table::reset_locks_in_child() noexcept {
-  holds_all = false;
-  part_.fork_lock().reset_after_fork();
-  for (auto& s : shards_) s.guard.reset_after_fork();
 }
 
 }  // namespace heapwright::probe

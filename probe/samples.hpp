@@ -1,24 +1,25 @@
 // The sampled blocks that are live, in the segment, by address.
 //
-// Chains of a hash table under a few dozen locks. In front of it stands a filter, in memory of the process's own: how many samples there are for each of some
-// thousand groups of addresses. Nearly every free ends there, with one look.
+// Chains of a hash table, without locks. A record is of one chain for ever, and is free (address 0) or of one live block. Whoever adds a block claims a
+// free record of the block's chain, or puts a new one before it. A block is freed once: so only one thread takes its sample out, and does so by a plain
+// store, before anybody else can be given the address.
+//
+// In front of the table stands a filter, in memory of the process's own: how many samples there are for each of some thousand groups of addresses. Nearly
+// every free ends there, with one look. Where every block is sampled it could only slow down: it is given up.
 #pragma once
 
 #include <array>
 
-#include "poisson.hpp"
+#include "../trace/sample_weight.hpp"
 #include "segment_writer.hpp"
-#include "stacks.hpp"
 
 namespace heapwright::probe {
 
 /// A sample that has been taken out, to be put back or not.
 struct taken_sample {
-  bool is_there = false;
-  trace::reference at_stack = 0;
-  std::uint32_t thread_id = 0;
+  trace::reference at_stack = 0;  ///< 0: there is none
+  trace::sampling_interval interval{1};
   std::uint64_t bytes = 0, at_ns = 0;
-  weight stands_for{};
 };
 
 class sample_filter {
@@ -29,19 +30,31 @@ class sample_filter {
 
   void add(const void* p) noexcept { change(p, 1); }
   void remove(const void* p) noexcept { change(p, -1); }
-  void clear() noexcept {
-    for (auto& c : counts_) c.store(0, std::memory_order_relaxed);
-  }
+  void clear() noexcept { fill(0); }
+  void give_up() noexcept {
+    fill(given_up | given_up / 2);
+  }  // what others are about to add or subtract changes nothing
+
+  [[nodiscard]] bool is_given_up() const noexcept { return is_given_up(counts_[0].load(std::memory_order_relaxed)); }
 
  private:
   static constexpr unsigned bits = 13;
+  static constexpr std::uint16_t given_up = 0x8000;
+
+  static bool is_given_up(std::uint16_t count) noexcept { return count >= given_up; }
 
   static std::size_t index(const void* p) noexcept {
     return reinterpret_cast<std::uintptr_t>(p) * 0x9E3779B97F4A7C15 >> (64 - bits);
   }
 
   void change(const void* p, int by) noexcept {
-    counts_[index(p)].fetch_add(static_cast<std::uint16_t>(by), std::memory_order_relaxed);
+    std::atomic<std::uint16_t>& count = counts_[index(p)];
+    if (is_given_up(count.load(std::memory_order_relaxed))) return;
+    count.fetch_add(static_cast<std::uint16_t>(by), std::memory_order_relaxed);
+  }
+
+  void fill(std::uint16_t count) noexcept {
+    for (auto& c : counts_) c.store(count, std::memory_order_relaxed);
   }
 
   std::array<std::atomic<std::uint16_t>, std::size_t{1} << bits> counts_{};
@@ -57,40 +70,31 @@ class sample_table {
   /// The sample of this block, taken out, if it is one.
   [[nodiscard]] taken_sample take(const void* p) noexcept;
 
-  /// Takes over what was in the table of another segment at `until_ns`. The stacks must have been taken over before.
-  void copy_from(trace::segment_header& other, std::uint64_t until_ns) noexcept;
+  /// Takes over what was in the table of another segment at `until_ns`, with stacks up to `last`.
+  void copy_from(trace::segment_header& other, std::uint64_t until_ns, trace::reference last) noexcept;
 
   [[nodiscard]] bool may_have(const void* p) const noexcept { return filter_.may_have(p); }
 
-  // A fork takes all locks, so that the child finds no chain half changed; the forking thread itself passes through them meanwhile.
-  void lock_all() noexcept;
-  void unlock_all() noexcept;
-  void reset_locks_in_child() noexcept;
+  /// From now on every block is sampled, or nearly.
+  void expect_all() noexcept {
+    if (!filter_.is_given_up()) filter_.give_up();
+  }
+
+  [[nodiscard]] process_lock& fork_lock() noexcept { return part_.fork_lock(); }
 
  private:
   using link = std::atomic<trace::reference>;
-  static constexpr std::size_t lock_count = 64;
-
-  struct shard {
-    process_lock guard;
-    trace::reference unused = 0;  ///< records to be used again
-  };
-
-  class holding_shard;
 
   /// Neighbours in memory are neighbours here, as programs work on what is near; 16 MiB further on it begins somewhere else.
-  [[nodiscard]] std::uint64_t bucket(std::uintptr_t address) const noexcept {
-    return ((address >> 4) + (address >> 24) * 0x9E3779B97F4A7C15) & mask_;
+  [[nodiscard]] link& bucket_of(std::uintptr_t address) const noexcept {
+    return buckets_[((address >> 4) + (address >> 24) * 0x9E3779B97F4A7C15) & mask_];
   }
-  [[nodiscard]] link& bucket_of(std::uintptr_t address) const noexcept { return buckets_[bucket(address)]; }
-  [[nodiscard]] shard& shard_of(std::uintptr_t address) noexcept { return shards_[bucket(address) / 16 % lock_count]; }
   [[nodiscard]] trace::sample& at(trace::reference r) const noexcept { return *part_.find<trace::sample>(r); }
-  void link_in(trace::sample& s, std::uintptr_t address) noexcept;
+  [[nodiscard]] trace::sample* claim(link& bucket, std::uint64_t address_and_interval) noexcept;
 
   growing_part part_;
   link* buckets_ = nullptr;
   std::uint64_t mask_ = 0;
-  std::array<shard, lock_count> shards_;
   sample_filter filter_;
 };
 

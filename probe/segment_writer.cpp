@@ -26,7 +26,7 @@ using namespace trace;
 
 constexpr std::uint32_t thread_slots = 1024;
 constexpr std::size_t stack_bytes = 64 * 1024 * 1024;
-constexpr std::size_t sample_bytes = 192 * 1024 * 1024;  // two million live samples
+constexpr std::size_t sample_bytes = 192 * 1024 * 1024;  // six million live samples
 constexpr std::uint32_t stack_buckets_for_few = 1 << 13, stack_buckets_for_all = 1 << 18;
 constexpr std::uint32_t sample_buckets_for_few = 1 << 14, sample_buckets_for_all = 1 << 20;
 

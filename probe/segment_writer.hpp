@@ -59,6 +59,7 @@ class growing_part {
     return reinterpret_cast<T*>(begin_ + (r - std::size_t{1}) * trace::reference_unit);
   }
 
+  [[nodiscard]] bool is_half_full() const noexcept { return used_->load(std::memory_order_relaxed) > bytes_ / 2; }
   [[nodiscard]] process_lock& fork_lock() noexcept { return lock_; }
 
  private:

@@ -1,7 +1,9 @@
-// The call stacks that allocate, each once, in the segment.
+// The call stacks that allocate, in the segment: each once for every thread slot in which it was met, so that a thread counts there without locked
+// instructions, and once for everyone (segment.hpp).
 //
 // Chains of a hash table. A stack is complete before the chain leads to it, and never goes away, so looking one up needs no lock; two threads that add the
-// same one at once may both succeed, and a reader adds up what they have.
+// same one at once may both succeed, and a reader adds up what they have. When the room is half used up, new stacks are everyone's: those are needed
+// whatever happens, and one that belongs to somebody is only faster.
 #pragma once
 
 #include "segment_writer.hpp"
@@ -13,8 +15,11 @@ class stack_table {
  public:
   void reset(trace::segment_header& h) noexcept;
 
-  /// The stack of these calls, added if it is new; null when there is no room.
-  [[nodiscard]] trace::stack* find_or_add(const call_memo& calls) noexcept;
+  /// The stack of these calls with this owner, or with owner 0, added if it is new; null when there is no room.
+  [[nodiscard]] trace::stack* find_or_add(const call_memo& calls, std::uint32_t owner) noexcept;
+
+  /// The same stack with owner 0; null when there is no room.
+  [[nodiscard]] trace::stack* everyones(trace::stack& s) noexcept;
 
   /// Takes over what is in the table of another segment.
   void copy_from(trace::segment_header& other) noexcept;
@@ -26,7 +31,13 @@ class stack_table {
  private:
   using link = std::atomic<trace::reference>;
 
-  void insert(trace::stack* s) noexcept;
+  [[nodiscard]] link& bucket_of(std::uint64_t hash, std::uint32_t owner) const noexcept {
+    return buckets_[((hash >> 32) + owner) & mask_];
+  }
+  [[nodiscard]] trace::stack* find(std::uint64_t hash, std::uint32_t owner) const noexcept;
+  [[nodiscard]] trace::stack* take(std::uint32_t depth, bool is_cut, std::uint32_t owner) noexcept;
+  void complete(trace::stack& s, std::uint64_t hash) noexcept;
+  void insert(trace::stack& s) noexcept;
 
   growing_part part_;
   link* buckets_ = nullptr;

@@ -43,6 +43,7 @@ slot_sums sums_of(const thread_slot& s) noexcept {
 
 void clear(thread_slot& s) noexcept {
   s.requested_bytes.store(0, relaxed);
+  for (auto& published : s.class_published) published.store(0, relaxed);
   for (auto& c : s.classes) {
     c.allocations.store(0, relaxed);
     c.allocated_bytes.store(0, relaxed);
@@ -66,7 +67,9 @@ thread_slot* thread_slots::open(segment_header& h) noexcept {
   s->began_ns.store(monotonic_ns(), relaxed);
   s->ended_ns.store(0, relaxed);
   s->net_bytes.store(0, relaxed);
-  s->published_net.store(0, relaxed);
+  s->band_begin.store(0, relaxed);
+  s->band_bytes.store(0, relaxed);
+  s->band_ahead.store(0, relaxed);
   s->state.store(static_cast<std::uint32_t>(slot_state::alive), std::memory_order_release);
   h.threads_ever.fetch_add(1, relaxed);
   return s;
@@ -89,14 +92,17 @@ thread_slot* thread_slots::free_slot(segment_header& h) noexcept {
   return &s;
 }
 
+std::uint32_t thread_slots::number_of(const thread_slot& s) const noexcept {
+  const auto offset = reinterpret_cast<const std::byte*>(&s) - reinterpret_cast<const std::byte*>(&slot_of(header_, 0));
+  return static_cast<std::uint32_t>(static_cast<std::size_t>(offset) / thread_slot_bytes);
+}
+
 void thread_slots::close(thread_slot& s) noexcept {
   holding guard(lock_);
   note_name(s);
   s.ended_ns.store(monotonic_ns(), relaxed);
   s.state.store(static_cast<std::uint32_t>(slot_state::gone), std::memory_order_release);
-  const auto offset = reinterpret_cast<std::byte*>(&s) - reinterpret_cast<std::byte*>(&slot_of(header_, 0));
-  gone_[(gone_first_ + gone_count_) % most] =
-      static_cast<std::uint16_t>(static_cast<std::size_t>(offset) / thread_slot_bytes);
+  gone_[(gone_first_ + gone_count_) % most] = static_cast<std::uint16_t>(number_of(s));
   ++gone_count_;
 }
 

@@ -34,6 +34,8 @@ class thread_slots {
   /// For the calling thread; null when all are in use or there is no memory for another one.
   [[nodiscard]] trace::thread_slot* open(trace::segment_header& h) noexcept;
 
+  [[nodiscard]] std::uint32_t number_of(const trace::thread_slot& s) const noexcept;
+
   /// The slot's thread has ended; all that it has counted is published.
   void close(trace::thread_slot& s) noexcept;
 

@@ -141,25 +141,32 @@ std::uint64_t mixed(std::uint64_t hash, std::uintptr_t pc) noexcept {
 
 }  // namespace
 
-bool call_memo::still_leads_to(const entry& inner, const entry& outer) noexcept {
+/// If so, the outer one has the frame pointer that there is now.
+bool call_memo::still_leads_to(const entry& inner, entry& outer) noexcept {
   if (inner.return_address_at == 0 || without_signature(word_at(inner.return_address_at)) != outer.at.pc) return false;
-  return (inner.frame_pointer_at == 0 ? inner.at.fp : word_at(inner.frame_pointer_at)) == outer.at.fp;
+  const std::uintptr_t fp = inner.frame_pointer_at == 0 ? inner.at.fp : word_at(inner.frame_pointer_at);
+  if (outer.needs_frame_pointer && outer.at.fp != fp) return false;
+  outer.at.fp = fp;
+  return true;
 }
 
 void call_memo::walk(machine_state f, std::uintptr_t stack_end,
                      void (*new_object)(const code_object&) noexcept) noexcept {
   const stack_bounds stack(f.sp, stack_end);
   // Of a stack that is not known well, or was too deep, or with code that is gone, nothing is believed.
-  unsigned known = stack.is_known() && !is_cut_ && generation_ == rules.generation() ? count_ : 0;
+  unsigned known = stack.is_known() && is_known_ && !is_cut_ && generation_ == rules.generation() ? count_ : 0;
   generation_ = rules.generation();
+  is_known_ = stack.is_known();
   is_cut_ = false;
   entry inner[most];
   unsigned n = 0;
   const auto met = [&] {
     while (known > 0 && entries_[known - 1].at.sp < f.sp) --known;
     if (known == 0) return false;
-    const machine_state& e = entries_[known - 1].at;
-    return e.sp == f.sp && e.pc == f.pc && e.fp == f.fp;
+    entry& e = entries_[known - 1];
+    if (e.at.sp != f.sp || e.at.pc != f.pc || (e.needs_frame_pointer && e.at.fp != f.fp)) return false;
+    e.at.fp = f.fp;
+    return true;
   };
   while (n < most) {
     if (met()) {
@@ -170,9 +177,11 @@ void call_memo::walk(machine_state f, std::uintptr_t stack_end,
       f = entries_[--known].at;
     }
     entry& e = inner[n++];
-    e = {f, 0, 0, 0};
+    e = {f, 0, 0, 0, false, false};
     places read;
-    if (!step(f, rule_at(f.pc, new_object), stack, read)) return keep(0, inner, n);
+    const frame_rule rule = rule_at(f.pc, new_object);
+    e.uses_frame_pointer = rule.kind != frame_kind::none && rule.kind != frame_kind::stack_pointer;
+    if (!step(f, rule, stack, read)) return keep(0, inner, n);
     e.return_address_at = read.return_address;
     e.frame_pointer_at = read.frame_pointer;
   }
@@ -191,11 +200,66 @@ void call_memo::keep(unsigned kept, const entry* inner_first, unsigned n) noexce
   }
   count_ = kept + n;
   for (unsigned i = kept; i < count_; ++i) {
-    entries_[i] = inner_first[count_ - 1 - i];
-    entries_[i].hash = mixed(i == 0 ? 0 : entries_[i - 1].hash, entries_[i].at.pc);
+    entry& e = entries_[i];
+    e = inner_first[count_ - 1 - i];
+    e.hash = mixed(i == 0 ? 0 : entries_[i - 1].hash, e.at.pc);
+    const bool passes_it_on = i > 0 && e.frame_pointer_at == 0;
+    e.needs_frame_pointer = e.uses_frame_pointer || (passes_it_on && entries_[i - 1].needs_frame_pointer);
   }
   depth_ = count_;
   while (depth_ > 0 && is_own(entries_[depth_ - 1].at.pc)) --depth_;
+}
+
+bool call_memo::remembered_stack::is_unchanged() const noexcept {
+  for (unsigned i = 0; i < count; ++i) {
+    if (word_at(from.sp + at[i]) != words[i]) return false;
+  }
+  return true;
+}
+
+bool call_memo::remembered_stack::add(std::uintptr_t address) noexcept {
+  const std::uintptr_t offset = address - from.sp;
+  if (count == most_words || offset > UINT32_MAX) return false;
+  at[count] = static_cast<std::uint32_t>(offset);
+  words[count++] = word_at(address);
+  return true;
+}
+
+/// Each word is compared only when those before it are what they were: so nothing is read that a walk would not read.
+std::uint32_t call_memo::recall(const machine_state& from, std::uintptr_t caller,
+                                std::uintptr_t stack_end) const noexcept {
+  if (from.sp >= stack_end) return 0;
+  for (const remembered_stack& s : remembered_[set_of(from, caller)]) {
+    if (s.from.sp != from.sp || s.from.pc != from.pc || s.generation != rules.generation()) continue;
+    if (s.needs_frame_pointer && s.from.fp != from.fp) continue;
+    if (s.is_unchanged()) return s.what;
+  }
+  return 0;
+}
+
+void call_memo::remember(const machine_state& from, std::uintptr_t caller, std::uint32_t what) noexcept {
+  if (is_cut_ || !is_known_) return;
+  const unsigned set = set_of(from, caller);
+  remembered_stack& s = remembered_[set][next_way_[set]++ % ways];
+  s.what = 0;
+  s.from = from;
+  s.generation = generation_;
+  s.needs_frame_pointer = entries_[count_ - 1].needs_frame_pointer;
+  s.count = 0;
+  for (unsigned i = count_ - 1; i > 0; --i) {
+    const entry& e = entries_[i];
+    if (e.return_address_at == 0 || !s.add(e.return_address_at)) return;
+    if (e.frame_pointer_at != 0 && entries_[i - 1].needs_frame_pointer && !s.add(e.frame_pointer_at)) return;
+  }
+  s.what = what;
+}
+
+void call_memo::forget_remembered() noexcept {
+  for (auto& set : remembered_) {
+    for (auto& s : set) {
+      if (s.what != 0) s.what = 0;  // what was never written to is not in memory
+    }
+  }
 }
 
 void forget_rules() noexcept { rules.forget(); }

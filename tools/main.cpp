@@ -109,6 +109,10 @@ int main(int argc, char** argv) {
   live_app.add_flag("--no-browser", live_with.no_browser, "Only print the address");
   live_app.add_flag("--exit-with-program", live_with.exit_with_program, "End when the program ends");
   live_app
+      .add_option("--ready-fd", live_with.ready_fd,
+                  "Write the address and this process's id to this file descriptor when the page can be seen")
+      ->check(CLI::Range(3, 1 << 20));
+  live_app
       .add_option("COMMAND", live_words, "The command and its arguments, or the id of a process that has the probe")
       ->take_all();
   live_app.positionals_at_end();

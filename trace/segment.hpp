@@ -5,7 +5,7 @@
 //   module[max_modules]                                               at modules_at
 //   thread_slot[header.thread_slots]                                  at header.threads_at
 //   std::atomic<std::uint32_t>[header.stack_buckets]                  at header.stack_index_at: the first stack of each chain, see reference
-//   stacks, one behind the other                                      at header.stacks_at, up to header.stacks_used
+//   stacks, one behind the other, each at a multiple of 64            at header.stacks_at, up to header.stacks_used
 //   std::atomic<std::uint32_t>[header.sample_buckets]                 at header.sample_index_at: the first sample of each chain
 //   samples, one behind the other                                     at header.samples_at, up to header.samples_used
 //
@@ -34,7 +34,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 1;
+inline constexpr std::uint32_t segment_version = 2;
 
 inline constexpr std::array<char, 16> segment_magic{"heapwright segm"};
 
@@ -52,6 +52,16 @@ enum class process_state : std::uint32_t {
 struct mark {
   counter at_ns;  ///< CLOCK_MONOTONIC; 0: not yet complete
   std::array<char, 56> name;
+};
+
+enum class meter_state : std::uint32_t { unused = 0, being_made = 1, open = 2, closed = 3 };
+
+/// What an allocator of the program's own has counted, under a name. One thread at a time writes.
+struct named_meter {
+  std::array<char, 40> name;
+  std::atomic<std::uint32_t> state;  ///< meter_state
+  std::uint32_t padding;
+  std::array<counter, 6> figures;  ///< allocations, deallocations, failures; bytes in total, in use, at the peak
 };
 
 struct segment_header {
@@ -108,6 +118,8 @@ struct segment_header {
   std::array<char, 256> allocator{};   ///< path of the library, or program, whose malloc is below the probe
   std::array<char, 1024> arguments{};  ///< separated by null
   counter modules_used{};              ///< of `modules`
+
+  std::array<named_meter, 64> meters{};
 };
 
 /// What was mapped from a file when code in it was first seen in a stack: code at `pc` is at pc - base + the file's own first address, as ELF files say.
@@ -144,13 +156,24 @@ struct alignas(64) thread_slot {
   counter requested_bytes{};           ///< the sum of what was asked for: allocated_bytes less this is rounding
   counter
       net_bytes{};  ///< allocated less freed by this thread, modulo 2^64: negative where it frees what others allocate
-  counter published_net{};                   ///< the part of net_bytes that is in the header's `live`
+  // While net_bytes lies within these, none of it need be published; see published_net.
+  counter band_begin{}, band_bytes{};
+  counter band_ahead{};                      ///< how much of the band is beyond what is published
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
   counter random{};                          ///< state of the thread's random numbers
   std::uint64_t stack_at{};                  ///< an address in the thread's stack
   std::array<class_counters, size_scale::count> classes{};
+  std::array<counter, size_scale::count>
+      class_published{};  ///< what of each class's net bytes is in the header's class_live
 };
 static_assert(sizeof(thread_slot) <= 4096);
+
+/// What of a thread's net bytes is in the header's `live`.
+[[nodiscard]] inline std::uint64_t published_net(const thread_slot& s) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  return s.band_begin.load(relaxed) + s.band_bytes.load(relaxed) - s.band_ahead.load(relaxed);
+}
+
 inline constexpr std::size_t thread_slot_bytes = 4096;
 
 inline constexpr unsigned lifetime_buckets = 16;
@@ -161,43 +184,54 @@ inline constexpr unsigned lifetime_buckets = 16;
   return bucket < lifetime_buckets ? bucket : lifetime_buckets - 1;
 }
 
-/// Sums over samples, in what they stand for. Counts are in 1/1024 of a block.
+/// Sums over samples, in what they stand for. Counts are in 1/1024 of a block. Samples that are live: `samples` less the sum of `lifetimes`.
 struct stack_counters {
-  counter samples;       ///< as many blocks were really looked at
-  counter live_samples;  ///< of these are live
-  counter allocations;   ///< 1/1024
+  counter samples;  ///< as many blocks were really looked at
+  counter allocations;
   counter allocated_bytes;
-  counter frees;  ///< 1/1024
+  counter last_ns;   ///< CLOCK_MONOTONIC of the last sample
+  counter first_ns;  ///< and of the first
+  counter frees;
   counter freed_bytes;
-  counter short_lived;  ///< allocations that lived less than a millisecond, 1/1024
+  counter short_lived;  ///< allocations that lived less than a millisecond
   counter short_lived_bytes;
-  counter first_ns;  ///< CLOCK_MONOTONIC of the first and the last sample
-  counter last_ns;
   std::array<counter, lifetime_buckets> lifetimes;  ///< samples, by how long they lived
 };
 
-/// A call stack and what was allocated there. The return addresses follow it, the innermost first, `depth` of them, then padding to 16 bytes.
+/// A call stack and what one thread has done with blocks that it has allocated there. The return addresses follow it, the innermost first, `depth` of
+/// them. There are several with the same addresses: one for each thread slot (`owner`), which alone writes its counters, and one with owner 0, for
+/// all others: threads without a slot, and those who free what the owner has allocated. Their sums are the figures of the stack.
 struct alignas(16) stack {
-  std::uint64_t hash;
+  std::uint64_t hash;           ///< of the addresses; 0: not yet complete
   std::atomic<reference> next;  ///< in its chain
   std::uint32_t depth;
   std::uint32_t is_cut;  ///< 1: there were more frames
+  std::uint32_t owner;
+  std::atomic<reference> everyones;  ///< the one with owner 0, once it has been needed
   std::uint32_t padding;
   stack_counters counters;
 };
 
-/// A sampled block that is live, or, with address 0, a record to be used again.
+/// Bytes from one stack to the next.
+[[nodiscard]] constexpr std::size_t stack_length(std::size_t depth) noexcept {
+  return (sizeof(stack) + depth * sizeof(std::uint64_t) + 63) / 64 * 64;
+}
+
+/// A sampled block that is live, or, with address 0, a record to be used again. It belongs to its chain for ever.
 struct alignas(16) sample {
-  counter address;
-  std::uint64_t bytes;       ///< malloc_usable_size's
-  std::uint64_t stands_for;  ///< blocks, in 1/1024
-  std::uint64_t bytes_for;   ///< bytes
-  std::uint64_t at_ns;       ///< CLOCK_MONOTONIC
-  std::uint32_t thread_id;
-  reference at_stack;
-  std::atomic<reference> next;  ///< in its chain, or of the unused ones
-  std::uint32_t padding[3];
+  counter address_and_interval;     ///< 48 bits and 16
+  std::uint64_t bytes;              ///< malloc_usable_size's. What it stands for: sample_weight.hpp
+  std::uint64_t at_ns;              ///< CLOCK_MONOTONIC
+  std::atomic<reference> at_stack;  ///< 0: not yet complete
+  std::atomic<reference> next;      ///< in its chain
+
+  static constexpr unsigned address_bits = 48;
+
+  [[nodiscard]] static constexpr std::uint64_t address_of(std::uint64_t address_and_interval) noexcept {
+    return address_and_interval & ((std::uint64_t{1} << address_bits) - 1);
+  }
 };
+static_assert(sizeof(sample) == 32);
 
 static_assert(sizeof(stack) % reference_unit == 0 && sizeof(sample) % reference_unit == 0);
 

@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include "sample_weight.hpp"
 #include "segment_file.hpp"
 #include "stack_records.hpp"
 
@@ -69,6 +70,13 @@ process_figures process_of(const segment_header& h) {
   for (std::uint64_t i = 0; i < marks; ++i)
     if (const std::uint64_t at = h.marks[i].at_ns.load(relaxed); at != 0)
       p.marks.push_back({at, text_of(h.marks[i].name)});
+  for (const named_meter& m : h.meters) {
+    const auto state = static_cast<meter_state>(m.state.load(relaxed));
+    const auto figure = [&m](std::size_t i) { return m.figures[i].load(relaxed); };
+    if (state == meter_state::open || state == meter_state::closed)
+      p.meters.push_back({text_of(m.name), state == meter_state::open, figure(0), figure(1), figure(2), figure(3),
+                          figure(4), figure(5)});
+  }
   return p;
 }
 
@@ -176,19 +184,28 @@ snapshot segment_reader::read() const {
   return result;
 }
 
-std::vector<stack_figures> segment_reader::stacks() const { return stack_records(*file_, *file_->header()).all(); }
+std::vector<stack_figures> segment_reader::stacks() const {
+  return stack_records(*file_, *file_->header()).all().stacks;
+}
 
 std::vector<sample_figures> segment_reader::live_samples() const {
   std::vector<sample_figures> samples;
   const auto h = file_->header();
-  file_->for_each_record(h->samples_at, h->samples_used.load(relaxed), sizeof(sample),
-                         [&](std::uint64_t, const std::byte* bytes) {
-                           const auto& s = *reinterpret_cast<const sample*>(bytes);
-                           const std::uint64_t address = s.address.load(relaxed);
-                           if (address == 0) return;
-                           samples.push_back({address, s.bytes, s.bytes_for, s.at_ns,
-                                              static_cast<double>(s.stands_for) / 1024, s.thread_id, s.at_stack});
-                         });
+  file_->for_each_record(
+      h->samples_at, h->samples_used.load(relaxed), sizeof(sample), [&](std::uint64_t, const std::byte* bytes) {
+        const auto& s = *reinterpret_cast<const sample*>(bytes);
+        const std::uint64_t of = s.address_and_interval.load(relaxed);
+        const reference at_stack = s.at_stack.load(relaxed);
+        if (of == 0 || at_stack == 0) return;
+        const auto code = static_cast<std::uint16_t>(of >> sample::address_bits);
+        const weight w = weight_of(s.bytes, sampling_interval::of_code(code).bytes());
+        samples.push_back(
+            {sample::address_of(of), s.bytes, w.bytes, s.at_ns, static_cast<double>(w.blocks) / 1024, at_stack});
+      });
+  // After the samples: a stack is complete before a sample names it.
+  const auto ids = stack_records(*file_, *file_->header()).all().id_of_record;
+  for (sample_figures& s : samples)
+    if (const auto known = ids.find(s.at_stack); known != ids.end()) s.at_stack = known->second;
   return samples;
 }
 

@@ -45,7 +45,7 @@ struct stack_figures {
   reference id = 0;                      ///< the same for the same stack as long as the segment lives
   std::vector<std::uint64_t> addresses;  ///< return addresses, the innermost first
   bool is_cut = false;
-  // As in stack_counters; counts are in blocks here.
+  // As in stack_counters, of all threads; counts are in blocks here.
   std::uint64_t samples = 0, live_samples = 0;
   double allocations = 0, frees = 0, short_lived = 0;
   std::uint64_t allocated_bytes = 0, freed_bytes = 0, short_lived_bytes = 0;
@@ -61,8 +61,7 @@ struct stack_figures {
 struct sample_figures {
   std::uint64_t address = 0, bytes = 0, bytes_for = 0, at_ns = 0;
   double stands_for = 0;
-  std::uint32_t thread_id = 0;
-  reference at_stack = 0;
+  reference at_stack = 0;  ///< id of the stack
 };
 
 struct module_figures {
@@ -73,6 +72,13 @@ struct module_figures {
 struct mark_figures {
   std::uint64_t at_ns = 0;
   std::string name;
+};
+
+/// An allocator of the program's own, by its own counts.
+struct meter_figures {
+  std::string name;
+  bool is_open = false;
+  std::uint64_t allocations = 0, deallocations = 0, failures = 0, total_bytes = 0, in_use = 0, peak = 0;
 };
 
 struct process_figures {
@@ -88,6 +94,7 @@ struct process_figures {
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;
   std::array<std::uint64_t, size_scale::count> class_peak{};  ///< 0 where the interval is not 1
   std::vector<mark_figures> marks;
+  std::vector<meter_figures> meters;
 
   /// Whether counting began with the process, so that what is live is known and not only how it has changed.
   [[nodiscard]] bool counts_from_start() const noexcept {
@@ -120,7 +127,7 @@ class segment_reader {
   [[nodiscard]] process_figures process() const;
   [[nodiscard]] snapshot read() const;                             ///< O(threads)
   [[nodiscard]] std::vector<stack_figures> stacks() const;         ///< O(stacks)
-  [[nodiscard]] std::vector<sample_figures> live_samples() const;  ///< O(samples)
+  [[nodiscard]] std::vector<sample_figures> live_samples() const;  ///< O(samples + stacks)
 
   void set_counting(bool on);
   void set_interval(std::uint64_t bytes);

@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace heapwright::trace {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
-constexpr std::uint64_t longest_record = sizeof(stack) + deepest_stack * sizeof(std::uint64_t);
-static_assert(longest_record <= record_window::longest);
+static_assert(stack_length(deepest_stack) <= record_window::longest);
 
 /// What references can name at all.
 constexpr std::uint64_t reach = std::uint64_t{std::numeric_limits<reference>::max()} * reference_unit;
-
-constexpr std::uint64_t length_of(std::uint32_t depth) noexcept {
-  return (sizeof(stack) + depth * sizeof(std::uint64_t) + reference_unit - 1) / reference_unit * reference_unit;
-}
 
 stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addresses) {
   const auto blocks = [](const counter& c) { return static_cast<double>(c.load(relaxed)) / 1024; };
@@ -26,7 +22,6 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
   f.addresses.assign(addresses, addresses + s.depth);
   f.is_cut = s.is_cut != 0;
   f.samples = c.samples.load(relaxed);
-  f.live_samples = c.live_samples.load(relaxed);
   f.allocations = blocks(c.allocations);
   f.allocated_bytes = c.allocated_bytes.load(relaxed);
   f.frees = blocks(c.frees);
@@ -39,12 +34,31 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
   return f;
 }
 
+void add(stack_figures& sum, const stack_figures& f) {
+  sum.samples += f.samples;
+  sum.allocations += f.allocations;
+  sum.allocated_bytes += f.allocated_bytes;
+  sum.frees += f.frees;
+  sum.freed_bytes += f.freed_bytes;
+  sum.short_lived += f.short_lived;
+  sum.short_lived_bytes += f.short_lived_bytes;
+  if (f.first_ns != 0 && (sum.first_ns == 0 || f.first_ns < sum.first_ns)) sum.first_ns = f.first_ns;
+  sum.last_ns = std::max(sum.last_ns, f.last_ns);
+  for (unsigned i = 0; i < lifetime_buckets; ++i) sum.lifetimes[i] += f.lifetimes[i];
+}
+
+std::uint64_t live_samples_of(const stack_figures& f) {
+  std::uint64_t freed = 0;
+  for (const std::uint64_t n : f.lifetimes) freed += n;
+  return f.samples > freed ? f.samples - freed : 0;
+}
+
 }  // namespace
 
 stack_records::stack_records(const segment_file& file, const segment_header& header)
     : file_(file), header_(header), used_(std::min(header.stacks_used.load(relaxed), reach)), window_(file) {}
 
-std::vector<stack_figures> stack_records::all() {
+stack_records::known_stacks stack_records::all() {
   std::uint64_t at = 0;
   while (at < used_) {
     const record r = visit(static_cast<reference>(at / reference_unit + 1));
@@ -56,7 +70,28 @@ std::vector<stack_figures> stack_records::all() {
                           sizeof(reference), [this](std::uint64_t, const std::byte* bytes) {
                             follow_chain(reinterpret_cast<const std::atomic<reference>*>(bytes)->load(relaxed));
                           });
-  return std::move(found_);
+  return merged(std::move(found_));
+}
+
+/// Those with the same addresses become one, with the id of the first of them, which stays the first.
+stack_records::known_stacks stack_records::merged(std::vector<stack_figures> records) {
+  std::ranges::sort(records, [](const stack_figures& a, const stack_figures& b) {
+    return std::tie(a.is_cut, a.addresses, a.id) < std::tie(b.is_cut, b.addresses, b.id);
+  });
+  known_stacks result;
+  for (stack_figures& r : records) {
+    auto& stacks = result.stacks;
+    const reference id = r.id;
+    if (!stacks.empty() && stacks.back().is_cut == r.is_cut && stacks.back().addresses == r.addresses) {
+      add(stacks.back(), r);
+    } else {
+      stacks.push_back(std::move(r));
+    }
+    result.id_of_record.emplace(id, stacks.back().id);
+  }
+  for (stack_figures& s : result.stacks) s.live_samples = live_samples_of(s);
+  std::ranges::sort(result.stacks, {}, &stack_figures::id);
+  return result;
 }
 
 stack_records::record stack_records::visit(reference id) {
@@ -69,14 +104,14 @@ stack_records::record stack_records::visit(reference id) {
   const std::byte* bytes = window_.at(header_.stacks_at + offset, sizeof(stack));
   if (bytes == nullptr) return result;
   const auto* s = reinterpret_cast<const stack*>(bytes);
-  const std::uint64_t length = length_of(std::min(s->depth, deepest_stack));
+  const std::uint64_t length = stack_length(std::min(s->depth, deepest_stack));
   // Nothing but zeros is a stack that is not yet written: how long it will be is not known.
   if (s->depth > deepest_stack || length > used_ - offset || (s->hash == 0 && s->depth == 0)) return result;
   bytes = window_.at(header_.stacks_at + offset, length);
   if (bytes == nullptr) return result;
   s = reinterpret_cast<const stack*>(bytes);
   // This may be a second copy, which another writer than the probe could have changed.
-  if (s->depth > deepest_stack || length_of(s->depth) != length) return result;
+  if (s->depth > deepest_stack || stack_length(s->depth) != length) return result;
   result = {length, s->next.load(relaxed)};
   if (s->hash != 0) found_.push_back(figures_of(id, *s, reinterpret_cast<const std::uint64_t*>(bytes + sizeof(stack))));
   return result;

@@ -1,4 +1,4 @@
-// Finds the stacks of a segment.
+// Finds the stacks of a segment, and adds up what several threads have counted of the same one.
 //
 // They lie one behind the other, each as long as its depth says: that order finds all of them, also in a file that has
 // been cut off. But a stack for which room was taken and that is not yet written has no length, and after a fork it may
@@ -21,7 +21,12 @@ class stack_records {
  public:
   stack_records(const segment_file& file, const segment_header& header);
 
-  [[nodiscard]] std::vector<stack_figures> all();
+  struct known_stacks {
+    std::vector<stack_figures> stacks;  ///< by id
+    std::unordered_map<reference, reference> id_of_record;
+  };
+
+  [[nodiscard]] known_stacks all();
 
  private:
   struct record {
@@ -32,6 +37,7 @@ class stack_records {
   /// Reads the stack at `id` into `found_`, unless it is there already or is not complete.
   record visit(reference id);
   void follow_chain(reference first);
+  static known_stacks merged(std::vector<stack_figures> records);
 
   const segment_file& file_;
   const segment_header& header_;

@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "sample_weight.hpp"
 #include "segment.hpp"
 
 // Code for the stacks to be in: functions with names and lines. They are never called.
@@ -109,7 +110,7 @@ struct layout_of_file {
   std::uint64_t threads_at, index_at, stacks_at, sample_index_at, samples_at, bytes;
   static constexpr std::uint32_t buckets = 16384;
   static constexpr unsigned depth = 12;
-  static constexpr std::uint64_t stack_bytes = sizeof(stack) + depth * 8;
+  static constexpr std::uint64_t stack_bytes = stack_length(depth);
 
   layout_of_file(std::uint32_t thread_count, std::uint32_t stack_count)
       : threads(thread_count + 1), stacks(stack_count), samples(stack_count * 8) {
@@ -121,7 +122,6 @@ struct layout_of_file {
     bytes = samples_at + samples * sizeof(sample);
   }
 };
-static_assert(layout_of_file::stack_bytes % 16 == 0);
 
 class program {
  public:
@@ -302,16 +302,12 @@ class program {
     f.last_ns = now;
     const bool stays = leaks || (step < 20 ? random_.below(3) != 0 : random_.below(40) == 0);
     if (stays && samples_ < at_.samples) {
-      f.live_samples += 1;
       sample& made = at<sample>(at_.samples_at + samples_ * sizeof(sample));
       made.bytes = bytes;
-      made.stands_for = stands_for;
-      made.bytes_for = stands_for / 1024 * bytes;
       made.at_ns = now;
-      made.thread_id = static_cast<std::uint32_t>(getpid()) + s % 500;
       made.at_stack = static_cast<reference>(s * layout_of_file::stack_bytes / reference_unit + 1);
-      made.address = 0x7f0000000000 + samples_ * 4096;
-      // Readers find samples by their chains.
+      const std::uint64_t code = sampling_interval(65536).code();
+      made.address_and_interval = (0x7f0000000000 + samples_ * 4096) | code << sample::address_bits;
       std::atomic<reference>& bucket =
           at<std::atomic<reference>>(at_.sample_index_at + samples_ % layout_of_file::buckets * 4);
       made.next = bucket.load();

@@ -49,6 +49,22 @@ async function shown(child, dark, ended) {
   return { page, url, child, troubles, end, text: id => page.textContent("#" + id) };
 }
 
+/// How long frames take while the table is scrolled, in words.
+const frames = (page, many) => page.evaluate(many => new Promise(resolve => {
+  const host = document.getElementById("table"), times = [];
+  let last = performance.now();
+  const step = () => {
+    const now = performance.now();
+    times.push(now - last);
+    last = now;
+    host.scrollTop += 700;
+    if (times.length < many) return requestAnimationFrame(step);
+    const missed = times.filter(time => time > 25).length;
+    resolve(`median ${times.sort((a, b) => a - b)[many >> 1].toFixed(1)} ms, ${missed} of ${many} longer than 25 ms`);
+  };
+  requestAnimationFrame(step);
+}), many);
+
 let browser;
 before(async () => { browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }); });
 after(async () => { await browser.close(); });
@@ -94,25 +110,29 @@ for (const dark of [false, true]) {
 test("tables are sorted, searched, and hold only the rows in sight", async () => {
   const s = await served();
   try {
+    const size = await s.page.textContent("#table .row .cell");
+    const cell = (column) => s.page.evaluate(([size, column]) => {
+      const row = [...document.querySelectorAll("#table .row")].find(row => row.children[0].textContent === size);
+      return Number(row.children[column].textContent.replace(/[,–]/g, "").replace(/ [kMG]$/, unit => ({ k: "e3", M: "e6", G: "e9" }[unit[1]])));
+    }, [size, column]);
+    const before = await cell(4);
+    await s.page.click("#more summary");
+    await s.page.click("#from-now");
+    await s.page.waitForSelector("#from-start:not([hidden])");
+    await s.page.waitForTimeout(300);
+    assert.ok(await cell(4) < before / 2, "the table counts from now on");
+    assert.ok(await cell(2) > 0, "what is live stays what it is");
+    await s.page.screenshot({ path: join(shots, "from-now-light.png") });
+    await s.page.click("#from-start");
+    let after = 0;
+    for (let i = 0; i < 50 && after < before; ++i, await s.page.waitForTimeout(100)) after = await cell(4);  // drawn with the next frame
+    assert.ok(after >= before, `${after} of blocks ${size}, ${before} before`);
     await s.page.click("text=Threads × classes");
     await s.page.waitForFunction(() => Number(document.getElementById("table").getAttribute("aria-rowcount")) > 20000, null, { timeout: 20000 });
     assert.ok(await s.page.locator("#table .row").count() < 80);
     await s.page.screenshot({ path: join(shots, "cells-light.png") });
     // Each frame while it is scrolled through: the time the page's own code takes must leave room for 60 of them in a second.
-    const frame = await s.page.evaluate(() => new Promise(resolve => {
-      const host = document.getElementById("table"), times = [];
-      let i = 0, last = performance.now();
-      const step = () => {
-        const now = performance.now();
-        times.push(now - last);
-        last = now;
-        host.scrollTop += 700;
-        if (++i < 120) requestAnimationFrame(step);
-        else resolve(times.sort((a, b) => a - b)[60]);
-      };
-      requestAnimationFrame(step);
-    }));
-    console.log(`median frame while scrolling: ${frame.toFixed(1)} ms`);
+    console.log(`frames while scrolling: ${await frames(s.page, 120)}`);
     await s.page.click("#table-kind >> text=Threads >> nth=0");
     await s.page.keyboard.press("/");
     await s.page.keyboard.type("io-");
@@ -122,6 +142,28 @@ test("tables are sorted, searched, and hold only the rows in sight", async () =>
     await s.page.waitForFunction(() => document.querySelector("#table .row .shrank"));
     await s.page.hover("#table .row .shrank");
     assert.match(await s.text("tip"), /frees more than it allocates/);
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("an hour of time line, while figures come ten times a second", async () => {
+  const s = await served();
+  try {
+    // What a server that has looked for an hour answers.
+    const end = Date.now() / 1000;
+    await s.page.route("**/api/history**", route => {
+      const points = Number(new URL(route.request().url()).searchParams.get("most")), column = of => Array.from({ length: points }, (_, i) => of(i));
+      return route.fulfill({ json: { at: column(i => end - 3600 * (points - i) / points), live: column(i => 5e8 + 1e8 * Math.sin(i / 500)),
+      rss: column(i => 7e8 + 1e8 * Math.sin(i / 900)), allocated_bytes: column(i => i * 1e7), allocations: column(i => i * 1e4) } });
+    });
+    await s.page.reload();
+    await s.page.waitForFunction(() => document.getElementById("live").textContent !== "");
+    await s.page.selectOption("#every", "100");
+    await s.page.waitForTimeout(1500);
+    await s.page.screenshot({ path: join(shots, "hour-light.png") });
+    await s.page.click("text=Threads × classes");
+    await s.page.waitForFunction(() => Number(document.getElementById("table").getAttribute("aria-rowcount")) > 20000, null, { timeout: 20000 });
+    console.log(`frames with an hour of time line: ${await frames(s.page, 300)}`);
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });

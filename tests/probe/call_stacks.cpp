@@ -134,7 +134,7 @@ void code_without_tables() {}
 const stack* stack_of(const segment_header& h, const std::byte* base, const void* block) {
   for (std::uint64_t at = 0; at < h.samples_used; at += sizeof(sample)) {
     const auto& s = *reinterpret_cast<const sample*>(base + h.samples_at + at);
-    if (s.address == reinterpret_cast<std::uintptr_t>(block))
+    if (sample::address_of(s.address_and_interval) == reinterpret_cast<std::uintptr_t>(block))
       return reinterpret_cast<const stack*>(base + h.stacks_at + (s.at_stack - std::uint64_t{1}) * reference_unit);
   }
   return nullptr;

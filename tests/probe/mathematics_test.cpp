@@ -1,13 +1,17 @@
 // The probe's own logarithm and exponential are as good as libm's, and what samples stand for is right on average.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "../../probe/poisson.hpp"
+#include "../../trace/sample_weight.hpp"
 #include "../../trace/segment.hpp"
 
 namespace heapwright::probe {
 namespace {
+
+using namespace trace;
 
 TEST(Mathematics, TheLogarithmIsLibms) {
   for (double x = 1e-17; x < 1e18; x *= 1.0173) EXPECT_NEAR(natural_logarithm(x), std::log(x), 1e-13) << x;
@@ -28,6 +32,22 @@ TEST(Sampling, AllBlocksAreSampledWithAnIntervalOfOne) {
   EXPECT_EQ(bytes_to_next_sample(1, state), 0);
   EXPECT_EQ(weight_of(100, 1).blocks, 1024u);
   EXPECT_EQ(weight_of(100, 1).bytes, 100u);
+}
+
+TEST(Sampling, IntervalsTakeSixteenBits) {
+  for (std::uint64_t interval = 1; interval < 2048; ++interval)
+    EXPECT_EQ(sampling_interval(interval).bytes(), interval);
+  for (std::uint64_t interval = 1; interval != 0; interval *= 2) {
+    EXPECT_EQ(sampling_interval(interval).bytes(), interval);
+    EXPECT_EQ(sampling_interval::of_code(sampling_interval(interval).code()).bytes(), interval);
+  }
+  std::uint64_t state = 1;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::uint64_t interval = std::max<std::uint64_t>(next_random(state) >> next_random(state) % 64, 1);
+    const std::uint64_t is = sampling_interval(interval).bytes();
+    EXPECT_LE(is, interval);
+    EXPECT_LE(interval - is, interval / 1000);
+  }
 }
 
 /// What the probe does with each allocation of one thread.

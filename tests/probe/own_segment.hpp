@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../trace/sample_weight.hpp"
 #include "../../trace/segment.hpp"
 
 namespace probe_test {
@@ -80,6 +81,7 @@ class own_segment {
       const auto& s = *reinterpret_cast<const thread_slot*>(base_ + h.threads_at + i * thread_slot_bytes);
       if (s.state == static_cast<std::uint32_t>(slot_state::unused)) break;
       f.requested_bytes += s.requested_bytes;
+      f.live += i == 0 ? 0 : s.net_bytes - published_net(s);  // what it has not published
       for (unsigned c = 0; c < size_scale::count; ++c) {
         f.classes[c].allocations += s.classes[c].allocations;
         f.classes[c].allocated_bytes += s.classes[c].allocated_bytes;
@@ -90,13 +92,16 @@ class own_segment {
     for (std::uint64_t at = 0; at < h.stacks_used;) {
       const auto& s = *reinterpret_cast<const stack*>(base_ + h.stacks_at + at);
       f.live_of_stacks += s.counters.allocated_bytes - s.counters.freed_bytes;
-      at += (sizeof(stack) + s.depth * 8 + 15) / 16 * 16;
+      at += stack_length(s.depth);
     }
     for (std::uint64_t at = 0; at < h.samples_used; at += sizeof(sample)) {
       const auto& s = *reinterpret_cast<const sample*>(base_ + h.samples_at + at);
-      if (s.address != 0) f.live_of_samples += s.bytes_for;
+      const std::uint64_t of = s.address_and_interval;
+      if (of == 0) continue;
+      const auto interval = sampling_interval::of_code(static_cast<std::uint16_t>(of >> sample::address_bits));
+      f.live_of_samples += weight_of(s.bytes, interval.bytes()).bytes;
     }
-    f.live = h.live;
+    f.live += h.live;
     f.peak = h.peak;
     return f;
   }

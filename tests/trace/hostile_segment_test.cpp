@@ -16,7 +16,7 @@ void fill(segment_builder& built) {
   for (std::uint32_t i = 1; i < 4; ++i) built.add_thread(i, i).classes[i].allocations = i;
   for (std::uint64_t i = 1; i <= 20; ++i) {
     const reference r = built.add_stack(i, std::vector<std::uint64_t>(i * 3, 0x1000 * i));
-    built.add_sample(0x100 * i).at_stack = r;
+    built.add_sample(0x100 * i, r);
   }
   for (std::uint64_t i = 1; i < 4; ++i) {
     module& m = built.add_module();

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "sample_weight.hpp"
 #include "segment.hpp"
 
 namespace heapwright::trace {
@@ -97,16 +98,18 @@ class segment_builder {
   /// Room for a stack, all zero.
   reference take_stack(std::size_t depth) noexcept {
     const std::uint64_t used = header().stacks_used;
-    header().stacks_used += (sizeof(stack) + depth * 8 + 15) / 16 * 16;
+    header().stacks_used += stack_length(depth);
     return static_cast<reference>(used / reference_unit + 1);
   }
   stack& stack_at(reference r) noexcept { return *at<stack>(header().stacks_at + (r - 1) * reference_unit); }
 
   /// Complete, and first in its chain.
-  reference add_stack(std::uint64_t hash, const std::vector<std::uint64_t>& addresses) noexcept {
+  reference add_stack(std::uint64_t hash, const std::vector<std::uint64_t>& addresses,
+                      std::uint32_t owner = 0) noexcept {
     const reference r = take_stack(addresses.size());
     stack& s = stack_at(r);
     s.hash = hash;
+    s.owner = owner;
     s.depth = static_cast<std::uint32_t>(addresses.size());
     std::memcpy(reinterpret_cast<std::byte*>(&s) + sizeof s, addresses.data(), addresses.size() * 8);
     s.next = bucket(hash).exchange(r);
@@ -116,9 +119,11 @@ class segment_builder {
     return at<std::atomic<reference>>(header().stack_index_at)[hash % buckets];
   }
 
-  sample& add_sample(std::uint64_t address) noexcept {
+  sample& add_sample(std::uint64_t address, reference at_stack, std::uint64_t interval = 1) noexcept {
     sample& s = *at<sample>(header().samples_at + header().samples_used.fetch_add(sizeof(sample)));
-    s.address = address;
+    const std::uint64_t code = sampling_interval(interval).code();
+    s.address_and_interval = address | code << sample::address_bits;
+    s.at_stack = at_stack;
     return s;
   }
 

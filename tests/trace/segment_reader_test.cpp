@@ -155,7 +155,7 @@ TEST_F(segment_reading, finds_stacks_with_what_they_count) {
   c.frees = 1024;
   c.allocated_bytes = 350;
   c.freed_bytes = 100;
-  c.live_samples = 2;
+  c.samples = 11;
   c.lifetimes[5] = 9;
   built.stack_at(first).is_cut = 1;
   const auto stacks = segment_reader(built.path()).stacks();
@@ -168,6 +168,7 @@ TEST_F(segment_reading, finds_stacks_with_what_they_count) {
   EXPECT_DOUBLE_EQ(stacks[1].live_blocks(), 2.5);
   EXPECT_EQ(stacks[1].live_bytes(), 250u);
   EXPECT_EQ(stacks[1].lifetimes[5], 9u);
+  EXPECT_EQ(stacks[1].live_samples, 2u);
   EXPECT_EQ(stacks[2].id, deepest);
   EXPECT_EQ(stacks[2].addresses.size(), 512u);
 }
@@ -186,22 +187,62 @@ TEST_F(segment_reading, passes_over_stacks_that_are_not_written) {
   EXPECT_EQ(ids, (std::vector<reference>{first, after_announced, last, very_last}));
 }
 
+TEST_F(segment_reading, adds_up_what_threads_have_counted_of_one_stack) {
+  const reference everyones = built.add_stack(7, {0x10, 0x20});
+  const reference other = built.add_stack(7, {0x10, 0x30}, 1);  // another one, whatever its hash
+  const reference first_threads = built.add_stack(7, {0x10, 0x20}, 1);
+  const reference second_threads = built.add_stack(7, {0x10, 0x20}, 2);
+  const reference cut = built.add_stack(7, {0x10, 0x20}, 3);
+  built.stack_at(cut).is_cut = 1;
+  std::uint64_t n = 1;
+  for (const reference r : {everyones, other, first_threads, second_threads, cut}) {
+    stack_counters& c = built.stack_at(r).counters;
+    for (counter* const f : {&c.samples, &c.allocated_bytes, &c.freed_bytes, &c.short_lived_bytes}) *f = n;
+    for (counter* const f : {&c.allocations, &c.frees, &c.short_lived}) *f = n * 1024;
+    c.lifetimes[3] = n == 8 ? 1 : 0;
+    n *= 2;
+  }
+  built.stack_at(first_threads).counters.first_ns = 50;
+  built.stack_at(first_threads).counters.last_ns = 90;
+  built.stack_at(second_threads).counters.first_ns = 40;
+  built.stack_at(second_threads).counters.last_ns = 60;
+  for (const reference r : {everyones, other, first_threads, second_threads, cut}) built.add_sample(r * 0x1000, r);
+
+  const segment_reader reader(built.path());
+  const auto stacks = reader.stacks();
+  ASSERT_EQ(stacks.size(), 3u);
+  const stack_figures& sum = stacks[0];
+  EXPECT_EQ(sum.id, everyones) << "of the one that was there first";
+  EXPECT_EQ(sum.addresses, (std::vector<std::uint64_t>{0x10, 0x20}));
+  for (const std::uint64_t f : {sum.samples, sum.allocated_bytes, sum.freed_bytes, sum.short_lived_bytes})
+    EXPECT_EQ(f, 13u);
+  for (const double f : {sum.allocations, sum.frees, sum.short_lived}) EXPECT_DOUBLE_EQ(f, 13);
+  EXPECT_EQ(sum.live_samples, 12u);
+  EXPECT_EQ(sum.first_ns, 40u);
+  EXPECT_EQ(sum.last_ns, 90u);
+  EXPECT_EQ(stacks[1].id, other);
+  EXPECT_EQ(stacks[2].id, cut);
+  std::vector<reference> of_samples;
+  for (const sample_figures& s : reader.live_samples()) of_samples.push_back(s.at_stack);
+  EXPECT_EQ(of_samples, (std::vector<reference>{everyones, other, everyones, everyones, cut}));
+}
+
 TEST_F(segment_reading, finds_live_samples) {
-  sample& s = built.add_sample(0x1000);
+  sample& s = built.add_sample(0x1000, 5, 4800);
   s.bytes = 48;
-  s.bytes_for = 4800;
-  s.stands_for = 100 * 1024;
-  s.at_stack = 5;
-  s.thread_id = 9;
-  built.add_sample(0);
-  built.add_sample(0x2000);
+  built.add_sample(0, 5);       // free
+  built.add_sample(0x3000, 0);  // not yet complete
+  built.add_sample(0x7fff'1234'5670, 6).bytes = 100;
   const auto samples = segment_reader(built.path()).live_samples();
   ASSERT_EQ(samples.size(), 2u);
   EXPECT_EQ(samples[0].address, 0x1000u);
-  EXPECT_EQ(samples[0].bytes_for, 4800u);
-  EXPECT_DOUBLE_EQ(samples[0].stands_for, 100);
+  EXPECT_EQ(samples[0].bytes, 48u);
+  EXPECT_NEAR(static_cast<double>(samples[0].bytes_for), 4824, 5);
+  EXPECT_NEAR(samples[0].stands_for, 100.5, 0.1);
   EXPECT_EQ(samples[0].at_stack, 5u);
-  EXPECT_EQ(samples[1].address, 0x2000u);
+  EXPECT_EQ(samples[1].address, 0x7fff'1234'5670u);
+  EXPECT_EQ(samples[1].bytes_for, 100u);
+  EXPECT_DOUBLE_EQ(samples[1].stands_for, 1);
 }
 
 TEST_F(segment_reading, finds_modules) {

@@ -38,10 +38,11 @@ class taken_signals {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set_, signal);
   }
   void begin() const { pthread_sigmask(SIG_BLOCK, &set_, nullptr); }
+  /// 0: none has come within a second.
   [[nodiscard]] int next() const {
-    int signal = 0;
-    sigwait(&set_, &signal);
-    return signal;
+    constexpr timespec second{1, 0};
+    const int signal = sigtimedwait(&set_, nullptr, &second);
+    return signal > 0 ? signal : 0;
   }
 
  private:
@@ -138,30 +139,56 @@ std::string token_for(const live_options& options) {
   return random_token();
 }
 
-/// Until the program is gone, if it is to be left with, or else until the user says so.
-void wait_for_end(const taken_signals& signals, launched_program* started, bool leaves_with_program) {
-  if (started != nullptr && started->exit_code() && leaves_with_program) return;
+/// Until a program that was started is gone, if it is to be left with, or else until the user says so.
+void wait_for_end(const taken_signals& signals, launched_program& started, bool leaves_with_program) {
+  if (started.exit_code() && leaves_with_program) return;
   for (;;) {
     const int signal = signals.next();
-    const bool was_running = started != nullptr && !started->exit_code();
+    if (signal == 0) continue;
+    const bool was_running = !started.exit_code();
     if (signal == SIGCHLD) {
-      if (started == nullptr || was_running) continue;
+      if (was_running) continue;
       if (leaves_with_program) return;
       fmt::print(stderr, "heapwright: the program has ended (exit code {}); the page stays until ctrl-C\n",
-                 *started->exit_code());
+                 *started.exit_code());
       continue;
     }
     if (!was_running) return;
-    if (signal != SIGINT) kill(started->id(), signal);
+    if (signal != SIGINT) kill(started.id(), signal);
     leaves_with_program = true;
-    if (started->exit_code()) return;
+    if (started.exit_code()) return;
   }
+}
+
+/// The same for one that was there before.
+void wait_for_end(const taken_signals& signals, watched_family& family, bool leaves_with_program) {
+  for (;;) {
+    const int signal = signals.next();
+    if (signal != 0 && signal != SIGCHLD) return;
+    const life state = leaves_with_program ? family.find("")->now(false)->state : life::running;
+    if (state != life::running && state != life::replaced) return;
+  }
+}
+
+void tell_ready(int fd, const std::string& url) {
+  if (fd < 0) return;
+  const std::string line = fmt::format("{} {}\n", url, getpid());
+  if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    throw failure(exit_code::bad_input, fmt::format("--ready-fd {}: {}", fd, std::strerror(errno)));
+  close(fd);
+}
+
+void close_all_but(int fd) {
+  if (fd < 0) return;
+  close_range(STDERR_FILENO + 1, static_cast<unsigned>(fd) - 1, 0);
+  close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
 }
 
 }  // namespace
 
 int live(const live_options& options) {
   if (options.list) return print_list();
+  close_all_but(options.ready_fd);
   const std::string token = token_for(options);
 
   // Listens before anything is started: a port that is taken must not cost a run of the program.
@@ -189,7 +216,12 @@ int live(const live_options& options) {
   const std::string url = url_of(options, server->port(), token);
   fmt::print(stderr, "heapwright: live at {}\n", url);
   if (!options.no_browser) open_browser(url);
-  wait_for_end(signals, started ? &*started : nullptr, options.exit_with_program);
+  tell_ready(options.ready_fd, url);
+  if (started) {
+    wait_for_end(signals, *started, options.exit_with_program);
+  } else {
+    wait_for_end(signals, family, options.exit_with_program);
+  }
   family.stop();
   server->stop();
   serving.join();

@@ -23,6 +23,8 @@ struct live_options {
   std::string save;          ///< the segment as it is at the end, copied to this file; empty: it is not
   bool no_browser = false;
   bool exit_with_program = false;
+  int ready_fd =
+      -1;  ///< "URL PROCESS-ID\n" is written there when the page can be seen. All others beyond stderr are closed: they are of the program that starts this
 };
 
 /// The exit code of the started program; otherwise 0. Throws `failure`.

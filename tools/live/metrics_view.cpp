@@ -10,6 +10,17 @@ namespace {
 
 using trace::size_scale;
 
+/// As Prometheus has it: UTF-8, with three characters escaped. The program's own text may be any bytes; those beyond ASCII are not worth a label.
+std::string label_text(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool is_plain = c >= 0x20 && c < 0x7f;
+    if (c == '"' || c == '\\') result += '\\';
+    result += is_plain ? c : '?';
+  }
+  return result;
+}
+
 class exposition {
  public:
   template <class Number>
@@ -27,6 +38,15 @@ class exposition {
         fmt::format_to(std::back_inserter(text_), "{}{{largest_bytes=\"{}\"}} {}\n", name, size_scale::largest(c),
                        classes[c].*member);
     }
+  }
+
+  /// The number tells meters of the same name apart.
+  void by_meter(const char* name, const char* type, const char* help, const std::vector<trace::meter_figures>& meters,
+                std::uint64_t trace::meter_figures::*member) {
+    head(name, type, help);
+    for (std::size_t i = 0; i < meters.size(); ++i)
+      fmt::format_to(std::back_inserter(text_), "{}{{name=\"{}\",number=\"{}\"}} {}\n", name,
+                     label_text(meters[i].name), i, meters[i].*member);
   }
 
   [[nodiscard]] std::string text() && { return std::move(text_); }
@@ -101,6 +121,19 @@ std::string metrics_view(watched_process& process) {
              &trace::class_figures::frees);
   e.by_class("heapwright_class_freed_bytes_total", "Bytes freed, by the largest size of their class.", m.figures,
              &trace::class_figures::freed_bytes);
+  if (p.meters.empty()) return std::move(e).text();
+  using figures = trace::meter_figures;
+  e.by_meter("heapwright_meter_in_use_bytes", "gauge", "Bytes in use of an allocator of the program's own.", p.meters,
+             &figures::in_use);
+  e.by_meter("heapwright_meter_peak_bytes", "gauge", "The most that was in use at one moment.", p.meters,
+             &figures::peak);
+  e.by_meter("heapwright_meter_allocations_total", "counter", "Its allocations.", p.meters, &figures::allocations);
+  e.by_meter("heapwright_meter_deallocations_total", "counter", "Its deallocations.", p.meters,
+             &figures::deallocations);
+  e.by_meter("heapwright_meter_allocated_bytes_total", "counter", "Bytes asked of it.", p.meters,
+             &figures::total_bytes);
+  e.by_meter("heapwright_meter_failures_total", "counter", "Requests that it did not serve.", p.meters,
+             &figures::failures);
   return std::move(e).text();
 }
 

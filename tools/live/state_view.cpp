@@ -118,6 +118,13 @@ std::string state_view(watched_process& process) {
     threads.push_back({t.slot, t.thread_id, name_of(t.state), t.name, time_of(m, t.began_ns), time_of(m, t.ended_ns),
                        t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes});
   }
+
+  result["meter_columns"] = {"number",   "name",        "open",   "allocations", "deallocations",
+                             "failures", "total_bytes", "in_use", "peak"};
+  json& meters = result["meters"] = json::array();
+  for (const trace::meter_figures& f : m.figures.process.meters)
+    meters.push_back({meters.size(), f.name, f.is_open, f.allocations, f.deallocations, f.failures, f.total_bytes,
+                      f.in_use, f.peak});
   return text_of(result);
 }
 

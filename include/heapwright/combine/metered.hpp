@@ -25,8 +25,13 @@ struct meter {
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return allocations - deallocations; }
 };
 
-/// A with a meter. Owns A. Not thread-safe: a meter for several threads is locked<metered<A>, ...>.
-template <class A>
+/// Where a meter is told to that nobody else reads. heapwright::live::meter_report shows it in the live view.
+struct unreported {
+  void update(const meter&) const noexcept {}
+};
+
+/// A with a meter, of which Report is told each time it changes. Owns A. Not thread-safe: a meter for several threads is locked<metered<A>, ...>.
+template <class A, class Report = unreported>
 class metered {
   static_assert(
       allocator<A>,
@@ -40,18 +45,21 @@ class metered {
     void* const p = part_.allocate(l);
     if (p == nullptr) {
       ++read_.failures;
+      report_.update(read_);
       return nullptr;
     }
     ++read_.allocations;
     read_.total_bytes += l.size;
     ++read_.sizes[static_cast<std::size_t>(std::bit_width(l.size))];
     grow(l.size);
+    report_.update(read_);
     return p;
   }
 
   void deallocate(void* p, layout l) noexcept {
     ++read_.deallocations;
     read_.in_use -= l.size;
+    report_.update(read_);
     part_.deallocate(p, l);
   }
 
@@ -73,6 +81,7 @@ class metered {
     if (!part_.try_resize(p, old, wanted)) return false;
     read_.in_use -= old.size;
     grow(wanted.size);
+    report_.update(read_);
     return true;
   }
 
@@ -82,6 +91,7 @@ class metered {
     part_.reset();
     read_.deallocations = read_.allocations;
     read_.in_use = 0;
+    report_.update(read_);
   }
 
   std::size_t trim() noexcept
@@ -92,6 +102,7 @@ class metered {
 
   [[nodiscard]] const meter& reading() const noexcept { return read_; }
   [[nodiscard]] A& part() noexcept { return part_; }
+  [[nodiscard]] Report& report() noexcept { return report_; }
 
  private:
   void grow(std::size_t bytes) noexcept {
@@ -101,6 +112,7 @@ class metered {
 
   A part_;
   meter read_;
+  [[no_unique_address]] Report report_;
 };
 
 }  // namespace heapwright

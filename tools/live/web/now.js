@@ -42,9 +42,21 @@ const tables = {
       net, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"), figure("frees", "frees"), byteFigure("freed_bytes", "freed")],
     sort: { key: "allocated_bytes", falls: true }, key: row => row.slot * 1000 + row.largest,
   },
+  meters: {
+    columns: [
+      { key: "name", title: "allocator", left: true, width: "minmax(150px,2fr)", value: row => row.name, text: row => row.name || "(no name)", mood: row => (row.open ? "" : "faint"), tip: row => (row.open ? "" : "It has ended: its last figures") },
+      { ...byteFigure("in_use", "in use", "Bytes as asked for"), share: row => row.in_use / most }, byteFigure("peak", "peak", "The most that was in use at one moment"),
+      figure("blocks", "blocks in use"), figure("allocations", "allocations"), byteFigure("total_bytes", "allocated"), figure("deallocations", "deallocations"), figure("failures", "failures", "Requests that it did not serve")],
+    sort: { key: "in_use", falls: true }, key: row => row.number,
+  },
 };
 
 const named = (columns, row) => Object.fromEntries(columns.map((name, i) => [name, row[i]]));
+const counters = ["allocations", "allocated_bytes", "frees", "freed_bytes", "requested_bytes"];
+
+/// The row with what it has counted beyond an earlier one.
+const since = (row, before) => (before ? { ...row, ...Object.fromEntries(counters.filter(name => name in row).map(name => [name, row[name] - before[name]])) } : row);
+const threadKey = thread => `${thread.slot} ${thread.began}`;
 
 export class NowView {
   constructor(connection) {
@@ -52,6 +64,8 @@ export class NowView {
     this.timeline = new Timeline($("timeline"), $("legend"));
     choice($("table-kind"), "kind", kind => this.show(kind));
     $("table-search").addEventListener("input", event => this.searched(event.target.value));
+    $("from-now").addEventListener("click", () => this.countFromNow().catch(() => {}));
+    $("from-start").addEventListener("click", () => this.countFrom(null));
     this.show("classes");
   }
 
@@ -75,6 +89,23 @@ export class NowView {
     if (this.state) this.fillTable();
   }
 
+  /// Only for this page: others, and the program, go on as before.
+  async countFromNow() {
+    if (!this.state) return;
+    const state = this.state, cells = await this.connection.get("/api/cells");
+    this.countFrom({ at: state.at, classes: new Map(state.classes.map(row => [row[0], named(state.class_columns, row)])),
+      threads: new Map(state.threads.map(row => named(state.thread_columns, row)).map(row => [threadKey(row), row])),
+      cells: new Map(cells.rows.map(row => [`${row[0]} ${row[1]}`, named(cells.columns, row)])) });
+  }
+
+  countFrom(base) {
+    this.base = base;
+    $("from-start").hidden = !base;
+    text($("from-start"), base ? `counted since ${clock(base.at)} · show all` : "");
+    this.cellsAt = 0;
+    if (this.state) this.fillTable();
+  }
+
   async begin() {
     this.timeline.begin(await this.connection.get("/api/history", { most: 4000 }));
   }
@@ -82,6 +113,7 @@ export class NowView {
   set(state, isSeen) {
     this.before = this.state?.at < state.at ? this.state : this.before;
     this.state = state;
+    $("meters-kind").hidden = state.meters.length === 0;
     if (!this.timeline.add(state)) this.begin();
     if (!isSeen) return;
     this.fillTiles();
@@ -106,7 +138,7 @@ export class NowView {
 
   fillTable() {
     if (this.kind === "cells") this.fetchCells();
-    else this.table.set(this.kind === "classes" ? this.classRows() : this.threadRows());
+    else this.table.set({ classes: () => this.classRows(), threads: () => this.threadRows(), meters: () => this.meterRows() }[this.kind]());
     this.countRows();
   }
 
@@ -118,10 +150,16 @@ export class NowView {
   classRows() {
     const old = new Map(this.before?.classes.map(row => [row[0], row[1]])), span = this.before ? this.state.at - this.before.at : 0;
     const rows = this.state.classes.map(row => {
-      const r = named(this.state.class_columns, row);
-      return { ...r, live: r.allocated_bytes - r.freed_bytes, blocks: r.allocations - r.frees, rate: span > 0 ? (r.allocations - (old.get(r.largest) ?? 0)) / span : null };
+      const r = named(this.state.class_columns, row), counted = since(r, this.base?.classes.get(r.largest));
+      return { ...counted, live: r.allocated_bytes - r.freed_bytes, blocks: r.allocations - r.frees, rate: span > 0 ? (r.allocations - (old.get(r.largest) ?? 0)) / span : null };
     });
     most = Math.max(1, ...rows.map(row => row.live));
+    return rows;
+  }
+
+  meterRows() {
+    const rows = this.state.meters.map(row => named(this.state.meter_columns, row)).map(row => ({ ...row, blocks: row.allocations - row.deallocations }));
+    most = Math.max(1, ...rows.map(row => row.in_use));
     return rows;
   }
 
@@ -130,7 +168,8 @@ export class NowView {
     return this.state.threads.map(row => {
       const r = named(this.state.thread_columns, row);
       if (r.state === "others") r.name = `ended threads (${exact(this.state.process.threads_folded)})`;
-      return { ...r, net: r.allocated_bytes - r.freed_bytes, rounding: r.allocated_bytes > 0 ? 1 - r.requested_bytes / r.allocated_bytes : null,
+      const counted = since(r, this.base?.threads.get(threadKey(r)));
+      return { ...counted, net: r.allocated_bytes - r.freed_bytes, rounding: counted.allocated_bytes > 0 ? 1 - counted.requested_bytes / counted.allocated_bytes : null,
         rate: span > 0 ? Math.max(0, r.allocations - (old.get(r.slot) ?? 0)) / span : null };
     });
   }
@@ -144,7 +183,9 @@ export class NowView {
       const answer = await this.connection.get("/api/cells");
       const rows = answer.rows.map(row => {
         const r = named(answer.columns, row), t = threads.get(r.slot);
-        return { ...r, name: t?.name ?? "", id: t?.id ?? 0, state: t?.state ?? "", began: t?.began, ended: t?.ended, net: r.allocated_bytes - r.freed_bytes };
+        // The slot may have gone to another thread since.
+        const before = this.base?.threads.has(threadKey(t ?? {})) ? this.base.cells.get(`${r.slot} ${r.largest}`) : null;
+        return { ...since(r, before), name: t?.name ?? "", id: t?.id ?? 0, state: t?.state ?? "", began: t?.began, ended: t?.ended, net: r.allocated_bytes - r.freed_bytes };
       });
       if (this.kind === "cells") {
         this.table.set(rows);

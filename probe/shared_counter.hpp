@@ -1,0 +1,30 @@
+// What several threads count together. While there is only one it costs no more than a thread's own counters.
+#pragma once
+
+#include <cstdint>
+
+#include <sys/single_threaded.h>
+
+#include "../trace/segment.hpp"
+
+namespace heapwright::probe {
+
+inline void add(trace::counter& c, std::uint64_t n) noexcept {
+  c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+/// What it is then.
+inline std::uint64_t add_shared(trace::counter& c, std::uint64_t n) noexcept {
+  if (__libc_single_threaded == 0) return c.fetch_add(n, std::memory_order_relaxed) + n;
+  add(c, n);
+  return c.load(std::memory_order_relaxed);
+}
+
+inline std::uint64_t exchange_shared(trace::counter& c, std::uint64_t n) noexcept {
+  if (__libc_single_threaded == 0) return c.exchange(n, std::memory_order_relaxed);
+  const std::uint64_t old = c.load(std::memory_order_relaxed);
+  c.store(n, std::memory_order_relaxed);
+  return old;
+}
+
+}  // namespace heapwright::probe

@@ -1,0 +1,18 @@
+/* The C side of live.h: each function once. Prints what they said. */
+#define _GNU_SOURCE
+#include <heapwright/live.h>
+
+int main(void) {
+  char url[256];
+  const struct heapwright_live_meter figures = {3, 1, 1, 300, 200, 300};
+  const int error = heapwright_live_start(0, 0, url, sizeof url);
+  const int meter = heapwright_live_open_meter("textures");
+  heapwright_live_set_meter(meter, &figures);
+  printf("%d %d %d %d %d %s\n", error, heapwright_live_mark("begin"), heapwright_live_reset(),
+         heapwright_live_record_allocation(url, 12345), meter, url);
+  fflush(stdout);
+  (void)getchar();
+  heapwright_live_record_free(url, 12345);
+  heapwright_live_close_meter(meter);
+  return 0;
+}

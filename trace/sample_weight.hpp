@@ -1,0 +1,71 @@
+// What a sampled block stands for: by its size and the interval between samples at that time, which a sample has in 16 bits. Without libm, which the
+// observed program may not have.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace heapwright::trace {
+
+/// An interval in 16 bits: exact up to 2047, and for powers of two; otherwise less by up to a thousandth. Only such intervals are sampled by.
+class sampling_interval {
+ public:
+  constexpr explicit sampling_interval(std::uint64_t bytes) noexcept {
+    if (bytes == 0) bytes = 1;
+    const auto exponent = static_cast<unsigned>(std::bit_width(bytes)) - 1;
+    code_ = static_cast<std::uint16_t>(exponent << digits | (bytes << (63 - exponent) << 1 >> (64 - digits)));
+  }
+
+  [[nodiscard]] static constexpr sampling_interval of_code(std::uint16_t code) noexcept {
+    sampling_interval i(1);
+    i.code_ = code;
+    return i;
+  }
+
+  [[nodiscard]] constexpr std::uint16_t code() const noexcept { return code_; }
+
+  [[nodiscard]] constexpr std::uint64_t bytes() const noexcept {
+    const unsigned exponent = code_ >> digits;
+    const std::uint64_t mantissa = std::uint64_t{1} << digits | (code_ & ((1U << digits) - 1));
+    return exponent >= digits ? mantissa << (exponent - digits) : mantissa >> (digits - exponent);
+  }
+
+ private:
+  static constexpr unsigned digits = 10;
+
+  std::uint16_t code_;
+};
+
+static_assert(sampling_interval(1).code() == 0 && sampling_interval(2047).bytes() == 2047);
+static_assert(sampling_interval(512 * 1024).bytes() == 512 * 1024 && sampling_interval(~0ULL).bytes() == 2047ULL << 53);
+
+/// 1 - exp(-x) for x >= 0, to a relative 1e-14.
+[[nodiscard]] constexpr double one_minus_exp_of_minus(double x) noexcept {
+  if (x > 40) return 1;
+  // Halved until the series is short, then doubled back: 1 - e^-2y = (1 - e^-y)(2 - (1 - e^-y)).
+  int halvings = 0;
+  for (; x > 0.25; x /= 2) ++halvings;
+  double sum = 0, term = x;
+  for (int n = 2; n <= 14; ++n) {
+    sum += term;
+    term *= -x / n;
+  }
+  for (; halvings > 0; --halvings) sum *= 2 - sum;
+  return sum;
+}
+
+/// What one sampled block of so many bytes stands for.
+struct weight {
+  std::uint64_t blocks;  ///< in 1/1024
+  std::uint64_t bytes;
+};
+
+[[nodiscard]] constexpr weight weight_of(std::uint64_t bytes, std::uint64_t interval) noexcept {
+  if (interval <= 1) return {1024, bytes};
+  const double size = static_cast<double>(bytes);
+  const double p = one_minus_exp_of_minus(size / static_cast<double>(interval));
+  if (p <= 0) return {0, 0};  // an empty block, which is never sampled
+  return {static_cast<std::uint64_t>(1024 / p + 0.5), static_cast<std::uint64_t>(size / p + 0.5)};
+}
+
+}  // namespace heapwright::trace
