@@ -50,10 +50,10 @@ def wait_for(what, ready):
 class Watched:
     """A program that `heapwright live` has started, and the page's answers."""
 
-    def __init__(self, *command, preload=None, sample="1", token=None, folder=None):
+    def __init__(self, *command, preload=None, sample="1", token=None, folder=None, rests=True):
         environment = clean_environment(PYTHONDONTWRITEBYTECODE="1", **({"LD_PRELOAD": preload} if preload else {}))
         more = ("--token", token) if token else ()
-        self.token, self.preload, self.id, self.answer = token, preload, None, None
+        self.token, self.rests, self.id = token, rests, None
         self.tool = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--sample", sample, *more, "--", *command], env=environment, cwd=folder,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.port = None
@@ -118,8 +118,10 @@ class Watched:
         return self.tool.stdout.readline().strip()
 
     def stop(self):
-        """Stops the program where its figures are whole, and returns its state."""
+        """Stops the program where its figures are whole, between calls where it ever rests, and returns its state."""
         while True:
+            if self.rests:
+                wait_for("all threads asleep", lambda: all(state == "S" for state in thread_states(self.id)))
             os.kill(self.id, signal.SIGSTOP)
             wait_for("all threads stopped", lambda: all(state == "T" for state in thread_states(self.id)))
             state = self.new_state()
@@ -308,9 +310,8 @@ class Programs:
         self.assertEqual(sums(state["threads"], state["thread_columns"], FIGURES), totals)
         self.assertEqual(sums(state["threads"], state["thread_columns"], ["requested_bytes"]), [state["totals"]["requested_bytes"]])
 
-    def check_growth(self, watched, grow, function, least, in_flight=0):
-        """What is live now and was not at a mark, to the byte; more than `least` bytes from `function`. `in_flight`: of threads that may have been
-        stopped in the middle of a call, when a block is counted and its stack not yet."""
+    def check_growth(self, watched, grow, function, least):
+        """What is live now and was not at a mark, to the byte; more than `least` bytes from `function`."""
         before = watched.stop()
         mark = watched.mark("before it grows")
         watched.go_on()
@@ -319,8 +320,8 @@ class Programs:
         growth = (after["totals"]["live"] - without_stack(after)["live"]) - (before["totals"]["live"] - without_stack(before)["live"])
         stacks = watched.get(f"/api/stacks?value=live&since={mark}")
         self.assertTrue(stacks["is_growth"])
-        self.assertLessEqual(abs(stacks["grown"][0] - growth), in_flight)
-        self.assertGreater(growth, 0.99 * least)  # it may also have freed something
+        self.assertEqual(stacks["grown"][0], growth)
+        self.assertGreater(growth, least)
         grown = sum(site["grown"] for names, site in watched.sites(f"value=live&since={mark}&most=5000") if function in names)
         self.assertGreater(grown, least)
         watched.go_on()
@@ -387,7 +388,7 @@ class Programs:
         self.check_kill(watched)
 
     def test_threads_by_the_dozen(self):
-        watched = self.watch(STRESS, "600")
+        watched = self.watch(STRESS, "600", rests=False)
         wait_for("threads", lambda: watched.state()["process"]["threads_folded"] > 500)
         for _ in range(20):
             self.check_sums(watched.new_state())
@@ -410,7 +411,7 @@ class Programs:
         self.assertEqual(watched.get("/api/stacks?value=live")["total"][0], state["totals"]["live"] - early["live"])
         self.assertEqual(watched.get("/api/stacks?value=count")["total"][0], state["totals"]["allocations"] - early["allocations"])
         watched.go_on()
-        self.check_growth(watched, lambda: watched.tell("keep 100"), "_PyEval_EvalFrameDefault", 100 * 100_000)
+        self.check_growth(watched, lambda: watched.tell("keep 100"), "_PyEval_EvalFrameDefault", 90 * 100_000)
         self.check_kill(watched)
 
     def test_node(self):
@@ -424,7 +425,7 @@ class Programs:
         for name in ("node::Start", "node::worker::Worker", "v8::internal::"):
             self.assertTrue(any(f.startswith(name) for f in functions), name)
         # V8's own functions are in node's file, but no table describes their frames: what called them must be seen all the same.
-        self.check_growth(watched, lambda: watched.tell("more"), "node::Start", 1000 * 50_000, in_flight=1 << 20)
+        self.check_growth(watched, lambda: watched.tell("more"), "node::Start", 900 * 50_000)
         # Interpreted (~), compiled (^) or optimized (*).
         named = [(names, site) for names, site in watched.sites("value=live&most=5000") if any(re.match(r"JS:\W?keepSomeBuffers ", f) for f in names)]
         self.assertGreaterEqual(sum(site["live_bytes"] for _, site in named), (1000 + 2 * 200) * 50_000)
@@ -470,40 +471,43 @@ class OnHeapwright(Programs, unittest.TestCase):
 class Prometheus(unittest.TestCase):
     TOKEN = "0123456789abcdef"
 
-    def setUp(self):
+    @classmethod
+    def setUpClass(cls):
         if shutil.which("prometheus") is None:
-            self.skipTest("prometheus is not installed")
+            raise unittest.SkipTest("prometheus is not installed")
         folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.open, self.closed = self.watch(), self.watch(token=self.TOKEN)
-        jobs = {"open": self.open, "closed": self.closed, "refused": self.closed}
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        cls.open, cls.closed = cls.watch(), cls.watch(token=cls.TOKEN)
+        jobs = {"open": cls.open, "closed": cls.closed, "refused": cls.closed}
         config = {"global": {"scrape_interval": "1s"},
                   "scrape_configs": [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{watched.port}"]}]} for name, watched in jobs.items()]}
-        config["scrape_configs"][1]["authorization"] = {"credentials": self.TOKEN}
-        with open(os.path.join(self.folder, "prometheus.yml"), "w") as file:
+        config["scrape_configs"][1]["authorization"] = {"credentials": cls.TOKEN}
+        with open(os.path.join(cls.folder, "prometheus.yml"), "w") as file:
             json.dump(config, file)  # which is YAML
-        self.port = free_port()
-        log = open(os.path.join(self.folder, "log"), "w")
-        self.addCleanup(log.close)
-        self.server = subprocess.Popen(["prometheus", "--config.file=prometheus.yml", f"--web.listen-address=127.0.0.1:{self.port}",
-                                        f"--storage.tsdb.path={self.folder}/data"], cwd=self.folder, env=clean_environment(HOME=self.folder),
-                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.addCleanup(self.end_server)
+        cls.port = free_port()
+        log = open(os.path.join(cls.folder, "log"), "w")
+        cls.addClassCleanup(log.close)
+        cls.server = subprocess.Popen(["prometheus", "--config.file=prometheus.yml", f"--web.listen-address=127.0.0.1:{cls.port}",
+                                       f"--storage.tsdb.path={cls.folder}/data"], cwd=cls.folder, env=clean_environment(HOME=cls.folder),
+                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        cls.addClassCleanup(cls.end_server)
 
-    def watch(self, **options):
+    @classmethod
+    def watch(cls, **options):
         watched = Watched(PYTHON, "-c", PYTHON_PROGRAM, preload=LIBRARY, **options)
-        self.addCleanup(watched.end)
-        self.assertEqual(watched.hear(), "ready")
+        cls.addClassCleanup(watched.end)
+        assert watched.hear() == "ready"
         return watched
 
-    def end_server(self):
-        self.server.terminate()
+    @classmethod
+    def end_server(cls):
+        cls.server.terminate()
         try:
-            self.server.wait(PATIENCE)
+            cls.server.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            self.server.kill()
-            self.server.wait()
+            cls.server.kill()
+            cls.server.wait()
 
     def ask(self, path, **parameters):
         """None: it does not answer yet."""
