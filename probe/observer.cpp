@@ -288,6 +288,7 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const
   const std::uint64_t grain = wanted == 1 ? 0 : usual_grain;
   if (h.peak_grain.load(relaxed) != grain) h.peak_grain.store(grain, relaxed);
   if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, this_owner);
+  if (grain != 0) the_peak.publish_classes(s, this_owner);
   constexpr std::int64_t until_looking_again = 1 << 20;
   if (wanted == 0) return s.until_sample.store(until_looking_again, relaxed);
   if (wanted == 1) the_samples.expect_all();

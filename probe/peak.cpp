@@ -61,6 +61,7 @@ void peak_keeper::publish(thread_slot& s, std::uint32_t slot) noexcept {
   const std::uint64_t was = exchange_shared(s.band_begin, net + grain - bytes) + beyond;
   s.band_bytes.store(bytes, relaxed);
   s.band_ahead.store(grain, relaxed);
+  if (is_more(net, s.peak_net.load(relaxed))) s.peak_net.store(net, relaxed);
   raise_peak(add_shared(header_->live, net - was));
 }
 
@@ -71,9 +72,13 @@ void peak_keeper::publish_class(thread_slot& s, std::uint32_t slot, unsigned c) 
   raise_class_peak(c, add_shared(header_->class_live[c], by));
 }
 
+void peak_keeper::publish_classes(thread_slot& s, std::uint32_t slot) noexcept {
+  for (unsigned c = 0; c < size_scale::count; ++c) publish_class(s, slot, c);
+}
+
 void peak_keeper::publish_all(thread_slot& s) noexcept {
   publish(s, 0);
-  for (unsigned c = 0; c < size_scale::count; ++c) publish_class(s, 0, c);
+  publish_classes(s, 0);
 }
 
 void peak_keeper::count_apart(std::uint64_t by) noexcept { raise_peak(add_shared(header_->live, by)); }
@@ -117,10 +122,8 @@ void peak_keeper::begin_again() noexcept {
   segment_header& h = *header_;
   std::uint32_t seen = resets_.load(relaxed);
   if (!resets_.compare_exchange_strong(seen, h.reset.load(relaxed), relaxed)) return;
-  if (is_precise()) {
-    settle();
-    for (unsigned c = 0; c < size_scale::count; ++c) settle_class(c);
-  }
+  if (is_precise()) settle();
+  for (unsigned c = 0; c < size_scale::count; ++c) settle_class(c);
   h.peak.store(h.live.load(relaxed), relaxed);
   h.peak_at_ns.store(monotonic_ns(), relaxed);
   for (unsigned c = 0; c < size_scale::count; ++c) h.class_peak[c].store(h.class_live[c].load(relaxed), relaxed);

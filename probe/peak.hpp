@@ -41,6 +41,9 @@ class peak_keeper {
   /// In the precise way, after each allocation, and each free that was out of the band.
   void publish_class(trace::thread_slot& s, std::uint32_t slot, unsigned c) noexcept;
 
+  /// Otherwise: all classes of a thread, now and then.
+  void publish_classes(trace::thread_slot& s, std::uint32_t slot) noexcept;
+
   /// The last of a thread.
   void publish_all(trace::thread_slot& s) noexcept;
 

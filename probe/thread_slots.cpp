@@ -61,6 +61,7 @@ thread_slot* thread_slots::open(segment_header& h) noexcept {
   s->began_ns.store(monotonic_ns(), relaxed);
   s->ended_ns.store(0, relaxed);
   s->net_bytes.store(0, relaxed);
+  s->peak_net.store(0, relaxed);
   s->band_begin.store(0, relaxed);
   s->band_bytes.store(0, relaxed);
   s->band_ahead.store(0, relaxed);

@@ -105,7 +105,8 @@ struct segment_header {
       peak{};  ///< the most bytes that were live at one moment; with interval 1 to the byte, otherwise to peak_grain for each thread
   counter peak_at_ns{};
   counter peak_grain{};  ///< bytes by which a thread may be ahead of what it has published; 0 with interval 1
-  std::array<counter, size_scale::count> class_live{};  ///< bytes by class, kept with interval 1 only
+  std::array<counter, size_scale::count> class_live{};  ///< bytes by class: what the threads have published
+  /// The most of these; with interval 1 to the byte, otherwise to what each thread allocates between two of its samples.
   std::array<counter, size_scale::count> class_peak{};
   counter threads_ever{};
   counter threads_folded{};  ///< threads that are gone and whose slots others have; their figures are in slot 0
@@ -162,6 +163,7 @@ struct alignas(64) thread_slot {
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
   counter random{};                          ///< state of the thread's random numbers
   std::uint64_t stack_at{};                  ///< an address in the thread's stack
+  counter peak_net{};                        ///< the most that net_bytes has been, to header.peak_grain
   std::array<class_counters, size_scale::count> classes{};
   std::array<counter, size_scale::count>
       class_published{};  ///< what of each class's net bytes is in the header's class_live

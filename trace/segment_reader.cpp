@@ -64,8 +64,7 @@ process_figures process_of(const segment_header& h) {
   p.threads_ever = h.threads_ever.load(relaxed);
   p.threads_folded = h.threads_folded.load(relaxed);
   p.lost_samples = h.lost_samples.load(relaxed);
-  if (p.interval == 1)
-    for (unsigned c = 0; c < size_scale::count; ++c) p.class_peak[c] = h.class_peak[c].load(relaxed);
+  for (unsigned c = 0; c < size_scale::count; ++c) p.class_peak[c] = h.class_peak[c].load(relaxed);
   const std::uint64_t marks = std::min<std::uint64_t>(h.mark_count.load(relaxed), h.marks.size());
   for (std::uint64_t i = 0; i < marks; ++i)
     if (const std::uint64_t at = h.marks[i].at_ns.load(relaxed); at != 0)
@@ -90,6 +89,8 @@ thread_figures thread_of(std::uint32_t index, const thread_slot& slot) {
   t.ended_ns = slot.ended_ns.load(relaxed);
   t.requested_bytes = slot.requested_bytes.load(relaxed);
   t.stack_at = slot.stack_at;
+  const auto net = static_cast<std::int64_t>(slot.net_bytes.load(relaxed));
+  t.peak_net = std::max<std::uint64_t>(slot.peak_net.load(relaxed), net > 0 ? static_cast<std::uint64_t>(net) : 0);
   for (unsigned c = 0; c < size_scale::count; ++c) {
     const class_counters& from = slot.classes[c];
     t.classes[c] = {from.allocations.load(relaxed), from.allocated_bytes.load(relaxed), from.frees.load(relaxed),
@@ -180,6 +181,12 @@ snapshot segment_reader::read() const {
       live > static_cast<std::int64_t>(result.process.peak)) {
     result.process.peak = static_cast<std::uint64_t>(live);
     result.process.peak_at_ns = result.at_ns;
+  }
+  const auto classes = result.by_class();
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    const auto live = static_cast<std::int64_t>(classes[c].allocated_bytes - classes[c].freed_bytes);
+    std::uint64_t& peak = result.process.class_peak[c];
+    if (live > 0) peak = std::max(peak, static_cast<std::uint64_t>(live));
   }
   return result;
 }

@@ -36,6 +36,7 @@ struct thread_figures {
   std::uint64_t began_ns = 0, ended_ns = 0;
   std::uint64_t requested_bytes = 0;
   std::uint64_t stack_at = 0;  ///< an address in its stack; 0: not known
+  std::uint64_t peak_net = 0;  ///< the most bytes that it has had allocated beyond what it had freed
   std::array<class_figures, size_scale::count> classes;
 
   [[nodiscard]] class_figures total() const noexcept;
@@ -92,7 +93,7 @@ struct process_figures {
   std::uint64_t interval = 0;
   std::uint64_t peak = 0, peak_at_ns = 0, peak_grain = 0;
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;
-  std::array<std::uint64_t, size_scale::count> class_peak{};  ///< 0 where the interval is not 1
+  std::array<std::uint64_t, size_scale::count> class_peak{};
   std::vector<mark_figures> marks;
   std::vector<meter_figures> meters;
 

@@ -1,6 +1,6 @@
 // Programs whose lives take a turn, for lives_test.cpp. What they allocate is of one size, so that the test knows it when it sees it.
 //
-//   lives killed | exec | threads N | together N | commands | without_files
+//   lives killed | exec | threads N | together N | commands | without_files | peaks
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,6 +52,16 @@ void obey() {
   }
 }
 
+/// 1000 blocks at once, of this size and then of others; a thread that keeps 500 and ends.
+void have_peaks() {
+  for (const std::size_t of : {size, 3 * size}) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 1000; ++i) blocks.push_back(std::malloc(of));
+    for (void* p : blocks) std::free(p);
+  }
+  std::thread([] { allocate(500, false); }).join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -68,6 +78,8 @@ int main(int argc, char** argv) {
     work_together(std::atoi(argv[2]));
   } else if (what == "commands") {
     obey();
+  } else if (what == "peaks") {
+    have_peaks();
   } else if (what == "without_files") {
     ::close_range(3, ~0U, 0);
     allocate(20'000, false);

@@ -99,6 +99,30 @@ class Lives : public ::testing::Test {
   int to = -1, from = -1;
 };
 
+TEST_F(Lives, PeaksOfClassesAndThreads) {
+  for (const char* const interval : {"1", "65536", "0"}) {
+    SCOPED_TRACE(interval);
+    fs::remove_all(directory);
+    fs::create_directory(directory);
+    ASSERT_EQ(run({"peaks"}, {{"HEAPWRIGHT_SAMPLE", interval}}), 0);
+    const snapshot s = segment_reader(segments().front()).read();
+    // What may be missed: a thread's allocations since it looked last. 30 intervals: e^-30 of all runs.
+    const double missed = std::string(interval) == "1" ? 0 : std::string(interval) == "0" ? 1 << 20 : 30 * 65536;
+    for (const std::size_t of : {size, 3 * size}) {
+      const auto peak = static_cast<double>(s.process.class_peak[size_scale::index(of)]);
+      EXPECT_GE(peak, 1000.0 * static_cast<double>(of) - missed);
+      EXPECT_LE(peak, 1000.0 * static_cast<double>(of) * 1.02 + 200'000) << "it has not been that much";
+    }
+    std::vector<double> of_threads;
+    for (const thread_figures& t : s.threads)
+      if (t.state != slot_state::everyone) of_threads.push_back(static_cast<double>(t.peak_net));
+    ASSERT_EQ(of_threads.size(), 2U);
+    const double grain = 16 * 1024;
+    EXPECT_NEAR(of_threads[0], 3000.0 * size, 300'000) << "the first thread; its own few blocks beside";
+    EXPECT_NEAR(of_threads[1], 500.0 * size, grain + 50'000);
+  }
+}
+
 TEST_F(Lives, TheKilledLeaveTheirLastFigures) {
   const int status = run({"killed"});
   ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);

@@ -153,15 +153,16 @@ std::string classes_csv(watched_process& process) {
 std::string threads_csv(watched_process& process) {
   const auto seen = process.now();
   std::string text =
-      "slot,thread_id,name,state,requested_bytes,allocations,allocated_bytes,frees,freed_bytes,net_bytes\n";
+      "slot,thread_id,name,state,requested_bytes,allocations,allocated_bytes,frees,freed_bytes,net_bytes,peak_net_"
+      "bytes\n";
   for (const trace::thread_figures& t : seen->figures.threads) {
     const trace::class_figures f = t.total();
     const char* state = t.state == trace::slot_state::alive  ? "alive"
                         : t.state == trace::slot_state::gone ? "gone"
                                                              : "others";
-    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{}\n", t.slot, t.thread_id, csv_text(t.name),
-                   state, t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes,
-                   static_cast<std::int64_t>(f.allocated_bytes - f.freed_bytes));
+    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{}\n", t.slot, t.thread_id,
+                   csv_text(t.name), state, t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes,
+                   static_cast<std::int64_t>(f.allocated_bytes - f.freed_bytes), t.peak_net);
   }
   return text;
 }

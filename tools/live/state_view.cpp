@@ -109,14 +109,14 @@ std::string state_view(watched_process& process) {
   }
 
   result["thread_columns"] = {
-      "slot",  "id",         "state", "name", "began", "ended", "requested_bytes", "allocations", "allocated_bytes",
-      "frees", "freed_bytes"};
+      "slot",  "id",          "state", "name", "began", "ended", "requested_bytes", "allocations", "allocated_bytes",
+      "frees", "freed_bytes", "peak"};
   json& threads = result["threads"] = json::array();
   for (const trace::thread_figures& t : m.figures.threads) {
     const trace::class_figures f = t.total();
     if (t.state == trace::slot_state::everyone && f.allocations == 0 && f.frees == 0) continue;
     threads.push_back({t.slot, t.thread_id, name_of(t.state), t.name, time_of(m, t.began_ns), time_of(m, t.ended_ns),
-                       t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes});
+                       t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes, t.peak_net});
   }
 
   result["meter_columns"] = {"number",   "name",        "open",   "allocations", "deallocations",

@@ -24,14 +24,14 @@ const tables = {
     columns: [
       { key: "largest", title: "block size", left: true, width: "minmax(96px,.9fr)", value: row => row.largest, text: row => range(row.largest), tip: row => exactBytes(row.largest) },
       { ...byteFigure("live", "live", "Bytes of blocks of this size that are live"), share: row => row.live / most },
-      figure("blocks", "live blocks"), perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"), figure("frees", "frees"), byteFigure("freed_bytes", "freed"),
+      byteFigure("peak", "peak", "The most bytes of this size that were live at one moment; with a sampling interval of 1 to the byte"), figure("blocks", "live blocks"), perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"), figure("frees", "frees"), byteFigure("freed_bytes", "freed"),
     ],
     sort: { key: "live", falls: true }, key: row => row.largest,
   },
   threads: {
     columns: [threadName, threadId,
       { key: "state", title: "state", left: true, width: "72px", value: row => row.state, text: row => row.state, mood: row => (row.state === "alive" ? "" : "faint") },
-      net, perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"),
+      net, byteFigure("peak", "peak", "The most that this thread had allocated beyond what it had freed"), perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"),
       { key: "rounding", title: "rounding", about: "How much more was allocated than asked for", width: "minmax(70px,.7fr)", value: row => row.rounding, text: row => (row.rounding == null ? "–" : (row.rounding * 100).toFixed(1) + " %") },
       figure("frees", "frees", "Frees by this thread, whoever allocated"), byteFigure("freed_bytes", "freed", "Freed by this thread, whoever allocated")],
     sort: { key: "allocated_bytes", falls: true }, key: row => row.slot,
@@ -81,8 +81,7 @@ export class NowView {
     this.kind = kind;
     this.table?.end();
     const { columns, sort, key } = tables[kind];
-    const visible = kind !== "classes" || !this.state?.classes.some(row => row[5] > 0) ? columns : [...columns, byteFigure("peak", "peak", "The most bytes of this size that were live at one moment")];
-    this.table = new Table($("table"), { columns: visible, sort: { ...sort }, key, empty: kind === "cells" ? "loading" : "no calls yet" });
+    this.table = new Table($("table"), { columns, sort: { ...sort }, key, empty: kind === "cells" ? "loading" : "no calls yet" });
     this.table.search($("table-search").value);
     $("table").setAttribute("aria-label", kind);
     this.cellsAt = 0;
