@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   } else if (what == "together") {
     work_together(std::atoi(argv[2]));
   } else if (what == "stacks") {
-    for (int i = 0; i < 2; ++i) branch(std::atoi(argv[2]));
+    for (int i = 1; i < argc; ++i) branch(std::atoi(argv[2]));  // twice, from one place
   } else if (what == "commands") {
     obey();
   } else if (what == "without_files") {
