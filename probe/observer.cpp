@@ -51,8 +51,8 @@ thread_local constinit bool is_inside [[gnu::tls_model("initial-exec")]] = false
 thread_local constinit bool has_ended [[gnu::tls_model("initial-exec")]] = false;
 thread_local constinit std::uintptr_t stack_end [[gnu::tls_model("initial-exec")]] = 0;
 thread_local constinit call_memo* this_memo [[gnu::tls_model("initial-exec")]] = nullptr;
-thread_local constinit std::uint32_t this_owner [[gnu::tls_model("initial-exec")]] =
-    0;  ///< number of this_slot; 0: none
+/// Number of this_slot; 0: none.
+thread_local constinit std::uint32_t this_owner [[gnu::tls_model("initial-exec")]] = 0;
 thread_local constinit tick_clock this_clock [[gnu::tls_model("initial-exec")]];
 
 /// While it lives, what the probe itself asks libc for, which may call malloc, is counted but leads to nothing further. Keeps errno.
@@ -206,6 +206,7 @@ void note_object(const code_object& o) noexcept {
   h.modules_used.store(n + 1, std::memory_order_release);
 }
 
+/// How counters of a stack are added to: by their owner, or by others.
 struct alone {
   void operator()(counter& c, std::uint64_t n) const noexcept { add(c, n); }
 };

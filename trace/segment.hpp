@@ -94,13 +94,14 @@ struct segment_header {
   std::atomic<std::uint32_t>
       counting{};  ///< 0: the probe only passes calls on. Blocks allocated meanwhile are not known when they are freed.
   std::atomic<std::uint32_t> reset{};  ///< each increase makes the peak start again from what is live
-  counter interval{};                  ///< bytes between samples, on average; 1: all blocks; 0: none
+  counter interval{};  ///< bytes between samples, on average; 1: all blocks; 0: none. See sampling_interval
 
   // --- figures of the whole process
 
   counter
       counting_since_ns{};  ///< CLOCK_MONOTONIC; 0: it does not count. Later than started_ns: what was live by then is not known
-  counter live{};           ///< bytes: what the threads have published. Precise is the sum over all threads
+  counter
+      live{};  ///< bytes: what the threads have published. Precise is the sum of net_bytes over all threads; with interval 1 this is not less
   counter
       peak{};  ///< the most bytes that were live at one moment; with interval 1 to the byte, otherwise to peak_grain for each thread
   counter peak_at_ns{};
@@ -147,7 +148,7 @@ enum class slot_state : std::uint32_t {
       3,  ///< slot 0: threads whose slots were taken over, threads on their way out, and those for which there was no slot
 };
 
-/// What one thread has done. 4 KiB; only the thread writes, except that slot 0 is written to with atomic additions.
+/// What one thread has done. 4 KiB; only the thread writes, except to what it has published, and to slot 0, where all add atomically.
 struct alignas(64) thread_slot {
   std::atomic<std::uint32_t> state{};  ///< slot_state
   std::uint32_t thread_id{};           ///< the system's; of slot 0: 0
@@ -170,7 +171,7 @@ struct alignas(64) thread_slot {
 };
 static_assert(sizeof(thread_slot) <= 4096);
 
-/// What of a thread's net bytes is in the header's `live`.
+/// What of a thread's net bytes is in the header's `live`. Others may take out of it what the thread has freed since, with interval 1.
 [[nodiscard]] inline std::uint64_t published_net(const thread_slot& s) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   return s.band_begin.load(relaxed) + s.band_bytes.load(relaxed) - s.band_ahead.load(relaxed);

@@ -1,6 +1,6 @@
 // Programs whose lives take a turn, for lives_test.cpp. What they allocate is of one size, so that the test knows it when it sees it.
 //
-//   lives killed | exec | threads N | together N | commands | without_files | peaks
+//   lives killed | exec | threads N | together N | stacks DEPTH | commands | without_files | peaks
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -44,6 +44,15 @@ void work_together(int n) {
   }
 }
 
+/// All ways through this tree of calls end in an allocation.
+[[gnu::noinline]] void branch(int depth) {
+  if (depth == 0) return allocate(1, true);
+  branch(depth - 1);
+  asm volatile("");
+  branch(depth - 1);
+  asm volatile("");
+}
+
 /// Does as it is told, a letter for a command, and says when it has done it: a(llocates 100), f(rees 100 more that it allocates).
 void obey() {
   for (char c = 0; ::read(0, &c, 1) == 1;) {
@@ -76,6 +85,8 @@ int main(int argc, char** argv) {
     for (int i = 0, n = std::atoi(argv[2]); i < n; ++i) std::thread(allocate, 10, true).join();
   } else if (what == "together") {
     work_together(std::atoi(argv[2]));
+  } else if (what == "stacks") {
+    for (int i = 1; i < argc; ++i) branch(std::atoi(argv[2]));  // twice, from one place
   } else if (what == "commands") {
     obey();
   } else if (what == "peaks") {

@@ -183,6 +183,17 @@ TEST_F(Lives, WhatThreadsDoInOnePlaceIsOneStackWhoeverFrees) {
   EXPECT_EQ(passing, 1);
 }
 
+/// More than half of the room for stacks: from there on they belong to nobody.
+TEST_F(Lives, AHundredThousandStacksHaveTheirSamples) {
+  EXPECT_EQ(run({"stacks", "17"}, {{"HEAPWRIGHT_SAMPLE", "1"}}), 0);
+  const segment_reader reader(segments().at(0));
+  EXPECT_EQ(reader.process().lost_samples, 0u);
+  std::size_t met_twice = 0;
+  for (const stack_figures& s : reader.stacks())
+    met_twice += s.samples == 2 && s.frees == 2 && s.allocated_bytes / 2 >= size && s.allocated_bytes / 2 < size + 100;
+  EXPECT_EQ(met_twice, std::size_t{1} << 17);
+}
+
 TEST_F(Lives, IsSwitchedOnAndOffFromOutside) {
   start({"commands"}, {{"HEAPWRIGHT_PROBE", "off"}});
   tell('a');
