@@ -405,7 +405,7 @@ void freeing_sample(void* p) noexcept {
   const taken_sample s = the_samples.take(p);
   if (s.at_stack != 0) note_sample_freed(s, now_ns != 0 ? now_ns : this_clock.now());
   errno = kept;
-  count_freed(next.usable_size(p));
+  count_freed(s.at_stack != 0 ? s.bytes : next.usable_size(p));
 }
 
 }  // namespace heapwright::probe
