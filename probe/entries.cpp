@@ -43,7 +43,7 @@ HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept {
 }
 
 HEAPWRIGHT_EXPORT void free(void* p) noexcept {
-  if (is_counting() && p != nullptr) freeing(p, next.usable_size(p));
+  if (is_counting() && p != nullptr) freeing(p);
   next.deallocate(p);
 }
 

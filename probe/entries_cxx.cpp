@@ -41,7 +41,7 @@ inline void* allocate_nothrow(std::size_t size, std::size_t alignment = 1) noexc
 }
 
 inline void deallocate(void* p) noexcept {
-  if (is_counting() && p != nullptr) freeing(p, next.usable_size(p));
+  if (is_counting() && p != nullptr) freeing(p);
   next.deallocate(p);
 }
 

@@ -422,6 +422,7 @@ void freeing_sample(void* p, std::uint64_t bytes) noexcept {
   const taken_sample s = the_samples.take(p);
   if (s.at_stack != 0) note_sample_freed(s, now_ns != 0 ? now_ns : this_clock.now());
   errno = kept;
+  if (bytes == size_not_known) bytes = s.at_stack != 0 ? s.bytes : next.usable_size(p);
   count_freed(bytes);
 }
 

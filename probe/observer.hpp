@@ -33,6 +33,7 @@ extern thread_local constinit trace::thread_slot* this_slot [[gnu::tls_model("in
 
 [[gnu::noinline]] void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept;
 [[gnu::noinline]] void freed_slow(std::uint64_t bytes) noexcept;
+inline constexpr std::uint64_t size_not_known = ~std::uint64_t{0};
 [[gnu::noinline]] void freeing_sample(void* p, std::uint64_t bytes) noexcept;
 
 /// For a thread without a slot: it gets one, and the child of a fork its segment; until then the samples are the parent's.
@@ -86,6 +87,13 @@ inline void freeing(void* p, std::uint64_t bytes) noexcept {
   if (the_samples.may_have(p)) [[unlikely]]
     return freeing_sample(p, bytes);
   count_freed(bytes);
+}
+
+/// The same for a block of malloc's.
+inline void freeing(void* p) noexcept {
+  if (the_samples.may_have(p)) [[unlikely]]
+    return freeing_sample(p, size_not_known);
+  count_freed(next.usable_size(p));
 }
 
 /// A block that is about to be reallocated. Its sample is taken out before another thread can have the address, and put back if it stays.
