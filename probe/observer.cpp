@@ -160,9 +160,7 @@ void start() noexcept {
   if (chosen.is_counting) take_over(sums_of(early_slot));
 }
 
-/// The calling thread's slot, which it gets now if it has none; null when it has none.
-thread_slot* own_slot() noexcept {
-  if (this_slot != &early_slot) return this_slot;
+[[gnu::noinline]] thread_slot* new_slot() noexcept {
   if (is_inside || has_ended) return nullptr;
   if (now == stage::forked) start();
   if (now != stage::observed) return nullptr;
@@ -186,6 +184,9 @@ thread_slot* own_slot() noexcept {
   ::pthread_setspecific(thread_end_key, s);
   return s;
 }
+
+/// The calling thread's slot, which it gets now if it has none; null when it has none.
+thread_slot* own_slot() noexcept { return this_slot != &early_slot ? this_slot : new_slot(); }
 
 // --- samples
 
@@ -234,7 +235,7 @@ void count_freed(stack_counters& c, const weight& stands_for, std::uint64_t live
 
 void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
   stack_counters& c = at.counters;
-  const weight stands_for = weight_of(s.bytes, s.interval.bytes());
+  const weight stands_for = weight_of(s.bytes, s.interval);
   if (c.samples.load(relaxed) == 0) c.first_ns.store(s.at_ns, relaxed);
   c.last_ns.store(s.at_ns, relaxed);
   at.owner == 0 ? count_allocated(c, stands_for, with_others{}) : count_allocated(c, stands_for, alone{});
@@ -242,7 +243,7 @@ void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
 
 void note_sample_freed(const taken_sample& s, std::uint64_t now_ns) noexcept {
   stack& allocated_at = stacks.at(s.at_stack);
-  const weight stands_for = weight_of(s.bytes, s.interval.bytes());
+  const weight stands_for = weight_of(s.bytes, s.interval);
   const std::uint64_t lived_ns = now_ns > s.at_ns ? now_ns - s.at_ns : 0;
   if (allocated_at.owner == this_owner && this_owner != 0)
     return count_freed(allocated_at.counters, stands_for, lived_ns, alone{});
@@ -273,7 +274,7 @@ reference stack_of(const call_site& site, bool will_come_again) noexcept {
 
 bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const call_site& site) noexcept {
   if (this_memo == nullptr) return false;
-  const reference at = stack_of(site, interval.bytes() == 1);
+  const reference at = stack_of(site, interval.is_one());
   if (at == 0) return false;
   const taken_sample s{at, interval, bytes, this_clock.now()};
   note_sample_allocated(stacks.at(at), s);
@@ -296,6 +297,7 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const
   the_samples.prefetch(p);
   const sampling_interval interval(wanted);
   if (!take_sample(p, bytes, interval, site)) add_shared(h.lost_samples, 1);
+  if (interval.is_one()) return s.until_sample.store(0, relaxed);
   std::uint64_t random = s.random.load(relaxed);
   s.until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s.random.store(random, relaxed);

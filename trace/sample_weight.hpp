@@ -23,6 +23,7 @@ class sampling_interval {
   }
 
   [[nodiscard]] constexpr std::uint16_t code() const noexcept { return code_; }
+  [[nodiscard]] constexpr bool is_one() const noexcept { return code_ == 0; }
 
   [[nodiscard]] constexpr std::uint64_t bytes() const noexcept {
     const unsigned exponent = code_ >> digits;
@@ -66,6 +67,10 @@ struct weight {
   const double p = one_minus_exp_of_minus(size / static_cast<double>(interval));
   if (p <= 0) return {0, 0};  // an empty block, which is never sampled
   return {static_cast<std::uint64_t>(1024 / p + 0.5), static_cast<std::uint64_t>(size / p + 0.5)};
+}
+
+[[nodiscard]] constexpr weight weight_of(std::uint64_t bytes, sampling_interval interval) noexcept {
+  return interval.is_one() ? weight{1024, bytes} : weight_of(bytes, interval.bytes());
 }
 
 }  // namespace heapwright::trace

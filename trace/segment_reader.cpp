@@ -205,7 +205,7 @@ std::vector<sample_figures> segment_reader::live_samples() const {
         const reference at_stack = s.at_stack.load(relaxed);
         if (of == 0 || at_stack == 0) return;
         const auto code = static_cast<std::uint16_t>(of >> sample::address_bits);
-        const weight w = weight_of(s.bytes, sampling_interval::of_code(code).bytes());
+        const weight w = weight_of(s.bytes, sampling_interval::of_code(code));
         samples.push_back(
             {sample::address_of(of), s.bytes, w.bytes, s.at_ns, static_cast<double>(w.blocks) / 1024, at_stack});
       });
