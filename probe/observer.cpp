@@ -157,7 +157,8 @@ void start() noexcept {
   if (s == nullptr) return nullptr;
   std::uint64_t random = monotonic_ns() ^ std::uint64_t{s->thread_id} << 32;
   random |= 1;
-  s->until_sample.store(bytes_to_next_sample(the_segment->interval.load(relaxed), random), relaxed);
+  const sampling_interval interval(the_segment->interval.load(relaxed));
+  s->until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s->random.store(random, relaxed);
   stack_end = end_of_this_stack();
   if (this_memo == nullptr) {
