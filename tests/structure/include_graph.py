@@ -19,7 +19,7 @@ FRONT_DOORS = {"kit.hpp", "heap.hpp"}
 TOOLS_MAY_USE = {"heapwright/malloc/process_record.hpp", "heapwright/heap/figures.hpp"}
 
 PROBE_MAY_USE = {"core", "platform", "sync"}
-PROBE_NEIGHBOURS = {"../trace/segment.hpp", "../malloc/override/cxx_runtime.hpp", "../malloc/override/export.hpp"}
+PROBE_NEIGHBOURS = {"../trace/segment.hpp", "../trace/sample_weight.hpp", "../malloc/override/cxx_runtime.hpp", "../malloc/override/export.hpp"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 
