@@ -169,7 +169,8 @@ void start() noexcept {
   if (s == nullptr) return nullptr;
   std::uint64_t random = monotonic_ns() ^ std::uint64_t{s->thread_id} << 32;
   random |= 1;
-  s->until_sample.store(bytes_to_next_sample(the_segment->interval.load(relaxed), random), relaxed);
+  const sampling_interval interval(the_segment->interval.load(relaxed));
+  s->until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s->random.store(random, relaxed);
   s->stack_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_end = end_of_this_stack();
