@@ -242,7 +242,7 @@ test("says when the program has ended, was killed, counts late or not at all, an
 test("memory of a program on libheapwright, with the probe and without; a program that becomes another; its children", async () => {
   const script = "import time; x = [bytes(i % 3000) for i in range(100000)]; x = x[::5]; y = bytearray(20_000_000); print('ready', flush=True); time.sleep(100)";
   const environment = { ...process.env, LD_PRELOAD: library };
-  const watched = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/sh", "-c", 'true; /bin/sleep 100 & exec /usr/bin/python3 -c "$0"', script],
+  const watched = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/sh", "-c", 'true; /bin/sleep 100 > /dev/null 2>&1 & exec /usr/bin/python3 -c "$0"', script],
     { env: environment, stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
   try {
     await watched.page.waitForFunction(() => document.getElementById("program").textContent.startsWith("python3"));
@@ -255,6 +255,8 @@ test("memory of a program on libheapwright, with the probe and without; a progra
     await watched.page.waitForFunction(() => [...document.getElementById("process").options].some(o => o.textContent.startsWith("sleep")));
     await watched.page.selectOption("#process", await watched.page.evaluate(() => [...document.getElementById("process").options].find(o => o.textContent.startsWith("sleep")).value));
     await watched.page.waitForFunction(() => document.getElementById("program").textContent === "sleep");
+    process.kill(Number((await watched.text("about")).match(/^process (\d+)/)[1]));
+    await watched.page.waitForFunction(() => /program is gone|killed|has ended/.test(document.getElementById("status").textContent));
     assert.deepEqual(watched.troubles, []);
   } finally { await watched.end(); }
 
