@@ -27,6 +27,9 @@ extern "C" {
 #endif
 
 extern char** environ;
+#if !defined(__cplusplus) && !defined(_GNU_SOURCE)
+extern int pipe2(int ends[2], int flags); /* not all of libc's headers are for all programs */
+#endif
 
 /* What a named meter shows: of requests, sizes in bytes as asked for. */
 struct heapwright_live_meter {

@@ -1,5 +1,4 @@
 /* The C side of live.h: each function once. Prints what they said. */
-#define _GNU_SOURCE
 #include <heapwright/live.h>
 
 int main(void) {
