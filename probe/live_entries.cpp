@@ -36,21 +36,22 @@ int mark(const char* name) noexcept {
   return 1;
 }
 
-int reset() noexcept {
-  begin_thread();
-  if (!has_segment()) return 0;
-  the_segment->reset.fetch_add(1, relaxed);
-  return 1;
+int reset() noexcept { return begin_peak_again() ? 1 : 0; }
+
+/// What samples have room for. Pointers have tags beyond, if anything.
+void* without_tag(const void* p) noexcept {
+  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(p) << (64 - trace::sample::address_bits) >>
+                                 (64 - trace::sample::address_bits));
 }
 
 int record_allocation(const void* p, std::size_t bytes) noexcept {
   if (!is_counting() || p == nullptr) return 0;
-  (void)allocated(const_cast<void*>(p), bytes, bytes);
+  (void)allocated(without_tag(p), bytes, bytes);
   return 1;
 }
 
 void record_free(const void* p, std::size_t bytes) noexcept {
-  if (is_counting() && p != nullptr) freeing(const_cast<void*>(p), bytes);
+  if (is_counting() && p != nullptr) freeing(without_tag(p), bytes);
 }
 
 bool take(trace::named_meter& m, trace::meter_state from) noexcept {

@@ -399,6 +399,15 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
 
 void begin_thread() noexcept { (void)own_slot(); }
 
+bool begin_peak_again() noexcept {
+  thread_slot* const s = own_slot();
+  if (now != stage::observed) return false;
+  the_segment->reset.fetch_add(1, relaxed);
+  if (s != nullptr) the_peak.publish(*s, this_owner);
+  the_peak.obey_reset();
+  return true;
+}
+
 bool has_segment() noexcept { return now == stage::observed; }
 
 void freed_slow(std::uint64_t bytes) noexcept {

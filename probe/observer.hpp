@@ -42,6 +42,9 @@ void note_freed(const taken_sample& s) noexcept;  ///< nothing, if there is no s
 
 [[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
 
+/// At once, from what is live. False: there is no segment.
+bool begin_peak_again() noexcept;
+
 /// Whether there are figures that others can read.
 [[nodiscard]] bool has_segment() noexcept;
 

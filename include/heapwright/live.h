@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef __cplusplus
@@ -29,6 +30,11 @@ extern "C" {
 extern char** environ;
 #if !defined(__cplusplus) && !defined(_GNU_SOURCE)
 extern int pipe2(int ends[2], int flags); /* not all of libc's headers are for all programs */
+#endif
+#ifdef O_CLOEXEC
+enum { heapwright_live_close_on_exec = O_CLOEXEC };
+#else
+enum { heapwright_live_close_on_exec = 02000000 };
 #endif
 
 /* What a named meter shows: of requests, sizes in bytes as asked for. */
@@ -70,14 +76,14 @@ static inline int heapwright_live_mark(const char* name) {
   return probe->mark != 0 && probe->mark(name);
 }
 
-/* The peak begins again, from what is live. 1: it will, with the next allocation. */
+/* The peak begins again, from what is live. 1: it has. */
 static inline int heapwright_live_reset(void) {
   const struct heapwright_live_probe* const probe = heapwright_live_find_probe();
   return probe->reset != 0 && probe->reset();
 }
 
 /* Counts memory that no malloc gave out, as if it had: in live bytes, the peak, size classes, and by call stack. For allocators over mmap and the like; not for those whose
- * memory is malloc's, which is counted already. `p` is no more than a name for the block, which must be told to heapwright_live_record_free, with as many bytes, before it
+ * memory is malloc's, which is counted already. `p`, of which 48 bits count, is no more than a name for the block, which must be told to heapwright_live_record_free, with as many bytes, before it
  * is told again. 1: it was counted. */
 static inline int heapwright_live_record_allocation(const void* p, size_t bytes) {
   const struct heapwright_live_probe* const probe = heapwright_live_find_probe();
@@ -107,9 +113,10 @@ static inline void heapwright_live_close_meter(int meter) {
 
 /* Starts `heapwright live` for this process, which must have the probe or run on libheapwright: on `host` (an address; loopback where null) and `port` (0: any), until the process
  * ends. It is no child of this process when this returns: there is nothing to wait for. The program is that in the environment variable HEAPWRIGHT, or the first `heapwright`
- * in PATH. The page's address goes to `url`. Waits until the page can be seen, up to ten seconds. 0, or an error number; what is wrong is on stderr. */
+ * in PATH. The page's address goes to `url`. Waits until the page can be seen, up to ten seconds. 0, or an error number: ECHILD where the viewer could not begin; what is wrong is on stderr. */
 static inline int heapwright_live_start(const char* host, unsigned port, char* url, size_t url_bytes) {
-  static char in_background[] = "\"$0\" \"$@\" </dev/null &";
+  /* Whoever reads the program's output must see its end, also while the viewer runs. */
+  static char in_background[] = "\"$0\" \"$@\" </dev/null >/dev/null &";
   static char shell[] = "sh", take_words[] = "-c", live[] = "live", host_is[] = "--host", port_is[] = "--port",
               quiet[] = "--no-browser", ends_with_it[] = "--exit-with-program", tell[] = "--ready-fd", three[] = "3";
   char usual[] = "heapwright", loopback[] = "127.0.0.1", port_text[12], pid_text[24], answer[512];
@@ -134,7 +141,9 @@ static inline int heapwright_live_start(const char* host, unsigned port, char* u
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   pid_t child = 0;
-  int ends[2], error, waited_ms = 0;
+  int ends[2], error;
+  const time_t until = time(0) + 10;
+  const int has_stderr = fcntl(STDERR_FILENO, F_GETFD) >= 0;
 
   snprintf(port_text, sizeof port_text, "%u", port);
   snprintf(pid_text, sizeof pid_text, "%ld", (long)getpid());
@@ -146,7 +155,7 @@ static inline int heapwright_live_start(const char* host, unsigned port, char* u
   for (size_t i = 0; i < count; ++i)
     if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) environment[kept++] = environ[i];
   environment[kept] = 0;
-  if (pipe2(ends, O_CLOEXEC) != 0) {
+  if (pipe2(ends, heapwright_live_close_on_exec) != 0) {
     error = errno;
     free(environment);
     return error;
@@ -156,6 +165,7 @@ static inline int heapwright_live_start(const char* host, unsigned port, char* u
 #endif
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 3);
+  if (!has_stderr) posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, 0x80); /* POSIX_SPAWN_SETSID: ctrl-C is for the program */
   error = posix_spawnp(&child, "/bin/sh", &actions, &attributes, arguments, environment);
@@ -167,15 +177,13 @@ static inline int heapwright_live_start(const char* host, unsigned port, char* u
     while (waitpid(child, 0, 0) < 0 && errno == EINTR) {
     }
     /* One line: the page's address, a space, and the viewer's process id. Or nothing, when it could not begin. */
-    while (length < sizeof answer - 1 && (length == 0 || answer[length - 1] != '\n') && waited_ms < 10000) {
+    while (length < sizeof answer - 1 && (length == 0 || answer[length - 1] != '\n') && time(0) <= until) {
       struct pollfd from = {ends[0], POLLIN, 0};
       const int ready = poll(&from, 1, 100);
       ssize_t n;
-      if (ready <= 0) {
-        waited_ms += 100;
-        continue;
-      }
+      if (ready <= 0) continue; /* a signal, perhaps of a timer: no matter how many */
       n = read(ends[0], answer + length, sizeof answer - 1 - length);
+      if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;
       length += (size_t)n;
     }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,8 +21,8 @@ namespace {
 
 using metered_pool = heapwright::metered<heapwright::upstream_malloc, live::meter_report>;
 
-/// Names of blocks: nothing is there, and nothing else is.
-const void* address(std::size_t i) { return reinterpret_cast<const void*>(0x100000000000 + i * 4096); }
+/// Names of blocks: nothing is there, and nothing else is. With a tag, as some have it in the bits that an address does not need.
+const void* address(std::size_t i) { return reinterpret_cast<const void*>(0x5a00'1000'0000'0000 + i * 4096); }
 
 [[gnu::noinline]] int remember_in_arena(std::size_t blocks, std::size_t bytes) {
   int counted = 0;
@@ -40,6 +42,23 @@ int main() {
       std::cin >> host >> port;
       const live::viewer v = live::start(host, static_cast<std::uint16_t>(port));
       std::cout << v.error << ' ' << v.url << std::endl;
+    } else if (word == "timer") {
+      struct sigaction nothing {};
+      nothing.sa_handler = [](int) {};
+      nothing.sa_flags = SA_RESTART;
+      sigaction(SIGALRM, &nothing, nullptr);
+      const itimerval often{{0, 2000}, {0, 2000}};
+      std::cout << setitimer(ITIMER_REAL, &often, nullptr) << std::endl;
+    } else if (word == "quiet") {
+      std::cout << close(STDERR_FILENO) << std::endl;
+    } else if (word == "malloc") {
+      std::size_t many = 0, bytes = 0;
+      std::cin >> many >> bytes;
+      for (std::size_t i = 0; i < many; ++i) {
+        void* volatile p = std::malloc(bytes);
+        std::free(p);
+      }
+      std::cout << many << std::endl;
     } else if (word == "mark") {
       std::cin >> word;
       std::cout << live::mark(word.c_str()) << std::endl;

@@ -29,10 +29,10 @@ def rows(answer, what):
 
 
 class Program:
-    def __init__(self, preload=PROBE, program=CPP, **environment):
+    def __init__(self, preload=PROBE, program=CPP, sample="1", **environment):
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm")
         self.environment = dict(os.environ, LD_PRELOAD=preload, HEAPWRIGHT=HEAPWRIGHT, HEAPWRIGHT_SEGMENT_DIR=self.folder.name,
-                                HEAPWRIGHT_SAMPLE="1", **environment)
+                                HEAPWRIGHT_SAMPLE=sample, **environment)
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env=self.environment)
 
@@ -93,6 +93,8 @@ class FromCode(unittest.TestCase):
                         self.assertIsNotNone(get(url, "api/memory")["heap"])
                     self.assertEqual(program.tell("children"), ["none"])
                     [viewer] = viewers(program.process.pid)
+                    # Whoever reads the program's output sees its end.
+                    self.assertEqual(os.readlink(f"/proc/{viewer}/fd/1"), "/dev/null")
                     with open(f"/proc/{viewer}/environ", "rb") as file:
                         self.assertNotIn(b"LD_PRELOAD", file.read())
                     if end == "exits":
@@ -101,6 +103,21 @@ class FromCode(unittest.TestCase):
                         program.process.kill()
                     program.process.wait(10)
                     self.assertTrue(self.ends(program.process.pid))
+
+    def test_it_opens_its_page_whatever_else_the_program_does(self):
+        for what in ("timer", "quiet"):
+            with self.subTest(what), Program() as program:
+                self.assertEqual(program.tell(what), ["0"])
+                self.assertEqual(get(program.start())["process"]["id"], program.process.pid)
+
+    def test_the_peak_begins_again_at_once_whatever_the_interval(self):
+        for sample in ("1", "524288", "0"):
+            with self.subTest(sample), Program(sample=sample) as program:
+                url = program.start()
+                program.tell("malloc", 1, 50_000_000)
+                self.assertGreaterEqual(get(url)["process"]["peak"], 50_000_000)
+                self.assertEqual(program.tell("reset"), ["1"])
+                self.assertLess(get(url)["process"]["peak"], 1_000_000)
 
     def test_a_viewer_that_cannot_begin(self):
         with Program() as program, socket.socket() as taken:
