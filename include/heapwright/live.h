@@ -4,7 +4,7 @@
  * All but heapwright_live_start speak to the probe (libheapwright-probe.so, which `heapwright live -- PROGRAM` preloads), found at run time: nothing is linked. In a
  * process without the probe they do nothing and say so.
  *
- * All are thread-safe. None throws, or touches errno but heapwright_live_start. */
+ * All are thread-safe. None throws. */
 #ifndef HEAPWRIGHT_LIVE_H
 #define HEAPWRIGHT_LIVE_H
 
