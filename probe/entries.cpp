@@ -1,4 +1,5 @@
-// The C entries of malloc, each passed on to the malloc below and noted. What they promise is what the malloc below promises.
+// The C entries of malloc, each passed on to the malloc below and noted. What they promise is what the malloc below promises. malloc_usable_size is not
+// among them: it changes nothing, and programs like redis ask it for each block.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +40,7 @@ extern "C" {
 
 HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept {
   if (!is_counting()) return next.allocate(size);
-  return allocated(next.allocate(size), size);
+  return allocated_anew(next.allocate(size), size);
 }
 
 HEAPWRIGHT_EXPORT void free(void* p) noexcept {
@@ -51,12 +52,12 @@ HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
   std::size_t bytes = 0;
   if (overflows(count, size, bytes)) return nullptr;
   if (!is_counting()) return next.allocate_zeroed(count, size);
-  return allocated(next.allocate_zeroed(count, size), bytes);
+  return allocated_anew(next.allocate_zeroed(count, size), bytes);
 }
 
 HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
   if (!is_counting()) return next.reallocate(p, size);
-  if (p == nullptr) return allocated(next.allocate(size), size);
+  if (p == nullptr) return allocated_anew(next.allocate(size), size);
   reallocation moving(p);
   return moving.done(next.reallocate(p, size), size);
 }
@@ -95,8 +96,6 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
   }
   return aligned(page, rounded == 0 ? page : rounded);
 }
-
-HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return next.usable_size(p); }
 
 HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t) noexcept { free(p); }
 HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t, std::size_t) noexcept { free(p); }

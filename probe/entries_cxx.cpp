@@ -16,6 +16,11 @@ void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
   return alignment <= natural_alignment ? next.allocate(size) : next.allocate_aligned(alignment, size);
 }
 
+inline void* noted(void* p, std::size_t size, std::size_t alignment) noexcept {
+  if (!is_counting()) return p;
+  return alignment <= natural_alignment ? allocated_anew(p, size) : allocated(p, size);
+}
+
 [[gnu::noinline, gnu::cold]] void* allocate_failed(std::size_t size, std::size_t alignment) {
   for (;;) {
     const std::new_handler handler = heapwright::process::current_new_handler();
@@ -29,12 +34,12 @@ inline void* allocate(std::size_t size, std::size_t alignment = 1) {
   void* p = try_allocate(size, alignment);
   if (p == nullptr) [[unlikely]]
     p = allocate_failed(size, alignment);
-  return is_counting() ? allocated(p, size) : p;
+  return noted(p, size, alignment);
 }
 
 inline void* allocate_nothrow(std::size_t size, std::size_t alignment = 1) noexcept {
   if (void* const p = try_allocate(size, alignment)) [[likely]]
-    return is_counting() ? allocated(p, size) : p;
+    return noted(p, size, alignment);
   // The runtime's own nothrow form calls the throwing one, which is ours and notes the block.
   return heapwright::process::current_new_handler() == nullptr ? nullptr
                                                                : heapwright::process::new_caught(size, alignment);

@@ -46,7 +46,7 @@ void* without_tag(const void* p) noexcept {
 
 int record_allocation(const void* p, std::size_t bytes) noexcept {
   if (!is_counting() || p == nullptr) return 0;
-  (void)allocated(without_tag(p), bytes, bytes);
+  (void)allocated(without_tag(p), bytes, bytes, trace::size_scale::index(bytes));
   return 1;
 }
 

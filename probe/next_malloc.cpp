@@ -11,6 +11,15 @@
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
 
+#include "../trace/size_scale.hpp"
+
+// jemalloc's. Declared, not looked up: dlsym asks for memory when it finds nothing.
+extern "C" {
+[[gnu::weak]] std::size_t nallocx(std::size_t size, int flags) noexcept;
+[[gnu::weak]] int mallctl(const char* name, void* old, std::size_t* old_bytes, void* set,
+                          std::size_t set_bytes) noexcept;
+}
+
 namespace heapwright::probe {
 namespace {
 
@@ -94,7 +103,32 @@ void look_up(Function*& function, const char* name) noexcept {
         "malloc_usable_size");
 }
 
+/// The library, or program, that a function is in.
+template <class Function>
+const void* object_of(Function* function) noexcept {
+  Dl_info found_in{};
+  return ::dladdr(reinterpret_cast<const void*>(function), &found_in) != 0 ? found_in.dli_fbase : nullptr;
+}
+
+/// Others have a nallocx too, which says what blocks usually have.
+bool is_jemalloc(void* (*allocate)(std::size_t size) noexcept) noexcept {
+  return nallocx != nullptr && mallctl != nullptr && object_of(allocate) == object_of(nallocx) &&
+         object_of(allocate) == object_of(mallctl);
+}
+
 }  // namespace
+
+constinit promised_sizes promised;
+
+void promised_sizes::learn(std::size_t (*usable_size_of)(std::size_t requested, int flags)) noexcept {
+  for (std::size_t i = 0; i < promises_.size(); ++i) {
+    const std::size_t bytes = usable_size_of(i == 0 ? 1 : i * step, 0);
+    const bool is_one_step = i == 0 || usable_size_of(i * step - step + 1, 0) == bytes;
+    if (!is_one_step || bytes < i * step || bytes > UINT16_MAX) return;
+    promises_[i] = {static_cast<std::uint16_t>(bytes), static_cast<std::uint16_t>(trace::size_scale::index(bytes))};
+    end_ = i * step + 1;
+  }
+}
 
 constinit next_malloc next{first_allocate,   first_deallocate,       first_allocate_zeroed,
                            first_reallocate, first_allocate_aligned, first_usable_size};
@@ -117,6 +151,7 @@ void find_next_malloc() noexcept {
   }
   is_searching = false;
   next = n;
+  if (is_jemalloc(n.allocate)) promised.learn(nallocx);
 }
 
 }  // namespace heapwright::probe

@@ -4,7 +4,9 @@
 // meanwhile comes from a small room of its own, which is never given back.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace heapwright::probe {
 
@@ -18,7 +20,30 @@ struct next_malloc {
   std::size_t (*usable_size)(void* p) noexcept;
 };
 
-extern constinit next_malloc next;
+extern constinit next_malloc next [[gnu::visibility("hidden")]];
+
+/// What malloc_usable_size will say of a fresh block, as far as the malloc below promises it: jemalloc's nallocx does, for each size that is asked for.
+/// To ask after each malloc would take longer, there, than malloc does.
+class promised_sizes {
+ public:
+  struct promise {
+    std::uint16_t bytes = 0, size_class = 0;  ///< of size_scale
+  };
+
+  /// Null: it is to be asked.
+  [[nodiscard]] const promise* of(std::size_t requested) const noexcept {
+    return requested < end_ ? &promises_[(requested + step - 1) / step] : nullptr;
+  }
+
+  void learn(std::size_t (*usable_size_of)(std::size_t requested, int flags)) noexcept;
+
+ private:
+  static constexpr std::size_t step = 8, longest = 1024;
+  std::size_t end_ = 0;
+  std::array<promise, longest / step + 1> promises_{};
+};
+
+extern constinit promised_sizes promised [[gnu::visibility("hidden")]];
 
 /// Finds the malloc below, if it has not been found yet.
 void find_next_malloc() noexcept;

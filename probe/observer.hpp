@@ -24,12 +24,13 @@
 namespace heapwright::probe {
 
 /// Never null: before there is a segment it is a header of the process's own.
-extern constinit trace::segment_header* the_segment;
+extern constinit trace::segment_header* the_segment [[gnu::visibility("hidden")]];
 
-extern constinit sample_table the_samples;
+extern constinit sample_table the_samples [[gnu::visibility("hidden")]];
 
 /// Never null: `early_slot` for threads without a slot. Its band is empty, so that each of their calls takes a slow step.
-extern thread_local constinit trace::thread_slot* this_slot [[gnu::tls_model("initial-exec")]];
+extern thread_local constinit trace::thread_slot* this_slot
+    [[gnu::tls_model("initial-exec"), gnu::visibility("hidden")]];
 
 [[gnu::noinline]] void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept;
 [[gnu::noinline]] void freed_slow(std::uint64_t bytes) noexcept;
@@ -48,8 +49,9 @@ bool begin_peak_again() noexcept;
 /// Whether there are figures that others can read.
 [[nodiscard]] bool has_segment() noexcept;
 
-/// Notes that p has been allocated; returns p.
-[[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested, std::uint64_t bytes) noexcept {
+/// Notes that p has been allocated; returns p. `size_class`: of so many bytes.
+[[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested, std::uint64_t bytes,
+                                              unsigned size_class) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   trace::thread_slot& s = *this_slot;
   const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(bytes);
@@ -59,7 +61,7 @@ bool begin_peak_again() noexcept;
   s.until_sample.store(until_sample, relaxed);
   s.net_bytes.store(net, relaxed);
   add(s.requested_bytes, requested);
-  trace::class_counters& c = s.classes[trace::size_scale::index(bytes)];
+  trace::class_counters& c = s.classes[size_class];
   add(c.allocations, 1);
   add(c.allocated_bytes, bytes);
   return p;
@@ -69,7 +71,17 @@ bool begin_peak_again() noexcept;
 [[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested) noexcept {
   if (p == nullptr) [[unlikely]]
     return p;
-  return allocated(p, requested, next.usable_size(p));
+  const std::uint64_t bytes = next.usable_size(p);
+  return allocated(p, requested, bytes, trace::size_scale::index(bytes));
+}
+
+/// The same for one that was asked for without more alignment than all have, and did not come of a realloc.
+[[gnu::always_inline]] inline void* allocated_anew(void* p, std::size_t requested) noexcept {
+  if (p == nullptr) [[unlikely]]
+    return p;
+  const auto* const known = promised.of(requested);
+  if (known == nullptr) return allocated(p, requested);
+  return allocated(p, requested, known->bytes, known->size_class);
 }
 
 /// Notes that a block of so many bytes has been or will be freed.

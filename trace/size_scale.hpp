@@ -16,10 +16,11 @@ class size_scale {
 
   /// The class of a block of `size` bytes: the first whose largest is not less; the last for what is longer than all.
   [[nodiscard]] static constexpr unsigned index(std::uint64_t size) noexcept {
-    if (size <= 64) return size == 0 ? 0 : static_cast<unsigned>((size - 1) / 16);
+    if (size <= 64) return static_cast<unsigned>((size - std::uint64_t{size != 0}) / 16);
     const auto doublings = static_cast<unsigned>(63 ^ std::countl_zero(size - 1));
     // 2^doublings < size <= 2^(doublings + 1), and what is left of size - 1 is from 4 to 7
-    if (size <= fine_end) return (doublings - 6) * 4 + static_cast<unsigned>((size - 1) >> (doublings - 2));
+    if (size <= fine_end) [[likely]]
+      return (doublings - 6) * 4 + static_cast<unsigned>((size - 1) >> (doublings - 2));
     const unsigned c = fine_classes + doublings - 20;
     return c < count ? c : count - 1;
   }
