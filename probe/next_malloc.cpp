@@ -11,7 +11,7 @@
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
 
-#include "../trace/size_scale.hpp"
+#include "../trace/segment.hpp"
 
 // jemalloc's. Declared, not looked up: dlsym asks for memory when it finds nothing.
 extern "C" {

@@ -1,11 +1,13 @@
 #include "heap_record.hpp"
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
-#include <set>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "elf_file.hpp"
 #include "failure.hpp"
@@ -34,9 +36,31 @@ std::optional<elf_file> open_mapped(pid_t pid, const mapping& m) {
 }  // namespace
 
 std::unique_ptr<heap_record> heap_record::find(pid_t pid) {
-  std::set<std::string> looked_at;
+  known_files without;
+  return find(pid, without);
+}
+
+std::vector<std::unique_ptr<heap_record>> heap_record::find_all() {
+  std::vector<std::unique_ptr<heap_record>> found;
+  known_files without;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    pid_t pid = 0;
+    const auto [rest, trouble] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (trouble != std::errc{} || rest != name.data() + name.size() || pid == getpid()) continue;
+    try {
+      if (auto record = find(pid, without)) found.push_back(std::move(record));
+    } catch (const failure&) {
+      continue;  // not ours to read, or of another version
+    }
+  }
+  return found;
+}
+
+std::unique_ptr<heap_record> heap_record::find(pid_t pid, known_files& without) {
   for (const mapping& m : mapped_files(pid)) {
-    if (m.offset != 0 || !looked_at.insert(m.path).second) continue;
+    if (m.offset != 0 || without.contains({m.path, m.inode})) continue;
     const auto elf = open_mapped(pid, m);
     if (!elf) {
       if (m.path.find("libheapwright.") == std::string::npos) continue;
@@ -46,7 +70,10 @@ std::unique_ptr<heap_record> heap_record::find(pid_t pid) {
                       m.path));
     }
     const auto symbol = elf->find(record_symbol);
-    if (!symbol) continue;
+    if (!symbol) {
+      without.insert({m.path, m.inode});
+      continue;
+    }
     std::unique_ptr<heap_record> found(new heap_record(pid, m.path));
     process_record& record = found->record_;
     if (!read_memory(pid, symbol->address - elf->lowest_address() + m.start, &record, sizeof record))

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -28,6 +30,10 @@ class heap_record {
   /// Null: the process does not run on libheapwright. Throws `failure` when it does, or may, but cannot be read.
   [[nodiscard]] static std::unique_ptr<heap_record> find(pid_t pid);
 
+  /// Of all processes that may be read, but this one.
+  [[nodiscard]] static std::vector<std::unique_ptr<heap_record>> find_all();
+
+  [[nodiscard]] pid_t process() const noexcept { return pid_; }
   [[nodiscard]] const process_record& what() const noexcept { return record_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }  ///< of the library, or of the program
 
@@ -38,6 +44,10 @@ class heap_record {
   [[nodiscard]] std::vector<class_reading> read_classes() const;
 
  private:
+  /// By path and inode: files that hold no record need not be looked into again for the next process.
+  using known_files = std::set<std::pair<std::string, std::uint64_t>>;
+  [[nodiscard]] static std::unique_ptr<heap_record> find(pid_t pid, known_files& without);
+
   heap_record(pid_t pid, std::string path) : pid_(pid), path_(std::move(path)) {}
 
   pid_t pid_;

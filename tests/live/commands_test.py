@@ -95,6 +95,8 @@ class Commands(unittest.TestCase):
                 self.assertRegex(result.stdout, r"\n +28(\.6)? MiB +300 +28(\.6)? MiB  [^ ]")
                 self.assertLess(result.stdout.count("\n"), 50)
                 self.assertNotIn("\033", result.stdout)
+                result = subprocess.run([HEAPWRIGHT, "live", "--list"], env=look, capture_output=True, text=True, timeout=60)
+                self.assertRegex(result.stdout, rf"(?m)^ *{program.pid}  running +(29|3\d)(\.\d+)? MiB  \S*python3\S*$")
                 # On a terminal: until q, and the terminal is as it was.
                 seen = subprocess.run(["script", "-qec", f"{HEAPWRIGHT} top {program.pid}", "/dev/null"], env=look, input="q", capture_output=True,
                                       text=True, timeout=60)
@@ -113,6 +115,8 @@ class Commands(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertRegex(result.stdout, r"no probe.*\n.*stocks (29|3\d)(\.\d+)? MiB")
             self.assertRegex(result.stdout, r"\n +\d+ +\d+ +\d")
+            result = heapwright("live", "--list")
+            self.assertRegex(result.stdout, rf"(?m)^ *{program.pid}  running +(29|3\d)(\.\d+)? MiB  \S*python3\S*  \(without the probe\)$")
             result = heapwright("live", "--no-browser", "--save", self.path("none"), str(program.pid))
             self.assertEqual(result.returncode, 125)
             self.assertIn("no segment", result.stderr)
@@ -125,6 +129,13 @@ class Commands(unittest.TestCase):
             self.assertEqual(result.returncode, 125)
             self.assertIn("does not run on libheapwright", result.stderr)
             program.kill()
+
+    def test_list_says_when_there_is_none(self):
+        with tempfile.TemporaryDirectory() as segments:
+            result = subprocess.run([HEAPWRIGHT, "live", "--list"], env=dict(os.environ, HEAPWRIGHT_SEGMENT_DIR=segments), capture_output=True,
+                                    text=True, timeout=60)
+            self.assertEqual(result.returncode, 0)
+            self.assertTrue(segments in result.stderr or "without the probe" in result.stdout)
 
     def test_no_segment(self):
         for name in ("nothing", "."):

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
@@ -24,6 +25,8 @@
 #include "guard.hpp"
 #include "http_server.hpp"
 #include "launched_program.hpp"
+#include "memory_picture.hpp"
+#include "process_image.hpp"
 #include "routes.hpp"
 #include "segment_choice.hpp"
 
@@ -89,21 +92,39 @@ void save_segment(const std::filesystem::path& path, const std::string& as) {
     throw failure(exit_code::bad_input, fmt::format("the segment cannot be saved as {}: {}", as, std::strerror(errno)));
 }
 
+void print_process(std::uint32_t id, bool is_there, double live_bytes, const std::string& program) {
+  fmt::print("{:>8}  {:<8}  {:>10}  {}\n", id, is_there ? "running" : "ended", show_bytes(std::max(live_bytes, 0.0)),
+             program);
+}
+
 int print_list() {
-  const auto paths = trace::segments_in(trace::segment_directory());
-  if (paths.empty()) fmt::print("no process has a segment in {}\n", trace::segment_directory().string());
-  for (const auto& path : paths) {
+  const std::filesystem::path folder = trace::segment_directory();
+  std::set<std::uint32_t> observed;
+  for (const auto& path : trace::segments_in(folder)) {
     try {
       const trace::snapshot seen = trace::segment_reader(path).read();
       const trace::class_figures total = seen.total();
-      const auto live_bytes = static_cast<double>(static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes));
-      fmt::print("{:>8}  {:<8}  {:>10}  {}\n", seen.process.process_id,
-                 trace::is_there(seen.process) ? "running" : "ended", show_bytes(std::max(live_bytes, 0.0)),
-                 seen.process.program);
+      const bool is_there = trace::is_there(seen.process);
+      if (is_there) observed.insert(seen.process.process_id);
+      print_process(seen.process.process_id, is_there,
+                    static_cast<double>(static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes)),
+                    seen.process.program);
     } catch (const trace::bad_segment&) {
       continue;  // it went since it was found
     }
   }
+  bool has_others = false;
+  for (const auto& heap : heap_record::find_all()) {
+    const auto id = static_cast<std::uint32_t>(heap->process());
+    const auto figures = observed.contains(id) ? std::nullopt : read_heap(*heap);
+    if (!figures) continue;
+    print_process(id, true, static_cast<double>(figures->outside()),
+                  executable_of(heap->process()) + "  (without the probe)");
+    has_others = true;
+  }
+  if (observed.empty() && !has_others)
+    fmt::print(stderr, "heapwright: no process that runs now has a segment in {} or runs on libheapwright\n",
+               folder.string());
   return EXIT_SUCCESS;
 }
 

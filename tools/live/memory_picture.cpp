@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <heapwright/heap/page_map.hpp>
+
 #include "descriptor.hpp"
 
 namespace heapwright::tool {
@@ -66,11 +68,15 @@ std::uint64_t heap_reading::outside() const noexcept {
   return bytes;
 }
 
+std::uint64_t heap_reading::records() const noexcept {
+  return without(metadata, page_map) + std::min(page_map, spans / heap_page * page_map_bytes_per_page);
+}
+
 std::optional<heap_reading> read_heap(const heap_record& of) {
   heap_figures f;
   if (!of.read(f)) return std::nullopt;
-  return heap_reading{f.mapped,        f.spans,    f.large,          f.free_resident,
-                      f.free_returned, f.metadata, f.returned_total, of.read_classes()};
+  return heap_reading{f.mapped,   f.spans,    f.large,          f.free_resident,  f.free_returned,
+                      f.metadata, f.page_map, f.returned_total, of.read_classes()};
 }
 
 std::vector<mapping_group> mappings_in(const std::string& smaps, const std::vector<std::uint64_t>& stacks) {
@@ -133,7 +139,8 @@ memory_parts parts_of(const std::vector<mapping_group>& mappings, const heap_rea
     }
     p.free_in_spans = without(heap->spans, outside - heap->large);
     p.free_kept = heap->free_resident;
-    known += *p.free_in_spans + *p.free_kept;
+    p.records = heap->records();
+    known += *p.free_in_spans + *p.free_kept + *p.records;
   }
   p.not_resident = without(known, anonymous);
   p.other_anonymous = without(anonymous, known);

@@ -1,6 +1,6 @@
 // Why a process's resident memory is what it is: what its blocks take, what its malloc keeps, and what is not malloc's at all.
 //
-//   rss = requested + rounding + stocks + free_in_spans + free_kept + lazily_freed + other_anonymous - not_resident
+//   rss = requested + rounding + stocks + free_in_spans + free_kept + lazily_freed + records + other_anonymous - not_resident
 //         + stacks + files + shared                                                                                   always
 //
 // The kernel says what is resident of each mapping (smaps), libheapwright where each byte of its heap is (heap_record.hpp), the probe what the program has
@@ -21,12 +21,15 @@ namespace heapwright::tool {
 
 /// Where libheapwright's bytes are.
 struct heap_reading {
-  std::uint64_t mapped = 0, spans = 0, large = 0, free_resident = 0, free_returned = 0, metadata = 0,
+  std::uint64_t mapped = 0, spans = 0, large = 0, free_resident = 0, free_returned = 0, metadata = 0, page_map = 0,
                 returned_total = 0;
   std::vector<class_reading> classes;
 
   /// With the program or in the stocks of threads.
   [[nodiscard]] std::uint64_t outside() const noexcept;
+
+  /// What of the metadata has been written to, about: all but the parts of the page map that no span has.
+  [[nodiscard]] std::uint64_t records() const noexcept;
 };
 
 [[nodiscard]] std::optional<heap_reading> read_heap(const heap_record& of);
@@ -56,10 +59,10 @@ struct live_blocks {
 
 struct memory_parts {
   std::uint64_t rss = 0;
-  std::optional<std::uint64_t> requested, rounding;       ///< with the probe
-  std::optional<std::uint64_t> stocks;                    ///< with the probe and libheapwright
-  std::optional<std::uint64_t> outside;                   ///< libheapwright alone: blocks and stocks together
-  std::optional<std::uint64_t> free_in_spans, free_kept;  ///< with libheapwright
+  std::optional<std::uint64_t> requested, rounding;                ///< with the probe
+  std::optional<std::uint64_t> stocks;                             ///< with the probe and libheapwright
+  std::optional<std::uint64_t> outside;                            ///< libheapwright alone: blocks and stocks together
+  std::optional<std::uint64_t> free_in_spans, free_kept, records;  ///< with libheapwright
   std::uint64_t lazily_freed = 0, other_anonymous = 0, not_resident = 0, stacks = 0, files = 0, shared = 0;
   std::uint64_t swap = 0, huge = 0;  ///< beside the sum
 };

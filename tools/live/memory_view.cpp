@@ -31,6 +31,7 @@ json parts_part(const memory_parts& p) {
   add("free_in_spans", p.free_in_spans);
   add("free_kept", p.free_kept);
   add("lazily_freed", p.lazily_freed);
+  add("records", p.records);
   add("other_anonymous", p.other_anonymous);
   add("stacks", p.stacks);
   add("files", p.files);

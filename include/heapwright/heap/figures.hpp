@@ -38,6 +38,7 @@ struct heap_figures {
   figure free_resident;           ///< bytes free in runs, contents still in memory
   figure free_returned;           ///< bytes free in runs, contents given back to the system or never touched
   figure metadata;                ///< bytes mapped for the heap's own records
+  figure page_map;                ///< of these, address space of the page map: touched where there are spans
   figure returned_total;          ///< bytes given back to the system since the start
   figure mappings;                ///< times memory was mapped since the start
   figure huge_reserved_total;     ///< bytes had from the system so far in huge pages that were set aside ...

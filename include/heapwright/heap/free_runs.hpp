@@ -133,7 +133,7 @@ class free_runs {
 
   /// Has ready what the map needs for so many bytes at p, or anywhere for null. False when the system has no memory.
   [[nodiscard]] bool reserve_map(const void* p, std::size_t bytes) noexcept {
-    return leaves_.reserve(map_.leaves_for(p, bytes), figures_.metadata);
+    return leaves_.reserve(map_.leaves_for(p, bytes), figures_);
   }
 
   /// Makes room in the map for [p, p + bytes); reserved before.

@@ -43,6 +43,9 @@ inline constexpr std::uint32_t owners_end = (std::uint32_t{1} << (32 - owner_shi
 }
 [[nodiscard]] constexpr unsigned class_of(page_tag tag) noexcept { return (tag & class_mask) >> class_shift; }
 
+/// What the map takes for each heap page of a cut span.
+inline constexpr std::size_t page_map_bytes_per_page = sizeof(page_tag) + sizeof(span*);
+
 /// One per heap: what it says of an address is what that heap knows. All zero is empty.
 template <platform OS>
 class page_map {
@@ -57,6 +60,7 @@ class page_map {
     tag_cell tags[leaf_pages];
     std::atomic<span*> spans[leaf_pages];
   };
+  static_assert(sizeof(leaf) == leaf_pages * page_map_bytes_per_page);
 
   static std::size_t mapped_bytes() noexcept { return align_up(sizeof(leaf), OS::page_size()); }
 
@@ -65,12 +69,13 @@ class page_map {
   class leaf_stock {
    public:
     /// Has so many ready. False when the system has no memory.
-    [[nodiscard]] bool reserve(std::size_t leaves, figure& metadata) noexcept {
+    [[nodiscard]] bool reserve(std::size_t leaves, heap_figures& figures) noexcept {
       while (count_ < leaves) {
         void* const p = OS::map(mapped_bytes());
         if (p == nullptr) return false;
         OS::advise_sparse(p, mapped_bytes());
-        metadata.add(sizeof(leaf));
+        figures.metadata.add(sizeof(leaf));
+        figures.page_map.add(sizeof(leaf));
         auto* const fresh = static_cast<ready*>(p);
         if (first_ != nullptr) fresh->next = first_;  // a page that is not written to costs no memory
         first_ = fresh;

@@ -13,7 +13,7 @@ namespace heapwright {
 
 struct process_record {
   static constexpr char expected_magic[16] = "heapwright 0001";
-  static constexpr std::uint32_t current_layout = 3;
+  static constexpr std::uint32_t current_layout = 4;
 
   char magic[16];
   std::uint32_t layout;

@@ -11,13 +11,14 @@ const parts = {
   free_in_spans: ["free, beside blocks in use", "Free room in spans of which other blocks are in use: it comes back when these are freed. Much of it is fragmentation; below is where.", "kept"],
   free_kept: ["free pages, kept", "Free pages that the heap has not given back yet. They go back with time.", "kept"],
   lazily_freed: ["lazily freed", "Given back to the system, which takes it when it needs it (MADV_FREE).", "kept"],
+  records: ["the heap's own records", "Of its spans, of pages and of threads; about.", "kept"],
   other_anonymous: ["other anonymous memory", "", "other"],
   stacks: ["stacks", "Of the threads that are known.", "other"],
   files: ["program and libraries", "Code and data that are mapped from files; pages that other processes share count here too.", "files"],
   shared: ["shared memory", "Mapped by more than one process, or to be; the probe's figures are among it.", "files"],
 };
 const aboutRest = {
-  heap: "What the program maps by itself, the heap's own records, and libraries' data.",
+  heap: "What the program maps by itself, and libraries' data.",
   probe: "What malloc keeps for itself (freed blocks, fragmentation, headers, its records) and what the program maps by itself. This malloc does not say which; libheapwright would.",
 };
 
