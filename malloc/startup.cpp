@@ -25,6 +25,8 @@ HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record
     .class_stride = 0,
     .class_bytes = nullptr,
     .first_of_class = nullptr,
+    .page_bytes = heapwright::heap_page,
+    .page_map_bytes_per_page = heapwright::page_map_bytes_per_page,
 };
 }
 

@@ -58,8 +58,15 @@ HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
 HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
   if (!is_counting()) return next.reallocate(p, size);
   if (p == nullptr) return allocated_anew(next.allocate(size), size);
-  reallocation moving(p);
-  return moving.done(next.reallocate(p, size), size);
+  if (the_samples.may_have(p)) [[unlikely]]
+    return reallocate_sample(p, size);
+  const std::uint64_t before = next.usable_size(p);
+  void* const moved = next.reallocate(p, size);
+  if (moved == nullptr) [[unlikely]] {
+    if (size == 0) count_freed(before);
+    return nullptr;
+  }
+  return reallocated(moved, size, before);
 }
 
 HEAPWRIGHT_EXPORT void* reallocarray(void* p, std::size_t count, std::size_t size) noexcept {

@@ -421,13 +421,29 @@ void freed_slow(std::uint64_t bytes) noexcept {
   if (the_peak.is_precise()) the_peak.publish_class(*s, this_owner, size_scale::index(bytes));
 }
 
-void note_freed(const taken_sample& s) noexcept {
+void* reallocated_slow(void* p, std::size_t requested, std::uint64_t bytes, std::uint64_t before) noexcept {
+  count_freed(before);
+  return allocated(p, requested, bytes, size_scale::index(bytes));
+}
+
+// The sample is taken out before another thread can have the address, and put back if the block stays.
+void* reallocate_sample(void* p, std::size_t requested) noexcept {
+  begin_thread();
+  const taken_sample s = the_samples.take(p);
+  const std::uint64_t before = next.usable_size(p);
+  void* const moved = next.reallocate(p, requested);
+  if (moved == nullptr && requested != 0) {
+    if (s.at_stack != 0) (void)the_samples.add(p, s);
+    return nullptr;
+  }
+  count_freed(before);
   if (s.at_stack != 0) note_sample_freed(s, this_clock.now());
+  return allocated(moved, requested);
 }
 
 void freeing_sample(void* p, std::uint64_t bytes) noexcept {
   const int kept = errno;
-  (void)own_slot();  // the child of a fork has the samples of its parent until then
+  begin_thread();
   the_samples.prefetch(p);
   // Where nearly every block is a sample, the clock is read while the record is on its way.
   const std::uint64_t now_ns = the_samples.expects_all() ? this_clock.now() : 0;

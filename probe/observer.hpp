@@ -5,6 +5,7 @@
 //                                   and for threads that have no slot (yet, or any more)
 //   freeing    ->  counters of this_slot  ->  freed_slow                        as above
 //              ->  freeing_sample   when the block may be a sample
+//   realloc    ->  counters of this_slot  ->  reallocated_slow, reallocate_sample  likewise
 //
 // States of a process: early (before its segment is there: counted in `early_slot`), observed, and unobserved (no segment can be had: calls are
 // passed on). A fork makes the child early again, with what it has inherited.
@@ -36,10 +37,14 @@ extern thread_local constinit trace::thread_slot* this_slot
 [[gnu::noinline]] void freed_slow(std::uint64_t bytes) noexcept;
 inline constexpr std::uint64_t size_not_known = ~std::uint64_t{0};
 [[gnu::noinline]] void freeing_sample(void* p, std::uint64_t bytes) noexcept;
+[[gnu::noinline]] void* reallocated_slow(void* p, std::size_t requested, std::uint64_t bytes,
+                                         std::uint64_t before) noexcept;
+
+/// Of a block that may be a sample: reallocates it, and notes that.
+[[gnu::noinline]] void* reallocate_sample(void* p, std::size_t requested) noexcept;
 
 /// For a thread without a slot: it gets one, and the child of a fork its segment; until then the samples are the parent's.
-[[gnu::noinline]] void begin_thread() noexcept;
-void note_freed(const taken_sample& s) noexcept;  ///< nothing, if there is no sample
+void begin_thread() noexcept;
 
 [[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
 
@@ -111,29 +116,25 @@ inline void freeing(void* p) noexcept {
   count_freed(next.usable_size(p));
 }
 
-/// A block that is about to be reallocated. Its sample is taken out before another thread can have the address, and put back if it stays.
-class reallocation {
- public:
-  explicit reallocation(void* p) noexcept : from_(p), bytes_(next.usable_size(p)) {
-    if (is_out_of_band(*this_slot, this_slot->net_bytes.load(std::memory_order_relaxed))) begin_thread();
-    if (the_samples.may_have(p)) sample_ = the_samples.take(p);
-  }
-
-  /// `to`: what realloc has returned. Null for more than no bytes: the block has stayed.
-  void* done(void* to, std::size_t requested) noexcept {
-    if (to == nullptr && requested != 0) {
-      if (sample_.at_stack != 0) (void)the_samples.add(from_, sample_);
-      return nullptr;
-    }
-    count_freed(bytes_);
-    note_freed(sample_);
-    return allocated(to, requested);
-  }
-
- private:
-  void* from_;
-  std::uint64_t bytes_;
-  taken_sample sample_;
-};
+/// Notes that a block of `before` bytes, no sample, has become p, not null: a free and an allocation, in one go.
+[[gnu::always_inline]] inline void* reallocated(void* p, std::size_t requested, std::uint64_t before) noexcept {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const std::uint64_t bytes = next.usable_size(p);
+  trace::thread_slot& s = *this_slot;
+  const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(bytes);
+  const std::uint64_t net = s.net_bytes.load(relaxed) + bytes - before;
+  if (until_sample < 0 || is_out_of_band(s, net)) [[unlikely]]
+    return reallocated_slow(p, requested, bytes, before);
+  s.until_sample.store(until_sample, relaxed);
+  s.net_bytes.store(net, relaxed);
+  add(s.requested_bytes, requested);
+  trace::class_counters& from = s.classes[trace::size_scale::index(before)];
+  add(from.frees, 1);
+  add(from.freed_bytes, before);
+  trace::class_counters& to = s.classes[trace::size_scale::index(bytes)];
+  add(to.allocations, 1);
+  add(to.allocated_bytes, bytes);
+  return p;
+}
 
 }  // namespace heapwright::probe

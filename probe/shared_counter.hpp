@@ -9,8 +9,14 @@
 
 namespace heapwright::probe {
 
+/// To a counter that one thread writes to. Of a relaxed load and store GCC makes three or four instructions, where the processor has one that is
+/// no less whole: a tenth of what counting takes.
 inline void add(trace::counter& c, std::uint64_t n) noexcept {
+#if defined(__x86_64__)
+  asm("addq %1, %0" : "+m"(c) : "er"(n) : "cc");
+#else
   c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+#endif
 }
 
 /// What it is then.

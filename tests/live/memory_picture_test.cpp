@@ -37,8 +37,8 @@ const std::vector<std::uint64_t> stacks{0x7f0000080000, 0x7ffd00010000};
 
 std::uint64_t sum_of(const memory_parts& p) {
   return p.requested.value_or(0) + p.rounding.value_or(0) + p.outside.value_or(0) + p.stocks.value_or(0) +
-         p.free_in_spans.value_or(0) + p.free_kept.value_or(0) + p.records.value_or(0) + p.lazily_freed + p.other_anonymous - p.not_resident +
-         p.stacks + p.files + p.shared;
+         p.free_in_spans.value_or(0) + p.free_kept.value_or(0) + p.records.value_or(0) + p.lazily_freed +
+         p.other_anonymous - p.not_resident + p.stacks + p.files + p.shared;
 }
 
 TEST(memory_picture, mappings_are_told_apart_by_what_they_are_for) {
@@ -86,13 +86,14 @@ TEST(memory_picture, the_heaps_own_figures_divide_what_it_holds) {
   heap.free_resident = 100 * KiB;
   heap.metadata = 6 * 1024 * KiB + 64 * KiB;
   heap.page_map = 6 * 1024 * KiB;
+  heap.page_map_of_spans = 3 * KiB;
   heap.classes = {{16 * 1024, 40, 1000 * KiB}};  // 640 KiB outside
   const live_blocks live{1000 * KiB, 0};
   const memory_parts p = parts_of(mappings_in(smaps, stacks), &heap, &live);
   EXPECT_EQ(p.stocks, 40 * KiB);
   EXPECT_EQ(p.free_in_spans, 360 * KiB);
   EXPECT_EQ(p.free_kept, 100 * KiB);
-  EXPECT_EQ(p.records, 64 * KiB + 1000 / 4 * 12);
+  EXPECT_EQ(p.records, 67 * KiB);
   EXPECT_EQ(p.not_resident, 0U);
   EXPECT_EQ(sum_of(p), p.rss);
   const memory_parts alone = parts_of(mappings_in(smaps, stacks), &heap, nullptr);
@@ -111,6 +112,7 @@ TEST(memory_picture, whatever_the_figures_are_the_parts_are_the_whole) {
     heap.free_resident = some();
     heap.metadata = some();
     heap.page_map = some();
+    heap.page_map_of_spans = some();
     heap.classes = {{64, some() / 64, heap.spans}};
     const std::uint64_t bytes = some();
     const live_blocks live{bytes, bytes / 10};

@@ -9,8 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <heapwright/heap/page_map.hpp>
-
 #include "descriptor.hpp"
 
 namespace heapwright::tool {
@@ -69,14 +67,24 @@ std::uint64_t heap_reading::outside() const noexcept {
 }
 
 std::uint64_t heap_reading::records() const noexcept {
-  return without(metadata, page_map) + std::min(page_map, spans / heap_page * page_map_bytes_per_page);
+  return without(metadata, page_map) + std::min(page_map, page_map_of_spans);
 }
 
 std::optional<heap_reading> read_heap(const heap_record& of) {
   heap_figures f;
   if (!of.read(f)) return std::nullopt;
-  return heap_reading{f.mapped,   f.spans,    f.large,          f.free_resident,  f.free_returned,
-                      f.metadata, f.page_map, f.returned_total, of.read_classes()};
+  const process_record& record = of.what();
+  const std::uint64_t pages = record.page_bytes == 0 ? 0 : f.spans / record.page_bytes;
+  return heap_reading{.mapped = f.mapped,
+                      .spans = f.spans,
+                      .large = f.large,
+                      .free_resident = f.free_resident,
+                      .free_returned = f.free_returned,
+                      .metadata = f.metadata,
+                      .page_map = f.page_map,
+                      .page_map_of_spans = pages * record.page_map_bytes_per_page,
+                      .returned_total = f.returned_total,
+                      .classes = of.read_classes()};
 }
 
 std::vector<mapping_group> mappings_in(const std::string& smaps, const std::vector<std::uint64_t>& stacks) {

@@ -22,7 +22,7 @@ namespace heapwright::tool {
 /// Where libheapwright's bytes are.
 struct heap_reading {
   std::uint64_t mapped = 0, spans = 0, large = 0, free_resident = 0, free_returned = 0, metadata = 0, page_map = 0,
-                returned_total = 0;
+                page_map_of_spans = 0, returned_total = 0;
   std::vector<class_reading> classes;
 
   /// With the program or in the stocks of threads.

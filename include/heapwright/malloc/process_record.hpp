@@ -28,6 +28,9 @@ struct process_record {
   std::uint32_t class_stride;           ///< bytes from the figures of one class to those of the next
   const std::uint32_t* class_bytes;     ///< address of the block sizes
   const class_figures* first_of_class;  ///< address of the first class's figures
+
+  std::uint32_t page_bytes;               ///< of a page of the heap
+  std::uint32_t page_map_bytes_per_page;  ///< what the page map takes for each that is in a span
 };
 
 }  // namespace heapwright
