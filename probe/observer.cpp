@@ -151,9 +151,10 @@ void start() noexcept {
   if (before == stage::forked) {
     h->forked_from = parents_segment->process_id;
     take_over(inherited);
-    stacks.copy_from(*parents_segment);
-    const std::uint64_t units = h->stacks_used.load(relaxed) / reference_unit;
-    the_samples.copy_from(*parents_segment, forked_at, static_cast<reference>(units));
+    if (stacks.copy_from(*parents_segment)) {
+      const std::uint64_t units = h->stacks_used.load(relaxed) / reference_unit;
+      the_samples.copy_from(*parents_segment, forked_at, static_cast<reference>(units));
+    }
     ::munmap(parents_segment, parents_segment->bytes);
     parents_segment = nullptr;
   }

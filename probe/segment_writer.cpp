@@ -25,7 +25,7 @@ namespace {
 using namespace trace;
 
 constexpr std::uint32_t thread_slots = 1024;
-constexpr std::size_t stack_bytes = 64 * 1024 * 1024;
+constexpr std::size_t stack_bytes_for_few = 64 * 1024 * 1024, stack_bytes_for_all = 256 * 1024 * 1024;  // g++ has 124
 constexpr std::size_t sample_bytes = 192 * 1024 * 1024;  // six million live samples
 constexpr std::uint32_t stack_buckets_for_few = 1 << 13, stack_buckets_for_all = 1 << 18;
 constexpr std::uint32_t sample_buckets_for_few = 1 << 14, sample_buckets_for_all = 1 << 20;
@@ -184,6 +184,7 @@ segment_header* create_segment(const settings& of) noexcept {
   const std::size_t page = linux_os::page_size();
   const std::uint32_t stack_buckets = of.interval == 1 ? stack_buckets_for_all : stack_buckets_for_few;
   const std::uint32_t sample_buckets = of.interval == 1 ? sample_buckets_for_all : sample_buckets_for_few;
+  const std::size_t stack_bytes = of.interval == 1 ? stack_bytes_for_all : stack_bytes_for_few;
   std::uint64_t end = 0;
   const auto place = [&](std::uint64_t bytes) {
     const std::uint64_t begin = end;

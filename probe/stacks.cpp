@@ -76,10 +76,10 @@ void stack_table::insert(stack& s) noexcept {
   while (!bucket.compare_exchange_weak(first, refer(&s), std::memory_order_release, std::memory_order_relaxed));
 }
 
-void stack_table::copy_from(segment_header& other) noexcept {
+bool stack_table::copy_from(segment_header& other) noexcept {
   const std::uint64_t used = other.stacks_used.load(std::memory_order_acquire);
   auto* const to = static_cast<std::byte*>(part_.take(used));
-  if (to == nullptr) return;
+  if (to == nullptr) return false;
   std::memcpy(to, at_offset<std::byte>(&other, other.stacks_at), used);
   for (std::uint64_t at = 0; at < used;) {
     auto* const s = reinterpret_cast<stack*>(to + at);
@@ -87,6 +87,7 @@ void stack_table::copy_from(segment_header& other) noexcept {
     if (s->depth == 0) break;
     at += stack_length(s->depth);
   }
+  return true;
 }
 
 }  // namespace heapwright::probe

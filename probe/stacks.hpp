@@ -21,8 +21,8 @@ class stack_table {
   /// The same stack with owner 0; null when there is no room.
   [[nodiscard]] trace::stack* everyones(trace::stack& s) noexcept;
 
-  /// Takes over what is in the table of another segment.
-  void copy_from(trace::segment_header& other) noexcept;
+  /// Takes over what is in the table of another segment. False: there is no room; its samples have no stacks here then.
+  [[nodiscard]] bool copy_from(trace::segment_header& other) noexcept;
 
   [[nodiscard]] trace::reference refer(const trace::stack* s) const noexcept { return part_.refer(s); }
   [[nodiscard]] trace::stack& at(trace::reference r) const noexcept { return *part_.find<trace::stack>(r); }

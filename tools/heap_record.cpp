@@ -1,9 +1,7 @@
 #include "heap_record.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -43,12 +41,8 @@ std::unique_ptr<heap_record> heap_record::find(pid_t pid) {
 std::vector<std::unique_ptr<heap_record>> heap_record::find_all() {
   std::vector<std::unique_ptr<heap_record>> found;
   known_files without;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    pid_t pid = 0;
-    const auto [rest, trouble] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (trouble != std::errc{} || rest != name.data() + name.size() || pid == getpid()) continue;
+  for (const pid_t pid : processes()) {
+    if (pid == getpid()) continue;
     try {
       if (auto record = find(pid, without)) found.push_back(std::move(record));
     } catch (const failure&) {

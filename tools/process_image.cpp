@@ -3,6 +3,7 @@
 #include "process_image.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -99,6 +100,19 @@ bool is_static(const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<pid_t> processes() {
+  std::vector<pid_t> result;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    const char* const name_end = name.data() + name.size();
+    pid_t pid = 0;
+    if (const auto read = std::from_chars(name.data(), name_end, pid); read.ec == std::errc{} && read.ptr == name_end)
+      result.push_back(pid);
+  }
+  return result;
+}
 
 std::vector<mapping> mapped_files(pid_t pid) {
   std::vector<mapping> result;

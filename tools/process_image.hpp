@@ -22,6 +22,9 @@ struct mapping {
   std::string path;  ///< as the process's own namespace names it, without " (deleted)"
 };
 
+/// All processes that /proc shows.
+std::vector<pid_t> processes();
+
 /// The mappings that show files, in the order of their addresses. Empty if the process is gone or not ours to look at.
 std::vector<mapping> mapped_files(pid_t pid);
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "failure.hpp"
+#include "printable.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -38,20 +39,6 @@ class mapped_text {
   const char* data_ = nullptr;
   std::size_t size_;
 };
-
-std::string printable(std::string_view text, std::size_t limit) {
-  std::string result;
-  for (const char c : text.substr(0, limit)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f)
-      result += c;
-    else if (c == '\t')
-      result += ' ';
-    else
-      result += fmt::format("\\x{:02x}", byte);
-  }
-  return text.size() > limit ? result + "..." : result;
-}
 
 /// The line that begins at `start`, as a message shows it.
 std::string line_at(std::string_view text, std::size_t start) {

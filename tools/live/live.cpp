@@ -92,39 +92,40 @@ void save_segment(const std::filesystem::path& path, const std::string& as) {
     throw failure(exit_code::bad_input, fmt::format("the segment cannot be saved as {}: {}", as, std::strerror(errno)));
 }
 
-void print_process(std::uint32_t id, bool is_there, double live_bytes, const std::string& program) {
-  fmt::print("{:>8}  {:<8}  {:>10}  {}\n", id, is_there ? "running" : "ended", show_bytes(std::max(live_bytes, 0.0)),
-             program);
+std::string list_line(const trace::process_figures& process, bool is_there, double live_bytes) {
+  return fmt::format("{:>8}  {:<8}  {:>10}  {}", process.process_id, is_there ? "running" : "ended",
+                     show_bytes(std::max(live_bytes, 0.0)), command_of(process));
 }
 
 int print_list() {
-  const std::filesystem::path folder = trace::segment_directory();
-  std::set<std::uint32_t> observed;
-  for (const auto& path : trace::segments_in(folder)) {
+  std::set<std::uint32_t> running;
+  std::vector<std::string> ended;
+  for (const auto& path : all_segments()) {
     try {
       const trace::snapshot seen = trace::segment_reader(path).read();
+      if (seen.process.state == trace::process_state::replaced) continue;  // it goes on as another
       const trace::class_figures total = seen.total();
       const bool is_there = trace::is_there(seen.process);
-      if (is_there) observed.insert(seen.process.process_id);
-      print_process(seen.process.process_id, is_there,
-                    static_cast<double>(static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes)),
-                    seen.process.program);
+      const auto live = static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes);
+      std::string line = list_line(seen.process, is_there, static_cast<double>(live));
+      if (!is_there)
+        ended.push_back(std::move(line));
+      else if (running.insert(seen.process.process_id).second)
+        fmt::print("{}\n", line);
     } catch (const trace::bad_segment&) {
       continue;  // it went since it was found
     }
   }
-  bool has_others = false;
   for (const auto& heap : heap_record::find_all()) {
-    const auto id = static_cast<std::uint32_t>(heap->process());
-    const auto figures = observed.contains(id) ? std::nullopt : read_heap(*heap);
-    if (!figures) continue;
-    print_process(id, true, static_cast<double>(figures->outside()),
-                  executable_of(heap->process()) + "  (without the probe)");
-    has_others = true;
+    const auto figures = read_heap(*heap);
+    const trace::process_figures process = describe(heap->process());
+    if (figures && running.insert(process.process_id).second)
+      fmt::print("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
   }
-  if (observed.empty() && !has_others)
-    fmt::print(stderr, "heapwright: no process that runs now has a segment in {} or runs on libheapwright\n",
-               folder.string());
+  if (running.empty())
+    fmt::print(stderr,
+               "heapwright: no process that runs now has the probe or runs on libheapwright, as far as you may look\n");
+  for (const std::string& line : ended) fmt::print("{}\n", line);
   return EXIT_SUCCESS;
 }
 

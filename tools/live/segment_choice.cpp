@@ -1,10 +1,38 @@
 #include "segment_choice.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "failure.hpp"
+#include "printable.hpp"
+#include "process_image.hpp"
 
 namespace heapwright::tool {
+namespace {
+
+constexpr std::size_t longest_command = 80;
+
+/// One that has been replaced by exec goes on as another.
+bool is_segment_of(const std::filesystem::path& path, pid_t pid) {
+  try {
+    const trace::process_figures process = trace::segment_reader(path).process();
+    return process.process_id == static_cast<std::uint32_t>(pid) && process.state != trace::process_state::replaced;
+  } catch (const trace::bad_segment&) {
+    return false;
+  }
+}
+
+/// A process may write its segment into any folder, as `heapwright live -- COMMAND` has it do; it has it mapped from its beginning. (So has a
+/// child that has not called malloc since the fork: its parent's.)
+std::filesystem::path mapped_segment(pid_t pid) {
+  for (const mapping& m : mapped_files(pid))
+    if (m.offset == 0 && m.path.ends_with(".segment") && is_segment_of(m.path, pid)) return m.path;
+  return {};
+}
+
+}  // namespace
 
 trace::segment_reader open_segment(const std::filesystem::path& path, bool& may_control) {
   try {
@@ -21,12 +49,24 @@ trace::segment_reader open_segment(const std::filesystem::path& path, bool& may_
 }
 
 std::filesystem::path segment_of(pid_t pid) {
-  for (const auto& path : trace::segments_in(trace::segment_directory())) {
-    const trace::process_figures process = trace::segment_reader(path).process();
-    if (process.process_id == static_cast<std::uint32_t>(pid) && process.state != trace::process_state::replaced)
-      return path;
-  }
+  if (const auto path = mapped_segment(pid); !path.empty()) return path;
+  for (const auto& path : trace::segments_in(trace::segment_directory()))
+    if (is_segment_of(path, pid)) return path;
   return {};
+}
+
+std::vector<std::filesystem::path> all_segments() {
+  std::vector<std::filesystem::path> all = trace::segments_in(trace::segment_directory());
+  for (const pid_t pid : processes()) {
+    const auto path = mapped_segment(pid);
+    if (!path.empty() && std::find(all.begin(), all.end(), path) == all.end()) all.insert(all.begin(), path);
+  }
+  return all;
+}
+
+std::string command_of(const trace::process_figures& process) {
+  if (process.arguments.empty()) return printable(process.program, longest_command);
+  return printable(fmt::format("{}", fmt::join(process.arguments, " ")), longest_command);
 }
 
 std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& segment) {
@@ -36,9 +76,9 @@ std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& s
     return std::make_shared<watched_process>(std::move(reader), may_control);
   }
   const std::string nothing = fmt::format(
-      "process {} has no segment in {}: the probe must be in it from its start, as `heapwright live -- "
-      "COMMAND` does; `heapwright live --list` says which processes there are",
-      pid, trace::segment_directory().string());
+      "process {} has no segment: the probe must be in it from its start, as `heapwright live -- COMMAND` does; "
+      "`heapwright live --list` says which processes there are",
+      pid);
   if (trace::process_start(static_cast<std::uint32_t>(pid)) == 0)
     throw failure(exit_code::bad_input, fmt::format("no such process: {}", pid));
   try {

@@ -17,6 +17,7 @@
 
 #include "comparison.hpp"
 #include "failure.hpp"
+#include "printable.hpp"
 #include "segment_choice.hpp"
 #include "stack_measure.hpp"
 #include "watched_process.hpp"
@@ -83,13 +84,6 @@ size_in_characters terminal_size() {
   return {window.ws_row, window.ws_col};
 }
 
-/// Escape sequences in a name would be obeyed.
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text;
-}
-
 std::string described(const place& p) {
   if (p.file.empty()) return printable(p.function);
   return printable(fmt::format("{}  {}:{}", p.function, p.file.substr(p.file.rfind('/') + 1), p.line));
@@ -136,7 +130,7 @@ const char* name_of(life state) {
 void write_heap(screen_text& text, const moment& m) {
   const auto& p = m.figures.process;
   const auto shown = [](std::uint64_t bytes) { return show_bytes(static_cast<double>(bytes)); };
-  text.line(printable(fmt::format("{}  process {}  {}  (no probe: the heap's own figures)", p.program, p.process_id,
+  text.line(printable(fmt::format("{}  process {}  {}  (no probe: the heap's own figures)", command_of(p), p.process_id,
                                   name_of(m.state))));
   text.line(fmt::format("blocks and threads' stocks {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
                         m.memory ? shown(m.memory->rss) : "-"));
@@ -162,7 +156,7 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   const auto& p = m.figures.process;
   if (!m.has_probe) return write_heap(text, m);
   const double seconds = before == nullptr ? 0 : static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
-  text.line(printable(fmt::format("{}  process {}  {}{}", p.program, p.process_id, name_of(m.state),
+  text.line(printable(fmt::format("{}  process {}  {}{}", command_of(p), p.process_id, name_of(m.state),
                                   p.is_counting ? "" : "  (not counting)")));
   text.line(fmt::format("live {}{}   peak {}   RSS {}   {} threads", show_bytes(static_cast<double>(m.live())),
                         p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),

@@ -39,6 +39,14 @@ std::optional<std::uint64_t> quick_rss(std::uint32_t process_id) {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+life life_of(const trace::process_figures& process) {
+  if (process.state == trace::process_state::exited) return life::exited;
+  if (process.state == trace::process_state::replaced) return life::replaced;
+  return trace::is_there(process) ? life::running : life::killed;
+}
+
+}  // namespace
+
 trace::process_figures describe(pid_t process) {
   trace::process_figures p;
   p.process_id = static_cast<std::uint32_t>(process);
@@ -51,14 +59,6 @@ trace::process_figures describe(pid_t process) {
   for (std::string word; std::getline(words, word, '\0');) p.arguments.push_back(word);
   return p;
 }
-
-life life_of(const trace::process_figures& process) {
-  if (process.state == trace::process_state::exited) return life::exited;
-  if (process.state == trace::process_state::replaced) return life::replaced;
-  return trace::is_there(process) ? life::running : life::killed;
-}
-
-}  // namespace
 
 double moment::unix_seconds(std::uint64_t ns) const noexcept {
   const auto since_start = static_cast<std::int64_t>(ns - figures.process.started_ns);

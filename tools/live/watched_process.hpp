@@ -64,6 +64,9 @@ struct baseline {
   std::unordered_map<trace::reference, counted> stacks;
 };
 
+/// What /proc says of a process, which has no segment.
+[[nodiscard]] trace::process_figures describe(pid_t process);
+
 class watched_process {
  public:
   watched_process(trace::segment_reader reader, bool may_control);

@@ -19,7 +19,7 @@ export class LeaksView {
         figure("freed_share", "freed", percent, "Share of the allocations that were freed", { tip: null }),
         figure("live_samples", "samples", count, "Live blocks really looked at")],
       sort: { key: "bytes_per_second", falls: true }, key: row => row.id, pick: row => showStack($("leak-stack"), row),
-      empty: "no site keeps growing, as far as samples show: 20 live samples of a site are the least that shows it; sampling more often (More) finds smaller ones",
+      empty: "no site keeps growing, as far as samples show: 17 live samples of a site are the least that shows it; sampling more often (More) finds smaller ones",
     });
     $("leaks-search").addEventListener("input", event => this.table.search(event.target.value));
     $("leaks-refresh").addEventListener("click", () => this.refresh());

@@ -74,9 +74,15 @@ for (const name of names) {
 
 // --- what the state means
 
+/// What it was started as: the file behind that may have another name.
+function nameOf({ program, arguments: [started] }) {
+  const name = started || program;
+  return name.slice(name.lastIndexOf("/") + 1);
+}
+
 function show() {
   const p = state.process;
-  const program = p.program.slice(p.program.lastIndexOf("/") + 1);
+  const program = nameOf(p);
   document.title = `${program} – heapwright live`;
   text($("program"), program || "process");
   const threads = p.has_probe ? ` · ${exact(state.threads.filter(t => t[2] === "alive").length)} threads` : "";
@@ -123,7 +129,7 @@ async function fillProcesses() {
     const answer = await connection.get("/api/processes", { process: null });
     const rows = answer.rows.map(row => Object.fromEntries(answer.columns.map((name, i) => [name, row[i]])));
     $("process").hidden = rows.length < 2;
-    const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${row.program.slice(row.program.lastIndexOf("/") + 1)} ${row.id} · ${bytes(row.live)}` }));
+    const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${nameOf(row)} ${row.id} · ${bytes(row.live)}` }));
     $("process").replaceChildren(...wanted);
     $("process").value = shownProcess ?? rows[0].name;
   } catch { /* the connection's own state says it */ }
