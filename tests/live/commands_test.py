@@ -3,6 +3,7 @@
 usage: commands_test.py HEAPWRIGHT LIBHEAPWRIGHT
 """
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -138,6 +139,18 @@ class Commands(unittest.TestCase):
             self.assertRegex(heapwright("live", "--list").stdout, rf"(?m)^ *{pid}  running +(29|3\d)(\.\d+)? MiB  /usr/bin/python3 -c \\x0aimport .*\.\.\.$")
             self.assertRegex(heapwright("top", pid).stdout, r"live (29|3\d)(\.\d+)? MiB")
             viewer.stdin.close()
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
+    def test_other_peoples_processes_are_not_ours_to_see(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder, subprocess.Popen(["/usr/bin/sleep", "60"]) as program:
+            os.chmod(folder, 0o755)
+            tool = shutil.copy(HEAPWRIGHT, folder)
+            for arguments, code, said in ((["top", str(program.pid)], 125, "as root"), (["live", "--no-browser", str(program.pid)], 125, "as root"),
+                                          (["live", "--list"], 0, "as far as you may look")):
+                result = subprocess.run([tool, *arguments], user="nobody", capture_output=True, text=True, timeout=60)
+                self.assertEqual(result.returncode, code, result.stderr)
+                self.assertIn(said, result.stderr)
+            program.kill()
 
     def test_no_segment(self):
         for name in ("nothing", "."):
