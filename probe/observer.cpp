@@ -430,6 +430,7 @@ void* reallocated_slow(void* p, std::size_t requested, std::uint64_t bytes, std:
 // The sample is taken out before another thread can have the address, and put back if the block stays.
 void* reallocate_sample(void* p, std::size_t requested) noexcept {
   begin_thread();
+  if (!has_segment()) return next.reallocate(p, requested);  // the samples are still the parent's
   const taken_sample s = the_samples.take(p);
   const std::uint64_t before = next.usable_size(p);
   void* const moved = next.reallocate(p, requested);
@@ -445,10 +446,14 @@ void* reallocate_sample(void* p, std::size_t requested) noexcept {
 void freeing_sample(void* p, std::uint64_t bytes) noexcept {
   const int kept = errno;
   begin_thread();
-  the_samples.prefetch(p);
-  // Where nearly every block is a sample, the clock is read while the record is on its way.
-  const std::uint64_t now_ns = the_samples.expects_all() ? this_clock.now() : 0;
-  const taken_sample s = the_samples.take(p);
+  taken_sample s;
+  std::uint64_t now_ns = 0;
+  if (has_segment()) {  // otherwise the samples are still the parent's
+    the_samples.prefetch(p);
+    // Where nearly every block is a sample, the clock is read while the record is on its way.
+    if (the_samples.expects_all()) now_ns = this_clock.now();
+    s = the_samples.take(p);
+  }
   if (s.at_stack != 0) note_sample_freed(s, now_ns != 0 ? now_ns : this_clock.now());
   errno = kept;
   if (bytes == size_not_known) bytes = s.at_stack != 0 ? s.bytes : next.usable_size(p);

@@ -45,8 +45,8 @@ std::vector<std::unique_ptr<heap_record>> heap_record::find_all() {
     if (pid == getpid()) continue;
     try {
       if (auto record = find(pid, without)) found.push_back(std::move(record));
-    } catch (const failure&) {
-      continue;  // not ours to read, or of another version
+    } catch (const std::exception&) {
+      continue;  // not ours to read, of another version, or a file that asks for more memory than there is
     }
   }
   return found;
@@ -57,6 +57,7 @@ std::unique_ptr<heap_record> heap_record::find(pid_t pid, known_files& without) 
     if (m.offset != 0 || without.contains({m.path, m.inode})) continue;
     const auto elf = open_mapped(pid, m);
     if (!elf) {
+      without.insert({m.path, m.inode});
       if (m.path.find("libheapwright.") == std::string::npos) continue;
       throw unreadable(
           fmt::format("{} is loaded, but the file was replaced since and the old one cannot be opened; "

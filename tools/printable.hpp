@@ -8,19 +8,26 @@
 
 namespace heapwright::tool {
 
-/// Control characters, which a terminal would obey, become \xNN, tabs spaces. Cut after `limit` bytes.
+/// Control characters, also those that UTF-8 has in two bytes, which a terminal would obey, become \xNN, tabs spaces. Cut after `limit` bytes, between
+/// characters.
 [[nodiscard]] inline std::string printable(std::string_view text, std::size_t limit = std::string_view::npos) {
   std::string result;
-  for (const char c : text.substr(0, limit)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f)
+  const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  std::size_t end = text.size() < limit ? text.size() : limit;
+  while (end > 0 && end < text.size() && (at(end) & 0xC0U) == 0x80U) --end;
+  for (std::size_t i = 0; i < end; ++i) {
+    const char c = text[i];
+    const unsigned byte = at(i);
+    const bool is_wide_control = (byte == 0xC2 && at(i + 1) >= 0x80 && at(i + 1) < 0xA0) ||
+                                 (byte >= 0x80 && byte < 0xA0 && i > 0 && at(i - 1) == 0xC2);
+    if (byte >= 0x20 && byte != 0x7f && !is_wide_control)
       result += c;
     else if (c == '\t')
       result += ' ';
     else
       result += fmt::format("\\x{:02x}", byte);
   }
-  return text.size() > limit ? result + "..." : result;
+  return end < text.size() ? result + "..." : result;
 }
 
 }  // namespace heapwright::tool

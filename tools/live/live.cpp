@@ -112,8 +112,8 @@ int print_list() {
         ended.push_back(std::move(line));
       else if (running.insert(seen.process.process_id).second)
         fmt::print("{}\n", line);
-    } catch (const trace::bad_segment&) {
-      continue;  // it went since it was found
+    } catch (const std::exception&) {
+      continue;  // it went since it was found, or asks for more memory than there is
     }
   }
   for (const auto& heap : heap_record::find_all()) {

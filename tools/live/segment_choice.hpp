@@ -15,7 +15,7 @@ namespace heapwright::tool {
 /// Of a process that has the probe, wherever it is, or of one that has ended, in the usual folder; empty if there is none.
 [[nodiscard]] std::filesystem::path segment_of(pid_t pid);
 
-/// Of all processes that have the probe and may be looked at, and those of ended ones in the usual folder, the newest first.
+/// Of all processes that have the probe and may be looked at, and those of ended ones in the usual folder.
 [[nodiscard]] std::vector<std::filesystem::path> all_segments();
 
 /// A process through its segment, or, without one, through what libheapwright in it says. Throws `failure` if there is neither.
