@@ -1,6 +1,11 @@
-// libFuzzer: the input is a program for three arenas: without a buffer, with one, and with that of a stack_arena. A model knows
-// every block's place and contents. The figures must follow each operation to the byte: a block takes its rounded size and no more
-// padding than its alignment asks for, only the latest gives it back, and a rewind brings back the figures of the mark.
+// libFuzzer: the input is a program for three arenas: without a buffer, with one, and with that of a
+// stack_arena. A model knows every block's place and contents.
+//
+// The model states what the documentation promises of the figures:
+//   allocation   takes the rounded size, and padding of less than the alignment
+//   free         of the latest block: in_use is what it was before the block came, but if a mark was
+//                made since, more may stay in use. Of any other block: no change
+//   rewind       in_use is what it was at the mark; nothing drawn since is held
 #include <heapwright/allocator/stack_arena.hpp>
 
 #include "support.hpp"
@@ -31,10 +36,18 @@ class program {
   }
 
  private:
+  /// A block whose room is in use. The last one is the latest block.
+  struct entry {
+    const std::byte* at;
+    std::size_t in_use_before;
+    std::size_t room;  ///< its rounded size when it was last the latest block
+    bool marked;       ///< a mark was made since
+  };
+
   struct moment {
     arena<shared>::mark_type mark;
     arena_stats stats;
-    const std::byte* top;
+    std::vector<entry> latest;
     std::size_t blocks;  ///< that had been added
   };
 
@@ -50,7 +63,10 @@ class program {
       case 4:
         if (!known_.empty()) resize(pick(o), size, o.pattern);
         break;
-      case 5: marks_.push_back({tested_.mark(), tested_.stats(), top_, known_.added()}); break;
+      case 5:
+        marks_.push_back({tested_.mark(), tested_.stats(), latest_, known_.added()});
+        for (entry& e : latest_) e.marked = true;
+        break;
       case 6:
         if (!marks_.empty()) rewind(o.choice(marks_.size()));
         break;
@@ -84,7 +100,9 @@ class program {
     return a.in_use == b.in_use && a.held == b.held && a.chunks == b.chunks;
   }
 
-  [[nodiscard]] bool is_latest(const model::block& b) const { return b.at + rounded(b.of.size) == top_; }
+  [[nodiscard]] bool is_latest(const model::block& b) const {
+    return !latest_.empty() && latest_.back().at == b.at && latest_.back().room == rounded(b.of.size);
+  }
 
   void allocate(layout l, unsigned char pattern) {
     const arena_stats before = tested_.stats();
@@ -101,7 +119,7 @@ class program {
     const bool at_home = address_of(p) - address_of(home_.data()) < home_.size();
     require(tested_.in_buffer(p) == at_home && memory_.contains(p, rounded(l.size)) != at_home);
     known_.add(p, l, pattern);
-    top_ = p + rounded(l.size);
+    latest_.push_back({p, before.in_use, rounded(l.size), false});
   }
 
   void refuse(layout l) {
@@ -112,14 +130,17 @@ class program {
   void release(const model::block& chosen) {
     const bool latest = is_latest(chosen);
     const model::block known = known_.remove(chosen);
-    const std::size_t in_use = tested_.stats().in_use;
+    const std::size_t before = tested_.stats().in_use;
     tested_.deallocate(known.at, known.of);
-    require(in_use - tested_.stats().in_use == (latest ? rounded(known.of.size) : 0));
-    if (latest) top_ = known.at;
+    const std::size_t now = tested_.stats().in_use;
+    if (!latest) return require(now == before);
+    const entry e = latest_.back();
+    require(e.marked ? now <= before && now >= e.in_use_before : now == e.in_use_before);
+    latest_.pop_back();
   }
 
   void resize(const model::block& chosen, std::size_t size, unsigned char pattern) {
-    const bool latest = is_latest(chosen);
+    const bool latest = is_latest(chosen), certain = latest && !latest_.back().marked;
     const layout from = chosen.of, to{size, from.alignment};
     const std::size_t in_use = tested_.stats().in_use;
     const bool resized = tested_.try_resize(chosen.at, from, to);
@@ -132,8 +153,10 @@ class program {
     known_.remove(chosen, p, size);
     known_.add(p, to, pattern);
     if (!latest) return;
-    require(now - in_use == rounded(size) - rounded(from.size));
-    top_ = p + rounded(size);
+    if (certain || now != in_use) {
+      require(now - in_use == rounded(size) - rounded(from.size));
+      latest_.back().room = rounded(size);
+    }
   }
 
   void rewind(std::size_t i) {
@@ -141,8 +164,10 @@ class program {
     const moment& m = marks_.back();
     known_.remove_since(m.blocks);
     tested_.rewind(m.mark);
-    require(same(tested_.stats(), m.stats));
-    top_ = m.top;
+    const arena_stats now = tested_.stats();
+    require(now.in_use == m.stats.in_use && now.held <= m.stats.held && now.chunks <= m.stats.chunks);
+    latest_ = m.latest;
+    for (entry& e : latest_) e.marked = true;
   }
 
   void reset() {
@@ -152,7 +177,7 @@ class program {
     tested_.reset();
     require(tested_.stats().in_use == 0 && memory_.ranges() <= 1);
     require(!tested_.owns(latest));
-    top_ = nullptr;
+    latest_.clear();
   }
 
   void trim() {
@@ -170,7 +195,7 @@ class program {
   std::size_t buffer_bytes_;
   model known_;
   std::vector<moment> marks_;
-  const std::byte* top_ = nullptr;  ///< where the latest block ends, and the next one begins
+  std::vector<entry> latest_;
 };
 
 }  // namespace

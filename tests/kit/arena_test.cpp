@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
+#include <random>
 #include <vector>
 
 #include "support/model.hpp"
@@ -61,6 +63,111 @@ TEST(Arena, TakesTheLatestBlockBack) {
     EXPECT_EQ(a.stats().in_use, before) << size;
     EXPECT_EQ(a.allocate({size, 1}), p) << size;
   }
+}
+
+TEST(Arena, TwoDefaultAlignedBlocksFreedInReverseOrderLeaveNothingInUse) {
+  alignas(16) std::array<std::byte, 4096> memory;
+  arena<no_source> a{memory};
+  for (int round = 0; round < 10'000; ++round) {
+    void* const x = a.allocate({5});
+    void* const y = a.allocate({5});
+    ASSERT_TRUE(x != nullptr && y != nullptr) << round;
+    a.deallocate(y, {5});
+    a.deallocate(x, {5});
+    ASSERT_EQ(a.stats().in_use, 0U) << round;
+  }
+}
+
+/// Allocates `n` blocks of random layouts and frees them in reverse order.
+template <class A>
+void push_and_pop(A& a, std::mt19937& random, int n) {
+  struct block {
+    void* at;
+    layout of;
+  };
+  std::vector<block> stack;
+  const std::size_t before = a.stats().in_use;
+  while (n > 0 || !stack.empty()) {
+    if (n > 0 && random() % 3 != 0) {
+      const layout l{random() % 200, std::size_t{1} << random() % 10};
+      stack.push_back({a.allocate(l), l});
+      ASSERT_NE(stack.back().at, nullptr);
+      std::memset(stack.back().at, 0xFF, l.size);  // where records between blocks would be overwritten
+      --n;
+    } else if (!stack.empty()) {
+      a.deallocate(stack.back().at, stack.back().of);
+      stack.pop_back();
+    }
+  }
+  EXPECT_EQ(a.stats().in_use, before);
+}
+
+TEST(Arena, FreesInReverseOrderLeaveNothingInUseWhateverTheLayouts) {
+  std::mt19937 random(1);
+  strict_source source;
+  std::array<std::byte, 2000> memory;
+  for (int round = 0; round < 100; ++round) {
+    arena<shared> drawn{source};
+    push_and_pop(drawn, random, 500);
+    EXPECT_EQ(drawn.stats().in_use, 0U);
+    arena<shared> buffered{std::span(memory).subspan(random() % 16), source};
+    push_and_pop(buffered, random, 500);
+    EXPECT_EQ(buffered.stats().in_use, 0U);
+    EXPECT_TRUE(buffered.in_buffer(buffered.allocate({1, 1}))) << "the buffer is used again";
+  }
+  EXPECT_EQ(source.held(), 0U);
+}
+
+TEST(Arena, FreesAboveALiveBlockGiveBackWhatLiesAboveIt) {
+  std::mt19937 random(2);
+  arena<> a;
+  ASSERT_NE(a.allocate({3, 1}), nullptr);
+  const std::size_t in_use = a.stats().in_use;
+  for (int round = 0; round < 100; ++round) push_and_pop(a, random, 300);
+  EXPECT_EQ(a.stats().in_use, in_use);
+}
+
+TEST(Arena, AsksTheSourceOnceWhereAProgramAllocatesAndFreesAtTheEndOfAChunk) {
+  strict_source source;
+  std::array<std::byte, 64> memory;
+  arena<shared> a{memory, source};
+  ASSERT_NE(a.allocate({64, 8}), nullptr);
+  for (int i = 0; i < 1000; ++i) a.deallocate(a.allocate({100, 8}), {100, 8});
+  EXPECT_EQ(source.requests(), 1U);
+  EXPECT_EQ(a.stats().in_use, 64U);
+  const std::size_t held = source.held();
+  EXPECT_EQ(a.trim(), held) << "the chunk that the frees have left";
+  EXPECT_EQ(source.held(), 0U);
+}
+
+TEST(Arena, ARewindIsRightAfterFreesOfOlderBlocks) {
+  strict_source source;
+  std::array<std::byte, 256> memory;
+  arena<shared> a{memory, source};
+  void* const x = a.allocate({5, 8});
+  void* const y = a.allocate({5, 64});
+  void* const spilled = a.allocate({1000, 8});
+  const auto m = a.mark();
+  const std::size_t in_use = a.stats().in_use;
+  a.deallocate(spilled, {1000, 8});
+  a.deallocate(y, {5, 64});
+  a.deallocate(x, {5, 8});
+  ASSERT_NE(a.allocate({3000, 32}), nullptr);
+  a.rewind(m);
+  EXPECT_EQ(a.stats().in_use, in_use);
+  EXPECT_TRUE(a.owns(x) && a.owns(spilled));
+  ASSERT_NE(a.allocate({3000, 32}), nullptr);
+  a.rewind(m);
+  EXPECT_EQ(a.stats().in_use, in_use) << "a mark serves more than one rewind";
+}
+
+TEST(Arena, FreeOfNullDoesNothing) {
+  arena<> a;
+  a.deallocate(nullptr, {8, 8});
+  void* const p = a.allocate({8, 8});
+  a.deallocate(nullptr, {8, 8});
+  EXPECT_TRUE(a.owns(p));
+  EXPECT_EQ(a.stats().in_use, 8U);
 }
 
 TEST(Arena, TakesNothingBackWhereToldSo) {

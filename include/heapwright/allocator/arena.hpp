@@ -1,13 +1,24 @@
-// A pointer that moves up through memory. Allocation is one addition; of single blocks at most the latest is freed, otherwise all are at once.
+// Arena: a cursor that moves up through memory. Allocation is one addition. Blocks are freed in the
+// reverse order of their allocation, or all at once.
 //
-//   chunk:  [ header | blocks ... | free ... ]
-//                       cursor_ ---^     ^--- end_
+//   chunk:  [ header | block | block | padding | block | free ... ]
+//                                              ^--- seam_
+//                                            cursor_ ---^     ^--- end_
+//
+// A seam is a block in front of which lies something that its free must skip: padding for its
+// alignment, or the header of a chunk. The word before a padded block holds the previous seam, so
+// that frees in reverse order find every seam without a header per block:
+//
+//   8 bytes of padding:   [ previous seam ] block
+//   more:                 [ ... | bytes of padding | previous seam + 1 ] block
 //
 // States      cursor_ is in               entered
 //   empty     no memory: it is > end_     at first, without a buffer
-//   buffer    the caller's buffer         at first, with one; and again when everything drawn since was rewound or trimmed
-//   chunk     the newest chunk            when a request does not fit; each chunk is twice as large as the one before
-// Invariant: cursor_ is a multiple of `grain`; chunks are linked from newest to oldest; older ones are left as they are.
+//   buffer    the caller's buffer         at first, with one; when all that was drawn since is free
+//   chunk     the newest chunk            when a request does not fit; a chunk has twice the bytes of
+//                                         the one before
+// Invariants  cursor_ is a multiple of `grain`. Chunks are linked from newest to oldest; older ones
+//             are full up to `used`. seam_ is the latest seam below cursor_, or 0.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +26,7 @@
 #include <cstdint>
 #include <new>
 #include <span>
+#include <utility>
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
@@ -24,26 +36,35 @@
 
 namespace heapwright {
 
-/// Bytes. in_use counts what alignment left over between blocks; held counts chunks with their headers.
+/// Bytes. `in_use` counts the padding between blocks. `held` counts the buffer and all chunks with
+/// their headers.
 struct arena_stats {
   std::size_t in_use;
   std::size_t held;
   std::size_t chunks;
 };
 
-/// What is taken back when a single block is freed.
+/// What the free of a single block gives back.
 enum class take_back : std::uint8_t {
-  latest,   ///< the block, if it is the latest one: what comes and goes in a loop does not make the arena grow
-  nothing,  ///< one comparison less per free, which a container of nodes never profits from
+  latest,   ///< the latest block, with its padding: frees in reverse order give everything back
+  nothing,  ///< two comparisons less per free; for containers of nodes, which free in any order
 };
 
-/// Blocks of any layout, freed as a whole. Not thread-safe. Null when the source has no more; then everything is as it was.
+/// Blocks of any layout. Not thread-safe. Null when the source has no more memory; the arena is then
+/// as it was.
+///
+/// Frees in the exact reverse order of the allocations, of any sizes and alignments, end with 0
+/// bytes in use. A block that is freed in another order stays in use until a reset or a rewind, and
+/// so do the blocks allocated before it.
 template <allocator Source = upstream_malloc, take_back TakeBack = take_back::latest>
 class arena {
   struct chunk {
     chunk* older;
-    std::size_t bytes;    ///< with this header
-    std::uintptr_t used;  ///< where the cursor was when the next chunk came
+    std::size_t bytes;     ///< with this header
+    std::uintptr_t used;   ///< where the cursor was when the next chunk came
+    std::uintptr_t first;  ///< the block whose free leaves this chunk; 0: none does
+    std::uintptr_t seam;   ///< the latest seam of the memory that was in use before this chunk
+    bool is_marked;        ///< frees do not leave it: a mark may lead back into it
 
     [[nodiscard]] std::uintptr_t begin() const noexcept { return address_of(this + 1); }
     [[nodiscard]] std::uintptr_t end() const noexcept { return address_of(this) + bytes; }
@@ -67,6 +88,7 @@ class arena {
 
   ~arena() {
     release_down_to(nullptr);
+    release_spare();
     unpoison(buffer_.data(), buffer_.size());
   }
 
@@ -84,18 +106,25 @@ class arena {
     return take(first, past, l.size);
   }
 
-  /// Takes the block back if it is the latest one and TakeBack says so; otherwise nothing happens. O(1).
+  /// Takes the latest block back, with its padding, if TakeBack says so. A block that is not the
+  /// latest stays in use. Null does nothing. O(1).
   void deallocate(void* p, layout l) noexcept {
+    if (p == nullptr) [[unlikely]]
+      return;
     if constexpr (checks_callers) {
       if (!owns(p)) die("free of a foreign pointer", p, "(not a block of this arena)");
     }
     poison(p, rounded(l.size));
     if constexpr (TakeBack == take_back::latest) {
-      if (address_of(p) + rounded(l.size) == cursor_) cursor_ = address_of(p);
+      if (address_of(p) + rounded(l.size) != cursor_) return;
+      if (address_of(p) == seam_) [[unlikely]]
+        return skip_seam();
+      cursor_ = address_of(p);
     }
   }
 
-  /// The latest block can grow to the end of its chunk, and its rest is taken back. Any other only gets smaller. O(1).
+  /// The latest block grows up to the end of its chunk, or gives back what it no longer needs. Any
+  /// other block only gets smaller, and stays in use until a reset, even if it is freed. O(1).
   [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept {
     if (!is_aligned(p, to.alignment)) return false;
     const std::uintptr_t first = address_of(p);
@@ -125,52 +154,69 @@ class arena {
     return address_of(p) - address_of(buffer_.data()) < buffer_.size();
   }
 
-  /// A moment of the arena's life, to come back to.
+  /// A state of the arena to which rewind returns.
   class mark_type {
     friend arena;
-    mark_type(chunk* newest, std::uintptr_t cursor) noexcept : newest_(newest), cursor_(cursor) {}
+    mark_type(chunk* newest, std::uintptr_t cursor, std::uintptr_t seam) noexcept
+        : newest_(newest), cursor_(cursor), seam_(seam) {}
     chunk* newest_;
     std::uintptr_t cursor_;
+    std::uintptr_t seam_;
   };
 
-  [[nodiscard]] mark_type mark() const noexcept { return {newest_, cursor_}; }
+  /// The newest chunk stays from now on: frees of the blocks in it do not lead back to older memory. O(1).
+  [[nodiscard]] mark_type mark() const noexcept {
+    if (newest_ != nullptr) newest_->is_marked = true;
+    return {newest_, cursor_, seam_};
+  }
 
-  /// Frees what was allocated since the mark was made, and what grew in place since, and gives chunks drawn since back. Marks made since,
-  /// and all marks from before a reset or a trim, are void. O(chunks drawn since).
+  /// Frees all blocks allocated since the mark, and what older blocks have grown by in place since.
+  /// Gives all chunks drawn since back to the source. The mark stays valid. Void are marks made
+  /// since, and all marks from before a reset or a trim. O(chunks drawn since).
   void rewind(mark_type m) noexcept {
     release_down_to(m.newest_);
+    release_spare();
     if (newest_ != nullptr) {
       end_ = newest_->end();
     } else {
       enter_buffer();
     }
     cursor_ = m.cursor_;
+    seam_ = m.seam_;
     poison_rest();
   }
 
-  /// Frees everything. The newest chunk stays, and is used from now on: it is the largest, and the buffer was too small.
+  /// Frees everything. Of the chunks the largest stays. If blocks lay in chunks, that one is used
+  /// from now on in place of the buffer, which was too small. O(chunks).
   void reset() noexcept {
     if (newest_ == nullptr) {
       enter_buffer();
     } else {
-      chunk* const kept = newest_;
-      newest_ = kept->older;
+      chunk* const kept = std::exchange(newest_, newest_->older);
       release_down_to(nullptr);
-      kept->older = nullptr;
-      newest_ = kept;
-      cursor_ = kept->begin();
-      end_ = kept->end();
+      keep_spare(kept);
+      newest_ = std::exchange(spare_, nullptr);
+      newest_->older = nullptr;
+      newest_->first = 0;
+      newest_->is_marked = false;
+      cursor_ = newest_->begin();
+      end_ = newest_->end();
       buffer_used_ = 0;
     }
+    seam_ = 0;
     poison_rest();
   }
 
-  /// Gives the chunk that a reset kept back to the source, if nothing is in it. Returns the bytes given back.
+  /// Gives chunks without blocks back to the source: the one that a reset kept, and the one that
+  /// frees have left. Returns the bytes given back. O(1).
   std::size_t trim() noexcept {
-    if (newest_ == nullptr || newest_->older != nullptr || cursor_ != newest_->begin() || buffer_used_ != 0) return 0;
-    const std::size_t bytes = newest_->bytes;
+    std::size_t bytes = release_spare();
+    if (newest_ == nullptr || newest_->older != nullptr || cursor_ != newest_->begin() || buffer_used_ != 0)
+      return bytes;
+    bytes += newest_->bytes;
     release_down_to(nullptr);
     enter_buffer();
+    seam_ = 0;
     return bytes;
   }
 
@@ -179,6 +225,10 @@ class arena {
     for (const chunk* c = newest_; c != nullptr; c = c->older) {
       s.in_use += (c == newest_ ? cursor_ : c->used) - c->begin();
       s.held += c->bytes;
+      ++s.chunks;
+    }
+    if (spare_ != nullptr) {
+      s.held += spare_->bytes;
       ++s.chunks;
     }
     if (newest_ == nullptr && !buffer_.empty()) s.in_use = cursor_ - buffer_begin();
@@ -214,40 +264,127 @@ class arena {
     const std::uintptr_t first = align_up(cursor_, l.alignment);
     const std::uintptr_t past = first + rounded(l.size);
     if (past > end_) return allocate_from_new_chunk(l);
+    note_padding(first);
     return take(first, past, l.size);
   }
 
   [[nodiscard, gnu::noinline]] void* allocate_from_new_chunk(layout l) noexcept {
-    const std::size_t needed = sizeof(chunk) + rounded(l.size) + (l.alignment > grain ? l.alignment : 0);
+    const std::size_t needed =
+        align_up(sizeof(chunk) + rounded(l.size) + (l.alignment > grain ? l.alignment : 0), alignof(chunk));
     if (needed > largest_request) return nullptr;
-    std::size_t bytes = std::max(next_chunk_, align_up(needed, alignof(chunk)));
-    void* fresh = source_.allocate({bytes, alignof(chunk)});
-    if (fresh == nullptr && bytes > needed) {
-      bytes = align_up(needed, alignof(chunk));
-      fresh = source_.allocate({bytes, alignof(chunk)});
-    }
+    chunk* const fresh = spare_ != nullptr && spare_->bytes >= needed ? std::exchange(spare_, nullptr) : draw(needed);
     if (fresh == nullptr) return nullptr;
     if (newest_ != nullptr) {
       newest_->used = cursor_;
     } else if (!buffer_.empty()) {
       buffer_used_ = cursor_;
     }
-    newest_ = new (fresh) chunk{newest_, bytes, 0};
-    next_chunk_ = std::max(next_chunk_, std::min(2 * bytes, largest_chunk));
-    end_ = newest_->end();
-    cursor_ = newest_->begin();
+    const bool is_only_memory = newest_ == nullptr && buffer_.empty();
+    fresh->older = newest_;
+    fresh->seam = seam_;
+    fresh->is_marked = false;
+    newest_ = fresh;
+    seam_ = 0;
+    end_ = fresh->end();
+    cursor_ = fresh->begin();
     poison_rest();
     const std::uintptr_t first = align_up(cursor_, std::max(l.alignment, grain));
+    if (is_only_memory || TakeBack == take_back::nothing) {
+      fresh->first = 0;
+      note_padding(first);
+    } else {
+      fresh->first = seam_ = first;
+    }
     return take(first, first + rounded(l.size), l.size);
+  }
+
+  /// A chunk from the source, of the usual size or at least of `needed` bytes. Null: it has no more.
+  [[nodiscard]] chunk* draw(std::size_t needed) noexcept {
+    std::size_t bytes = std::max(next_chunk_, needed);
+    void* fresh = source_.allocate({bytes, alignof(chunk)});
+    if (fresh == nullptr && bytes > needed) {
+      bytes = needed;
+      fresh = source_.allocate({bytes, alignof(chunk)});
+    }
+    if (fresh == nullptr) return nullptr;
+    next_chunk_ = std::max(next_chunk_, std::min(2 * bytes, largest_chunk));
+    return new (fresh) chunk{nullptr, bytes, 0, 0, 0, false};
+  }
+
+  // Seams
+
+  [[nodiscard]] static hidden<std::uintptr_t>& word_at(std::uintptr_t address) noexcept {
+    return *reinterpret_cast<hidden<std::uintptr_t>*>(address);
+  }
+
+  /// The block at `first` becomes a seam if padding lies between it and the cursor.
+  void note_padding(std::uintptr_t first) noexcept {
+    if constexpr (TakeBack == take_back::latest) {
+      const std::size_t padding = first - cursor_;
+      if (padding == 0) return;
+      const bool is_long = padding > sizeof(std::uintptr_t);
+      word_at(first - sizeof(std::uintptr_t)) = seam_ + (is_long ? 1 : 0);
+      if (is_long) word_at(first - 2 * sizeof(std::uintptr_t)) = padding;
+      seam_ = first;
+    }
+  }
+
+  /// The latest block is freed, and it is a seam.
+  [[gnu::noinline]] void skip_seam() noexcept {
+    if (newest_ != nullptr && newest_->first == seam_) {
+      cursor_ = seam_;
+      if (!newest_->is_marked) leave_chunk();
+      return;
+    }
+    const std::uintptr_t previous = word_at(seam_ - sizeof(std::uintptr_t));
+    const bool is_long = (previous & 1) != 0;
+    cursor_ = seam_ - (is_long ? std::size_t{word_at(seam_ - 2 * sizeof(std::uintptr_t))} : sizeof(std::uintptr_t));
+    seam_ = previous - (is_long ? 1 : 0);
+  }
+
+  /// Goes back to the memory that was in use before the newest chunk, which has no blocks. The chunk
+  /// stays as the spare: a program that allocates and frees at the border asks the source once.
+  void leave_chunk() noexcept {
+    chunk* const left = newest_;
+    newest_ = left->older;
+    seam_ = left->seam;
+    if (newest_ != nullptr) {
+      cursor_ = newest_->used;
+      end_ = newest_->end();
+    } else {
+      cursor_ = buffer_used_;
+      end_ = buffer_end();
+      buffer_used_ = 0;
+    }
+    keep_spare(left);
+  }
+
+  // Chunks
+
+  /// Keeps the larger of `c` and the spare.
+  void keep_spare(chunk* c) noexcept {
+    if (spare_ != nullptr && spare_->bytes > c->bytes) std::swap(spare_, c);
+    if (spare_ != nullptr) release(spare_);
+    spare_ = c;
+  }
+
+  /// Returns the bytes given back.
+  std::size_t release_spare() noexcept {
+    if (spare_ == nullptr) return 0;
+    const std::size_t bytes = spare_->bytes;
+    release(std::exchange(spare_, nullptr));
+    return bytes;
+  }
+
+  void release(chunk* c) noexcept {
+    unpoison(c, c->bytes);
+    source_.deallocate(c, {c->bytes, alignof(chunk)});
   }
 
   void release_down_to(const chunk* last) noexcept {
     while (newest_ != last) {
       if (newest_ == nullptr) die("rewind to a mark that is void", last, "(made before a reset or a trim)");
-      chunk* const c = newest_;
-      newest_ = c->older;
-      unpoison(c, c->bytes);
-      source_.deallocate(c, {c->bytes, alignof(chunk)});
+      release(std::exchange(newest_, newest_->older));
     }
   }
 
@@ -257,10 +394,12 @@ class arena {
 
   std::uintptr_t cursor_ = grain;
   std::uintptr_t end_ = 0;
+  std::uintptr_t seam_ = 0;
   chunk* newest_ = nullptr;
   [[no_unique_address]] Source source_;
   std::size_t next_chunk_;
   std::span<std::byte> buffer_;
+  chunk* spare_ = nullptr;          ///< without blocks, and not in the list of chunks
   std::uintptr_t buffer_used_ = 0;  ///< where the cursor left the buffer; 0: it has not, or has come back
 };
 }  // namespace heapwright

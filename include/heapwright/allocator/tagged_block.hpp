@@ -19,34 +19,6 @@
 
 namespace heapwright {
 
-/// A word of the allocator's own in memory that is poisoned for everybody else.
-template <class T>
-class hidden {
-  static_assert(sizeof(T) == 8, "poison comes in units of 8 bytes");
-
- public:
-  operator T() const noexcept {
-    reveal(const_cast<T*>(&value_), sizeof(T));
-    const T value = value_;
-    poison(const_cast<T*>(&value_), sizeof(T));
-    return value;
-  }
-
-  hidden& operator=(T value) noexcept {
-    unpoison(&value_, sizeof(T));
-    value_ = value;
-    poison(&value_, sizeof(T));
-    return *this;
-  }
-
-  hidden& operator=(const hidden& other) noexcept { return *this = T{other}; }
-
-  T operator->() const noexcept { return *this; }
-
- private:
-  T value_;
-};
-
 class tagged_block {
  public:
   static constexpr std::size_t tag_bytes = 8;

@@ -62,4 +62,32 @@ inline void reveal([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes)
 #endif
 }
 
+/// A word that an allocator keeps in poisoned memory. Only its own reads and writes reach it.
+template <class T>
+class hidden {
+  static_assert(sizeof(T) == 8, "poison comes in units of 8 bytes");
+
+ public:
+  operator T() const noexcept {
+    reveal(const_cast<T*>(&value_), sizeof(T));
+    const T value = value_;
+    poison(const_cast<T*>(&value_), sizeof(T));
+    return value;
+  }
+
+  hidden& operator=(T value) noexcept {
+    unpoison(&value_, sizeof(T));
+    value_ = value;
+    poison(&value_, sizeof(T));
+    return *this;
+  }
+
+  hidden& operator=(const hidden& other) noexcept { return *this = T{other}; }
+
+  T operator->() const noexcept { return *this; }
+
+ private:
+  T value_;
+};
+
 }  // namespace heapwright
