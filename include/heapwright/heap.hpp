@@ -5,7 +5,8 @@
 //   void* const p = parser.allocate(100);
 //   parser.deallocate(p);
 //
-// With HEAPWRIGHT_DEFAULT_MALLOC defined, for the whole program, every block is one of the process's malloc: so that Valgrind and sanitizers see them.
+// With HEAPWRIGHT_DEFAULT_MALLOC defined for the whole program every block is a block of the process's
+// malloc, so that Valgrind and sanitizers see it. Heaps in memory of the caller stay as they are.
 #pragma once
 
 #include <heapwright/adapt/recycler.hpp>
@@ -19,10 +20,10 @@
 namespace heapwright {
 
 #ifdef HEAPWRIGHT_DEFAULT_MALLOC
-template <recipe R>
-using heap = malloc_heap<R>;
+template <recipe R = default_recipe>
+using heap = malloc_heap<basic_heap<R, linux_os>>;
 #else
-template <recipe R>
+template <recipe R = default_recipe>
 using heap = basic_heap<R, linux_os>;
 #endif
 

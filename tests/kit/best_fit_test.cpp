@@ -268,7 +268,7 @@ TYPED_TEST(BestFit, OwnsItsBlocksAndIsSafeForAnyPointer) {
   EXPECT_TRUE(in.tested.owns(p));
   int local = 0;
   EXPECT_FALSE(in.tested.owns(&local));
-  EXPECT_FALSE(in.tested.owns(static_cast<std::byte*>(p) + 1));
+  EXPECT_TRUE(in.tested.owns(static_cast<std::byte*>(p) + 1)) << "it points into a block";
   EXPECT_FALSE(in.tested.owns(in.memory.data() + 32 * KiB)) << "untouched";
   EXPECT_FALSE(in.tested.owns(in.memory.data() + in.memory.size()));
   for (std::uintptr_t at : {std::uintptr_t{0}, std::uintptr_t{16}, UINTPTR_MAX, UINTPTR_MAX - 15})

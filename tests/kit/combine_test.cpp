@@ -1,3 +1,4 @@
+#include <heapwright/adapt/std_allocator.hpp>
 #include <heapwright/allocator/best_fit.hpp>
 #include <heapwright/allocator/pool.hpp>
 #include <heapwright/allocator/stack_arena.hpp>
@@ -12,9 +13,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <list>
+#include <string>
 
 #include "support/model.hpp"
 #include "support/strict_source.hpp"
+
+// The program, whose functions the messages have to name.
+using numbers = std::list<int, heapwright::std_allocator<int, heapwright::leak_checked<heapwright::upstream_malloc>>>;
+
+constexpr int line_of_the_list = __LINE__ + 3;
+
+[[gnu::noinline]] void fill_a_list(numbers& list) {
+  for (int i = 0; i < 7; ++i) list.push_back(i);
+}
 
 namespace heapwright {
 namespace {
@@ -284,6 +296,21 @@ TEST(LeakChecked, NamesTheCallSiteOfWhatIsAlive) {
   a.deallocate(p, {24, 8});
   a.deallocate(q, {50, 64});
   EXPECT_EQ(a.report(), 0U);
+}
+
+TEST(LeakChecked, NamesTheProgramsOwnFrameOfABlockThatAContainerAskedFor) {
+  if constexpr (!checks_callers) GTEST_SKIP() << "not a checked build";
+  if (!call_stack::here().for_each_named([](const named_frame&) {})) GTEST_SKIP() << "no addr2line";
+  leak_checked<upstream_malloc> a;
+  numbers list(a);
+  fill_a_list(list);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(a.report(), 7U);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("combine_test.cpp:" + std::to_string(line_of_the_list) + " (fill_a_list"), std::string::npos) << said;
+  EXPECT_NE(said.find("\n    #1 fill_a_list"), std::string::npos) << said;
+  EXPECT_NE(said.find("\n    #2 "), std::string::npos) << "the stack" << said;
+  EXPECT_EQ(said.find("std_allocator.hpp"), std::string::npos) << said;
 }
 
 TEST(LeakChecked, AnyMix) {

@@ -16,9 +16,11 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 #include <heapwright/allocator/block_guard.hpp>
 #include <heapwright/allocator/block_range.hpp>
+#include <heapwright/allocator/recent_frees.hpp>
 #include <heapwright/allocator/tagged_block.hpp>
 #include <heapwright/allocator/tiny_pages.hpp>
 #include <heapwright/core/bits.hpp>
@@ -96,9 +98,11 @@ class best_fit {
     return hand_out(b->payload(), size - tagged_block::tag_bytes, l.size);
   }
 
-  /// O(1) with deferred merging, for blocks of up to 16 KiB; otherwise O(log n).
+  /// Null does nothing. O(1) with deferred merging, for blocks of up to 16 KiB; otherwise O(log n).
   void deallocate(void* p, layout l) noexcept {
-    if constexpr (checks_callers) check_layout(p, l);
+    if (p == nullptr) [[unlikely]]
+      return;
+    if constexpr (checks) check_layout(p, l);
     if (l.size <= tiny_request && is_tiny(p)) {
       release_tiny(p);
     } else {
@@ -107,7 +111,9 @@ class best_fit {
   }
 
   void deallocate(void* p) noexcept {
-    if constexpr (checks_callers) check_block(p);
+    if (p == nullptr) [[unlikely]]
+      return;
+    if constexpr (checks) check_block(p);
     if (is_tiny(p)) {
       release_tiny(p);
     } else {
@@ -118,7 +124,7 @@ class best_fit {
   /// Grows into the free space behind the block, which gives back what it needs no more when it shrinks. O(log n), with
   /// deferred merging for each free block that it grows into.
   [[nodiscard]] bool try_resize(void* p, [[maybe_unused]] layout from, layout to) noexcept {
-    if constexpr (checks_callers) check_layout(p, from);
+    if constexpr (checks) check_layout(p, from);
     return is_aligned(p, to.alignment) && resize(p, to.size);
   }
 
@@ -126,7 +132,7 @@ class best_fit {
   /// it was. Copies only what cannot grow in place. The result is aligned as the plan says.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
     if (p == nullptr) return allocate({size, granule});
-    if constexpr (checks_callers) check_block(p);
+    if constexpr (checks) check_block(p);
     if (size == 0) {
       deallocate(p);
       return nullptr;
@@ -139,11 +145,10 @@ class best_fit {
     return moved;
   }
 
-  /// Whether p lies where a block of this range may begin, live or not. Safe for any value. O(1), reads no memory.
+  /// Whether p lies in the part of the range that has blocks, live or free. Safe for any value. O(1), reads no memory.
   [[nodiscard]] bool owns(const void* p) const noexcept {
     const std::uintptr_t at = address_of(p);
-    if (at - blocks_.begin() < blocks_.end() - blocks_.begin()) return is_aligned(p, granule);
-    return at - tiny_.begin() < limit_ - tiny_.begin() && tiny_.is_block(p);
+    return at - blocks_.begin() < blocks_.end() - blocks_.begin() || at - tiny_.begin() < limit_ - tiny_.begin();
   }
 
   /// Bytes that may be used behind p, a live block. Builds that check or poison say what was asked for.
@@ -197,6 +202,7 @@ class best_fit {
   template <class Heap>
   friend struct best_fit_audit;
 
+  static constexpr bool checks = tagged_block::is_checked;
   static constexpr std::size_t granule = Plan.alignment;
   using blocks_type = block_range<granule, Plan.merging>;
 
@@ -265,6 +271,7 @@ class best_fit {
   }
 
   void release_tiny(void* p) noexcept {
+    if constexpr (checks) freed_.note(p);
     poison(p, tiny_pages::block_bytes);
     tiny_.deallocate(p);
   }
@@ -272,6 +279,7 @@ class best_fit {
   void release(void* p) noexcept {
     tagged_block* const b = tagged_block::of(p);
     const std::size_t size = b->size();
+    if constexpr (checks) freed_.note(p);
     poison(p, size - tagged_block::tag_bytes);
     blocks_.release(b, size);
   }
@@ -290,7 +298,7 @@ class best_fit {
     return true;
   }
 
-  // In checked builds
+  // Misuse
 
   void check_block(const void* p) const noexcept {
     constexpr const char* foreign = "free of a foreign pointer";
@@ -306,9 +314,22 @@ class best_fit {
       is_block = has_tag && (is_free || owns(p));
     }
     if (!is_block) die(foreign, p, "(not the beginning of a block, or of one freed already)");
-    if (is_free) die("double free", p, "(the block is free already)");
+    if (is_free) die_of_double_free(p);
     if (!block_guard::intact(p, payload_bytes(p)))
       die("write past the end of a block", p, "(seen when it was freed or resized)");
+  }
+
+  [[noreturn, gnu::cold, gnu::noinline]] void die_of_double_free(const void* p) const noexcept {
+    say("double free", p, "(the block is free already)");
+    if constexpr (checks) {
+      if (const call_stack* const first = freed_.find(p)) {
+        text<40>().add("  it was freed by\n").write_to(2);
+        first->write_to(2);
+      }
+      text<40>().add("  and is freed again by\n").write_to(2);
+      call_stack::here().write_to(2);
+    }
+    std::abort();
   }
 
   void check_layout(const void* p, layout l) const noexcept {
@@ -320,6 +341,8 @@ class best_fit {
   blocks_type blocks_;
   tiny_pages tiny_;
   std::uintptr_t limit_ = 0;
+  struct nothing {};
+  [[no_unique_address]] std::conditional_t<checks, recent_frees, nothing> freed_;
 };
 
 }  // namespace heapwright

@@ -212,7 +212,7 @@ class block_range {
 
   [[gnu::noinline]] void release_merged(tagged_block* b, std::size_t size) noexcept {
     // The tag stays behind in the merged block, where it still tells a double free.
-    if constexpr (checks_callers) b->set_flag_free();
+    if constexpr (tagged_block::is_checked) b->set_flag_free();
     if (b->follows_free()) {
       b = b->preceding();
       size += b->size();

@@ -73,8 +73,10 @@ class pool {
     return b;
   }
 
-  /// O(1).
+  /// Null does nothing. O(1).
   void deallocate(void* p) noexcept {
+    if (p == nullptr) [[unlikely]]
+      return;
     auto* const b = static_cast<link*>(p);
     if constexpr (checks_callers) check_freed(b);
     b->next = free_;

@@ -90,8 +90,10 @@ class slab {
     return p;
   }
 
-  /// O(1), but for giving back a slab; O(slabs) in checked builds.
+  /// Null does nothing. O(1), but for giving back a slab; O(slabs) in checked builds.
   void deallocate(void* p) noexcept {
+    if (p == nullptr) [[unlikely]]
+      return;
     if constexpr (checks_callers) {
       if (!owns(p)) die_foreign(p);
     }

@@ -21,6 +21,10 @@ namespace heapwright {
 
 class tagged_block {
  public:
+  /// Misuse is looked for in checked builds, and where AddressSanitizer or Valgrind watch: they see no
+  /// free of a pointer that lies in memory which is not malloc's.
+  static constexpr bool is_checked = checks_callers || poisons;
+
   static constexpr std::size_t tag_bytes = 8;
   static constexpr std::size_t smallest = 32;  ///< tag, two links and the size at the end
 
@@ -59,18 +63,18 @@ class tagged_block {
     *reinterpret_cast<hidden<std::size_t>*>(address_of(this) + bytes - sizeof(std::size_t)) = bytes;
   }
 
-  /// Checked builds: whether a tag was written here. What else the memory may hold passes once in 65,536.
+  /// If is_checked: whether a tag was written here. What else the memory may hold passes once in 65,536.
   [[nodiscard]] bool is_sealed() const noexcept { return (tag_ & ~(size_mask | flags)) == seal(); }
 
  private:
   static constexpr std::uint64_t free_flag = 1;
   static constexpr std::uint64_t follows_free_flag = 2;
   static constexpr std::uint64_t flags = 15;
-  // Checked builds keep 16 bits of the scrambled address in the tag: no address space has sizes that need them.
-  static constexpr std::uint64_t size_mask = (checks_callers ? 0x0000'FFFF'FFFF'FFFFU : ~std::uint64_t{0}) & ~flags;
+  // If is_checked, 16 bits of the scrambled address are in the tag: no address space has sizes that need them.
+  static constexpr std::uint64_t size_mask = (is_checked ? 0x0000'FFFF'FFFF'FFFFU : ~std::uint64_t{0}) & ~flags;
 
   [[nodiscard]] std::uint64_t seal() const noexcept {
-    if constexpr (!checks_callers) return 0;
+    if constexpr (!is_checked) return 0;
     return (address_of(this) * 0x9E37'79B9'7F4A'7C15U) & ~(size_mask | flags);
   }
 

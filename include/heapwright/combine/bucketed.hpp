@@ -9,13 +9,17 @@
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/concepts.hpp>
+#include <heapwright/core/forwarding.hpp>
 
 namespace heapwright {
 
 /// Requests of up to `Largest` bytes, at alignments up to `Step`; null for others ("not from me"). A is made for one layout: A(layout,
 /// arguments...). Not thread-safe.
 template <class A, std::size_t Largest = 512, std::size_t Step = 16>
-class bucketed {
+class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
+  using base = forwards<bucketed, can_own<A>, A, A>;
+  friend base;
+
   static_assert(
       allocator<A>,
       "bucketed: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
@@ -40,6 +44,9 @@ class bucketed {
     }
   }
 
+  /// Without a layout, each bucket is asked whether it owns p: O(buckets) times what owns of one costs.
+  using base::deallocate;
+
   void deallocate(void* p, layout l) noexcept {
     A& of_size = buckets_[bucket(l.size)];
     if constexpr (has_one_layout<A>) {
@@ -49,34 +56,12 @@ class bucketed {
     }
   }
 
-  /// O(buckets) times what owns of one costs.
-  [[nodiscard]] bool owns(const void* p) const noexcept
-    requires can_own<A>
-  {
-    for (const A& b : buckets_) {
-      if (b.owns(p)) return true;
-    }
-    return false;
-  }
-
   /// In place when both sizes share a bucket.
   [[nodiscard]] bool try_resize(void*, layout old, layout wanted) noexcept {
     return fits(wanted) && bucket(old.size) == bucket(wanted.size);
   }
 
-  void reset() noexcept
-    requires can_reset<A>
-  {
-    for (A& b : buckets_) b.reset();
-  }
-
-  std::size_t trim() noexcept
-    requires can_trim<A>
-  {
-    std::size_t bytes = 0;
-    for (A& b : buckets_) bytes += b.trim();
-    return bytes;
-  }
+  void* reallocate(void*, std::size_t) = delete;  // a part must not keep a block beyond the size of its bucket
 
   [[nodiscard]] static constexpr bool fits(layout l) noexcept { return l.size <= Largest && l.alignment <= Step; }
 
@@ -84,6 +69,18 @@ class bucketed {
   [[nodiscard]] A& bucket_for(std::size_t size) noexcept { return buckets_[bucket(size)]; }
 
  private:
+  template <class Self, class F>
+  static void each_part(Self& self, F f) noexcept {
+    for (auto& part : self.buckets_) f(part);
+  }
+
+  template <class Self, class F>
+  static auto with_owner(Self& self, const void* p, F f) noexcept {
+    std::size_t i = 0;
+    while (i + 1 < count && !self.buckets_[i].owns(p)) ++i;
+    return f(self.buckets_[i]);
+  }
+
   template <std::size_t... I, class... Arguments>
   explicit bucketed(std::index_sequence<I...>, const Arguments&... arguments)
       : buckets_{{A(layout_of(I), arguments...)...}} {

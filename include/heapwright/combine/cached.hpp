@@ -16,6 +16,7 @@
 #include <utility>
 
 #include <heapwright/core/concepts.hpp>
+#include <heapwright/core/forwarding.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/core/poison.hpp>
 #include <heapwright/sync/lock.hpp>
@@ -28,9 +29,13 @@ struct cached_plan {
   unsigned threads = 64;   ///< stocks; each takes a cache line
 };
 
-/// A, made for blocks of one layout, for any number of threads. Lock has acquire() and release(). Owns A.
+/// A, made for blocks of one layout, for any number of threads. Lock has acquire() and release(). Owns A. stats() counts blocks in the
+/// threads' stocks as in use.
 template <class A, class Lock, cached_plan Plan = cached_plan{}>
-class cached {
+class cached : public forwards<cached<A, Lock, Plan>, true, A> {
+  using base = forwards<cached, true, A>;
+  friend base;
+
   static_assert(allocator<A>,
                 "cached: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
   static_assert(Plan.batch >= 1 && Plan.threads >= 1 && Plan.threads <= thread_index::most,
@@ -66,6 +71,8 @@ class cached {
   }
 
   void deallocate(void* p) noexcept {
+    if (p == nullptr) [[unlikely]]
+      return;
     const unsigned t = thread_index::of_this_thread();
     if (t >= Plan.threads) [[unlikely]]
       return deallocate_uncached(p);
@@ -81,11 +88,13 @@ class cached {
 
   [[nodiscard]] bool fits(layout l) const noexcept { return l.size <= block_.size && l.alignment <= block_.alignment; }
 
-  [[nodiscard]] bool owns(const void* p) const noexcept
-    requires can_own<A>
+  /// Frees all blocks. No other thread may be using it.
+  void reset() noexcept
+    requires can_reset<A>
   {
+    for (stock& s : stocks_) s = {};
     holding guard(lock_);
-    return part_.owns(p);
+    part_.reset();
   }
 
   /// Gives the calling thread's stock back to the part, and trims that; returns the bytes that it gave back.
@@ -98,6 +107,18 @@ class cached {
   }
 
  private:
+  template <class Self, class F>
+  static void each_part(Self& self, F f) noexcept {
+    holding guard(self.lock_);
+    f(self.part_);
+  }
+
+  template <class Self, class F>
+  static auto with_owner(Self& self, const void*, F f) noexcept {
+    holding guard(self.lock_);
+    return f(self.part_);
+  }
+
   struct link {
     link* next;
   };

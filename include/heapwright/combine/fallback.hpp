@@ -5,13 +5,17 @@
 #include <cstddef>
 
 #include <heapwright/core/concepts.hpp>
+#include <heapwright/core/forwarding.hpp>
 #include <heapwright/core/parts.hpp>
 
 namespace heapwright {
 
 /// First choice and second choice. Owns both. Not thread-safe. Null when neither has memory.
 template <class First, class Second>
-class fallback {
+class fallback : public forwards<fallback<First, Second>, true, First, Second> {
+  using base = forwards<fallback, true, First, Second>;
+  friend base;
+
   static_assert(
       allocator<First> && allocator<Second>,
       "fallback: both parts must be allocators: allocate(layout) and deallocate(void*, layout), both noexcept");
@@ -35,55 +39,23 @@ class fallback {
 
   void deallocate(void* p, layout l) noexcept { first_.owns(p) ? first_.deallocate(p, l) : second_.deallocate(p, l); }
 
-  void deallocate(void* p) noexcept
-    requires can_deallocate_unsized<First> && can_deallocate_unsized<Second>
-  {
-    first_.owns(p) ? first_.deallocate(p) : second_.deallocate(p);
-  }
-
-  [[nodiscard]] bool owns(const void* p) const noexcept
-    requires can_own<Second>
-  {
-    return first_.owns(p) || second_.owns(p);
-  }
-
-  [[nodiscard]] std::size_t usable_size(const void* p) const noexcept
-    requires has_usable_size<First> && has_usable_size<Second>
-  {
-    return first_.owns(p) ? first_.usable_size(p) : second_.usable_size(p);
-  }
-
-  [[nodiscard]] bool try_resize(void* p, layout old, layout wanted) noexcept
-    requires can_resize<First> || can_resize<Second>
-  {
-    if (first_.owns(p)) {
-      if constexpr (can_resize<First>) return first_.try_resize(p, old, wanted);
-    } else {
-      if constexpr (can_resize<Second>) return second_.try_resize(p, old, wanted);
-    }
-    return false;
-  }
-
-  void reset() noexcept
-    requires can_reset<First> && can_reset<Second>
-  {
-    first_.reset();
-    second_.reset();
-  }
-
-  std::size_t trim() noexcept
-    requires can_trim<First> || can_trim<Second>
-  {
-    std::size_t bytes = 0;
-    if constexpr (can_trim<First>) bytes += first_.trim();
-    if constexpr (can_trim<Second>) bytes += second_.trim();
-    return bytes;
-  }
+  using base::deallocate;
 
   [[nodiscard]] First& first() noexcept { return first_; }
   [[nodiscard]] Second& second() noexcept { return second_; }
 
  private:
+  template <class Self, class F>
+  static void each_part(Self& self, F f) noexcept {
+    f(self.first_);
+    f(self.second_);
+  }
+
+  template <class Self, class F>
+  static auto with_owner(Self& self, const void* p, F f) noexcept {
+    return self.first_.owns(p) ? f(self.first_) : f(self.second_);
+  }
+
   First first_;
   Second second_;
 };

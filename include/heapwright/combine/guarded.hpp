@@ -15,19 +15,36 @@
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/concepts.hpp>
+#include <heapwright/core/forwarding.hpp>
 
 namespace heapwright {
 
 /// A with canaries. Owns A. As thread-safe as A. Each block costs 32 bytes and an alignment more.
 template <class A>
-class guarded {
+class guarded : public forwards<guarded<A>, true, A> {
+  using base = forwards<guarded, true, A>;
+  friend base;
+
   static_assert(
       allocator<A>,
       "guarded: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
 
  public:
   template <class... Arguments>
+    requires(!takes_layout<A, Arguments...>)
   explicit guarded(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
+
+  /// For a part made for one layout, which becomes that of the whole block.
+  template <class... Arguments>
+    requires takes_layout<A, layout, Arguments...>
+  explicit guarded(layout block, Arguments&&... arguments)
+      : block_{block}, part_(widened(block), std::forward<Arguments>(arguments)...) {}
+
+  [[nodiscard]] void* allocate() noexcept
+    requires takes_layout<A, layout>
+  {
+    return allocate(block_.of);
+  }
 
   [[nodiscard]] void* allocate(layout l) noexcept {
     const layout whole = widened(l);
@@ -40,13 +57,16 @@ class guarded {
   }
 
   void deallocate(void* p, layout l) noexcept {
+    if (p == nullptr) return;
     check(p, l);
     head_of(p)->state = ~live_value(p);
     part_.deallocate(static_cast<std::byte*>(p) - before(l), widened(l));
   }
 
   /// As above; the layout is the one that is written before the block.
-  void deallocate(void* p) noexcept { deallocate(p, {head_of(p)->size, head_of(p)->alignment}); }
+  void deallocate(void* p) noexcept {
+    if (p != nullptr) deallocate(p, {head_of(p)->size, head_of(p)->alignment});
+  }
 
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept { return head_of(p)->size; }
 
@@ -61,16 +81,13 @@ class guarded {
     return true;
   }
 
-  void reset() noexcept
-    requires can_reset<A>
+  [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
+    requires can_reallocate<A>
   {
-    part_.reset();
-  }
-
-  std::size_t trim() noexcept
-    requires can_trim<A>
-  {
-    return part_.trim();
+    if (p == nullptr) return allocate(layout{size});
+    if (size != 0) return reallocate_by_copy(*this, p, size);
+    deallocate(p);
+    return nullptr;
   }
 
   /// Dies if the block was damaged; for looking at a block that is still in use.
@@ -88,6 +105,16 @@ class guarded {
   [[nodiscard]] A& part() noexcept { return part_; }
 
  private:
+  template <class Self, class F>
+  static void each_part(Self& self, F f) noexcept {
+    f(self.part_);
+  }
+
+  template <class Self, class F>
+  static auto with_owner(Self& self, const void*, F f) noexcept {
+    return f(self.part_);
+  }
+
   struct head {
     std::size_t size;
     std::size_t alignment;
@@ -110,6 +137,7 @@ class guarded {
   static head* head_of(const void* p) noexcept { return reinterpret_cast<head*>(address_of(p) - sizeof(head)); }
   static std::uintptr_t live_value(const void* p) noexcept { return address_of(p) * 0x9E3779B97F4A7C15 + 0xA110CA7ED; }
 
+  [[no_unique_address]] block_layout<A> block_;
   A part_;
 };
 

@@ -9,17 +9,19 @@
 #include <utility>
 
 #include <heapwright/core/concepts.hpp>
+#include <heapwright/core/forwarding.hpp>
 
 namespace heapwright {
 
-/// Sizes are those asked for, in bytes.
+/// Bytes. `in_use` and `peak` count a block as the allocator rounds it, where that tells
+/// (has_usable_size), otherwise as it was asked for: so a free without a layout counts right.
 struct meter {
   std::uint64_t allocations = 0;
   std::uint64_t deallocations = 0;
   std::uint64_t failures = 0;             ///< requests that got null
-  std::uint64_t total_bytes = 0;          ///< of all allocations so far
-  std::size_t in_use = 0;                 ///< bytes alive now
-  std::size_t peak = 0;                   ///< most bytes that were ever alive at one moment
+  std::uint64_t total_bytes = 0;          ///< asked for by all allocations so far
+  std::size_t in_use = 0;                 ///< of live blocks
+  std::size_t peak = 0;                   ///< the most that in_use ever was
   std::array<std::uint64_t, 65> sizes{};  ///< [k]: allocations of 2^(k-1) .. 2^k - 1 bytes; [0]: of none
 
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return allocations - deallocations; }
@@ -32,7 +34,10 @@ struct unreported {
 
 /// A with a meter, of which Report is told each time it changes. Owns A. Not thread-safe: a meter for several threads is locked<metered<A>, ...>.
 template <class A, class Report = unreported>
-class metered {
+class metered : public forwards<metered<A, Report>, true, A> {
+  using base = forwards<metered, true, A>;
+  friend base;
+
   static_assert(
       allocator<A>,
       "metered: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
@@ -41,48 +46,52 @@ class metered {
   template <class... Arguments>
   explicit metered(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
-  [[nodiscard]] void* allocate(layout l) noexcept {
-    void* const p = part_.allocate(l);
-    if (p == nullptr) {
-      ++read_.failures;
-      report_.update(read_);
-      return nullptr;
-    }
-    ++read_.allocations;
-    read_.total_bytes += l.size;
-    ++read_.sizes[static_cast<std::size_t>(std::bit_width(l.size))];
-    grow(l.size);
-    report_.update(read_);
-    return p;
+  [[nodiscard]] void* allocate(layout l) noexcept { return count_allocation(part_.allocate(l), l.size); }
+
+  [[nodiscard]] void* allocate() noexcept
+    requires has_one_layout<A>
+  {
+    void* const p = part_.allocate();
+    return count_allocation(p, p == nullptr ? 0 : bytes_of(p, 0));
   }
 
   void deallocate(void* p, layout l) noexcept {
-    ++read_.deallocations;
-    read_.in_use -= l.size;
-    report_.update(read_);
+    if (p == nullptr) return;
+    count_free(bytes_of(p, l.size));
     part_.deallocate(p, l);
   }
 
-  [[nodiscard]] bool owns(const void* p) const noexcept
-    requires can_own<A>
+  void deallocate(void* p) noexcept
+    requires can_deallocate_unsized<A> && has_usable_size<A>
   {
-    return part_.owns(p);
+    if (p == nullptr) return;
+    count_free(part_.usable_size(p));
+    part_.deallocate(p);
   }
 
-  [[nodiscard]] std::size_t usable_size(const void* p) const noexcept
-    requires has_usable_size<A>
-  {
-    return part_.usable_size(p);
-  }
-
-  [[nodiscard]] bool try_resize(void* p, layout old, layout wanted) noexcept
+  [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
     requires can_resize<A>
   {
-    if (!part_.try_resize(p, old, wanted)) return false;
-    read_.in_use -= old.size;
-    grow(wanted.size);
-    report_.update(read_);
+    const std::size_t before = bytes_of(p, from.size);
+    if (!part_.try_resize(p, from, to)) return false;
+    count_resize(before, bytes_of(p, to.size));
     return true;
+  }
+
+  /// Counts as a change of size, or as an allocation or a free where it is one.
+  [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
+    requires can_reallocate<A> && has_usable_size<A>
+  {
+    if (p == nullptr) return count_allocation(part_.reallocate(p, size), size);
+    const std::size_t before = part_.usable_size(p);
+    if (size == 0) count_free(before);
+    void* const moved = part_.reallocate(p, size);
+    if (moved != nullptr) {
+      count_resize(before, part_.usable_size(moved));
+    } else if (size != 0) {
+      count_allocation(nullptr, size);
+    }
+    return moved;
   }
 
   void reset() noexcept
@@ -94,20 +103,49 @@ class metered {
     report_.update(read_);
   }
 
-  std::size_t trim() noexcept
-    requires can_trim<A>
-  {
-    return part_.trim();
-  }
-
   [[nodiscard]] const meter& reading() const noexcept { return read_; }
   [[nodiscard]] A& part() noexcept { return part_; }
   [[nodiscard]] Report& report() noexcept { return report_; }
 
  private:
-  void grow(std::size_t bytes) noexcept {
-    read_.in_use += bytes;
+  template <class Self, class F>
+  static void each_part(Self& self, F f) noexcept {
+    f(self.part_);
+  }
+
+  template <class Self, class F>
+  static auto with_owner(Self& self, const void*, F f) noexcept {
+    return f(self.part_);
+  }
+
+  /// `asked` where the part does not tell.
+  [[nodiscard]] std::size_t bytes_of(const void* p, std::size_t asked) const noexcept {
+    if constexpr (has_usable_size<A>) return part_.usable_size(p);
+    return asked;
+  }
+
+  void* count_allocation(void* p, std::size_t asked) noexcept {
+    if (p == nullptr) {
+      ++read_.failures;
+      report_.update(read_);
+      return nullptr;
+    }
+    ++read_.allocations;
+    read_.total_bytes += asked;
+    ++read_.sizes[static_cast<std::size_t>(std::bit_width(asked))];
+    count_resize(0, bytes_of(p, asked));
+    return p;
+  }
+
+  void count_free(std::size_t bytes) noexcept {
+    ++read_.deallocations;
+    count_resize(bytes, 0);
+  }
+
+  void count_resize(std::size_t before, std::size_t now) noexcept {
+    read_.in_use += now - before;
     read_.peak = std::max(read_.peak, read_.in_use);
+    report_.update(read_);
   }
 
   A part_;

@@ -5,13 +5,17 @@
 #include <cstddef>
 
 #include <heapwright/core/concepts.hpp>
+#include <heapwright/core/forwarding.hpp>
 #include <heapwright/core/parts.hpp>
 
 namespace heapwright {
 
 /// Requests of up to `Largest` bytes go to Small, others to Large; neither stands in for the other. Owns both. Not thread-safe.
 template <std::size_t Largest, class Small, class Large>
-class segregate {
+class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Small>, Small, Large> {
+  using base = forwards<segregate, can_own<Small>, Small, Large>;
+  friend base;
+
   static_assert(
       allocator<Small> && allocator<Large>,
       "segregate: both parts must be allocators: allocate(layout) and deallocate(void*, layout), both noexcept");
@@ -30,23 +34,8 @@ class segregate {
 
   void deallocate(void* p, layout l) noexcept { l.size <= Largest ? small_.deallocate(p, l) : large_.deallocate(p, l); }
 
-  void deallocate(void* p) noexcept
-    requires can_own<Small> && can_deallocate_unsized<Small> && can_deallocate_unsized<Large>
-  {
-    small_.owns(p) ? small_.deallocate(p) : large_.deallocate(p);
-  }
-
-  [[nodiscard]] bool owns(const void* p) const noexcept
-    requires can_own<Small> && can_own<Large>
-  {
-    return small_.owns(p) || large_.owns(p);
-  }
-
-  [[nodiscard]] std::size_t usable_size(const void* p) const noexcept
-    requires can_own<Small> && has_usable_size<Small> && has_usable_size<Large>
-  {
-    return small_.owns(p) ? small_.usable_size(p) : large_.usable_size(p);
-  }
+  /// Without a layout, Small is asked whether it owns p.
+  using base::deallocate;
 
   /// Never across the limit.
   [[nodiscard]] bool try_resize(void* p, layout old, layout wanted) noexcept
@@ -61,26 +50,32 @@ class segregate {
     return false;
   }
 
-  void reset() noexcept
-    requires can_reset<Small> && can_reset<Large>
+  /// The block moves where it crosses the limit.
+  [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
+    requires can_own<Small> && can_reallocate<Small> && can_reallocate<Large> && has_usable_size<Small> &&
+             has_usable_size<Large> && can_deallocate_unsized<Small> && can_deallocate_unsized<Large>
   {
-    small_.reset();
-    large_.reset();
-  }
-
-  std::size_t trim() noexcept
-    requires can_trim<Small> || can_trim<Large>
-  {
-    std::size_t bytes = 0;
-    if constexpr (can_trim<Small>) bytes += small_.trim();
-    if constexpr (can_trim<Large>) bytes += large_.trim();
-    return bytes;
+    if (p == nullptr) return allocate(layout{size});
+    const bool is_small = small_.owns(p);
+    if (size != 0 && is_small != (size <= Largest)) return reallocate_by_copy(*this, p, size);
+    return is_small ? small_.reallocate(p, size) : large_.reallocate(p, size);
   }
 
   [[nodiscard]] Small& small() noexcept { return small_; }
   [[nodiscard]] Large& large() noexcept { return large_; }
 
  private:
+  template <class Self, class F>
+  static void each_part(Self& self, F f) noexcept {
+    f(self.small_);
+    f(self.large_);
+  }
+
+  template <class Self, class F>
+  static auto with_owner(Self& self, const void* p, F f) noexcept {
+    return self.small_.owns(p) ? f(self.small_) : f(self.large_);
+  }
+
   Small small_;
   Large large_;
 };

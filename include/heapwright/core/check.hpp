@@ -18,11 +18,16 @@ namespace heapwright {
 inline constexpr bool checks_callers = HEAPWRIGHT_CHECKS >= 1;
 inline constexpr bool checks_itself = HEAPWRIGHT_CHECKS >= 2;
 
-/// Ends the process: "heapwright: WHAT: POINTER DETAIL".
-[[noreturn, gnu::cold, gnu::noinline]] inline void die(const char* what, const void* p, const char* detail) noexcept {
+/// Writes to stderr: "heapwright: WHAT: POINTER DETAIL".
+[[gnu::cold, gnu::noinline]] inline void say(const char* what, const void* p, const char* detail) noexcept {
   text<400> line;
   line.add("heapwright: ").add(what).add(": ").add(p).add(" ").add(detail).add("\n");
   line.write_to(2);
+}
+
+/// Says so, and ends the process.
+[[noreturn, gnu::cold, gnu::noinline]] inline void die(const char* what, const void* p, const char* detail) noexcept {
+  say(what, p, detail);
   std::abort();
 }
 

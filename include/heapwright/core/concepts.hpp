@@ -10,15 +10,16 @@
 namespace heapwright {
 
 /// allocate returns memory of at least l.size bytes aligned to l.alignment, or null when it has none ("not from me").
-/// deallocate takes what allocate returned, with the same layout. Neither throws. A size of zero is a size like any other: the
-/// pointer is not null, is not to be used, and is given back.
+/// deallocate takes what allocate returned, with the same layout; null does nothing. Neither throws. A size of zero is a size like any
+/// other: the pointer is not null, is not to be used, and is given back.
 template <class A>
 concept allocator = requires(A a, layout l, void* p) {
   { a.allocate(l) } noexcept -> std::same_as<void*>;
   { a.deallocate(p, l) } noexcept;
 };
 
-/// owns(p): whether p was allocated here. Safe for any pointer value.
+/// owns(p): true for each pointer into a live block of this allocator, false for pointers into memory
+/// that is not its own. Safe for any pointer value.
 template <class A>
 concept can_own = requires(const A a, const void* p) {
   { a.owns(p) } noexcept -> std::same_as<bool>;
@@ -46,6 +47,13 @@ concept has_usable_size = requires(const A a, const void* p) {
 template <class A>
 concept can_resize = requires(A a, void* p, layout from, layout to) {
   { a.try_resize(p, from, to) } noexcept -> std::same_as<bool>;
+};
+
+/// reallocate(p, size): as realloc of C. Null allocates. A size of zero frees and returns null. Null
+/// otherwise means no memory, and p is as it was. The result is aligned to default_alignment.
+template <class A>
+concept can_reallocate = requires(A a, void* p, std::size_t size) {
+  { a.reallocate(p, size) } noexcept -> std::same_as<void*>;
 };
 
 /// reset(): frees all that was allocated, at once.

@@ -19,6 +19,12 @@ struct layout {
   std::size_t size = 0;
   std::size_t alignment = default_alignment;
 
+  constexpr layout() noexcept = default;
+
+  /// Not explicit: every allocator takes a size alone, as in `allocate(100)`, and aligns as malloc does.
+  constexpr layout(std::size_t bytes, std::size_t aligned_to = default_alignment) noexcept
+      : size(bytes), alignment(aligned_to) {}
+
   template <class T>
   [[nodiscard]] static constexpr layout of() noexcept {
     return {sizeof(T), alignof(T)};

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include <unistd.h>
 
@@ -15,6 +16,11 @@ class text {
  public:
   [[gnu::noinline]] text& add(const char* s) noexcept {
     while (*s != '\0') put(*s++);
+    return *this;
+  }
+
+  [[gnu::noinline]] text& add(std::string_view s) noexcept {
+    for (const char c : s) put(c);
     return *this;
   }
 

@@ -40,18 +40,27 @@ class basic_heap {
   static constexpr bool is_local = R.concurrency == concurrency_mode::single_threaded;
 
  public:
+  static constexpr std::uint64_t default_limit = R.pages.limit;  ///< bytes
+
   /// `name` must outlive the heap. `limit`: bytes in memory for blocks, instead of recipe.pages.limit. Without memory for its records the heap is there, but
   /// has no memory for blocks either.
   explicit basic_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept : name_(name) {
     start(limit);
   }
 
-  /// Has its blocks in this memory, whole pages of it, and nowhere else: an array, a mapped file, memory that other processes see. Its records are apart, in this
-  /// process. The memory has to outlive the heap, and is as the blocks have left it then.
+  /// Has its blocks in this memory, whole pages of it, and nowhere else: an array, a mapped file, memory
+  /// that other processes see. Its records are apart, in this process. The memory must outlive the heap,
+  /// and is then as the blocks have left it. attached() tells whether it was large enough.
   basic_heap(void* memory, std::size_t bytes, const char* name = "") noexcept : name_(name) {
     start(R.pages.limit);
-    if (core_ != nullptr && !core_->adopt(memory, bytes)) core_->set_limit(0);
+    if (core_ == nullptr || core_->adopt(memory, bytes)) return;
+    core_->set_limit(0);
+    has_memory_ = false;
   }
+
+  /// False: every request gets null, as there was no memory for the heap's records, or the caller's
+  /// memory has no room for a block.
+  [[nodiscard]] bool attached() const noexcept { return core_ != nullptr && has_memory_; }
 
   basic_heap(const basic_heap&) = delete;
   basic_heap& operator=(const basic_heap&) = delete;
@@ -283,6 +292,7 @@ class basic_heap {
 
   const char* name_;
   core* core_ = nullptr;
+  bool has_memory_ = true;
   typename seats::tenancy at_{seats::nowhere, ~std::uint64_t{0}};
   cache* only_ = nullptr;  ///< of heaps without seats
   [[no_unique_address]] outer_lock lock_;

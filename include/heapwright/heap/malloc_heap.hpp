@@ -1,7 +1,11 @@
-// A stand-in for basic_heap with the same interface, whose blocks are the process's malloc's, one by one: for looking at a program with Valgrind or a
-// sanitizer, which see every block then, its end and what was never freed. <heapwright/heap.hpp> takes it where HEAPWRIGHT_DEFAULT_MALLOC is defined.
+// A stand-in for basic_heap whose blocks are blocks of the process's malloc, one by one: Valgrind and
+// sanitizers then see each block, its end, and what is never freed. <heapwright/heap.hpp> takes it where
+// HEAPWRIGHT_DEFAULT_MALLOC is defined.
 //
-// Slow: each operation takes a lock and keeps a table of blocks. The table is what statistics, limits and the end of the heap come from.
+// A table of blocks, under a lock, is the source of statistics, limits and reports. It has the call
+// stack of each request, so every operation is slow.
+//
+// A heap in memory of the caller is no case for malloc: its blocks must lie there. It is a basic_heap.
 #pragma once
 
 #include <algorithm>
@@ -13,46 +17,62 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
-#include <dlfcn.h>
-
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/call_stack.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/core/text.hpp>
 #include <heapwright/heap/heap_statistics.hpp>
-#include <heapwright/heap/recipe.hpp>
 
 namespace heapwright {
 
-/// As basic_heap, where nothing else is said. Thread-safe whatever the recipe says, of which only the limit counts, in the bytes that were asked for. What is in use
-/// when it is destroyed is freed then, so that leaks of a heap that ends are no leaks of the process; with HEAPWRIGHT_LEAKS=1 in the environment it is reported on stderr
-/// before, as write_blocks does. For a heap with static storage that is at the end of the program.
-template <recipe R>
+/// As the basic_heap `Real`, where nothing else is said. Thread-safe whatever the recipe says. Of the
+/// recipe only the limit counts, in the bytes that were asked for.
+///
+/// What is in use when it is destroyed stays with malloc, so that Valgrind and LeakSanitizer report it.
+/// With HEAPWRIGHT_LEAKS=1 in the environment it is reported on stderr too, as by write_blocks.
+template <class Real>
 class malloc_heap {
  public:
-  explicit malloc_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept
+  explicit malloc_heap(const char* name = "", std::uint64_t limit = Real::default_limit) noexcept
       : name_(name), limit_(limit) {}
-  malloc_heap(void*, std::size_t bytes, const char* name = "") noexcept : malloc_heap(name, bytes) {}
+
+  malloc_heap(void* memory, std::size_t bytes, const char* name = "") noexcept : name_(name), limit_(bytes) {
+    in_memory_.emplace(memory, bytes, name);
+  }
+
   malloc_heap(const malloc_heap&) = delete;
   malloc_heap& operator=(const malloc_heap&) = delete;
+
   ~malloc_heap() {
     const char* const leaks = ::secure_getenv("HEAPWRIGHT_LEAKS");
     if (!blocks_.empty() && leaks != nullptr && std::strcmp(leaks, "1") == 0) write_blocks(2);
-    for (const auto& [p, asked] : blocks_) std::free(p);
   }
 
-  [[nodiscard, gnu::noinline]] void* allocate(std::size_t size) noexcept {
-    return allocate({size, default_alignment}, __builtin_return_address(0));
+  [[nodiscard]] bool attached() const noexcept { return !in_memory_ || in_memory_->attached(); }
+
+  [[nodiscard]] void* allocate(std::size_t size) noexcept { return allocate(layout{size}); }
+
+  [[nodiscard]] void* allocate(layout l) noexcept {
+    if (in_memory_) return in_memory_->allocate(l);
+    const std::scoped_lock held(lock_);
+    if (l.size > PTRDIFF_MAX || l.alignment > PTRDIFF_MAX / 2 || l.size > limit_ || in_use_ > limit_ - l.size)
+      return nullptr;
+    const bool is_ordinary = l.alignment <= default_alignment;
+    void* const p = is_ordinary ? std::malloc(l.size) : std::aligned_alloc(l.alignment, align_up(l.size, l.alignment));
+    return p == nullptr || note(p, l.size) ? p : nullptr;
   }
 
-  [[nodiscard, gnu::noinline]] void* allocate(layout l) noexcept { return allocate(l, __builtin_return_address(0)); }
-
-  [[nodiscard, gnu::noinline]] void* allocate_zeroed(std::size_t size) noexcept {
-    void* const p = allocate({size, default_alignment}, __builtin_return_address(0));
+  [[nodiscard]] void* allocate_zeroed(std::size_t size) noexcept {
+    if (in_memory_) return in_memory_->allocate_zeroed(size);
+    void* const p = allocate(size);
     return p == nullptr ? nullptr : std::memset(p, 0, size);
   }
 
   void deallocate(void* p) noexcept {
+    if (in_memory_) return in_memory_->deallocate(p);
     const std::scoped_lock held(lock_);
     if (const auto found = blocks_.find(p); found != blocks_.end()) {
       in_use_ -= found->second.size;
@@ -63,29 +83,32 @@ class malloc_heap {
 
   void deallocate(void* p, layout) noexcept { deallocate(p); }
 
-  [[nodiscard, gnu::noinline]] void* reallocate(void* p, std::size_t size) noexcept {
-    void* const fresh = allocate({size, default_alignment}, __builtin_return_address(0));
+  [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
+    if (in_memory_) return in_memory_->reallocate(p, size);
+    void* const fresh = allocate(size);
     if (p == nullptr || fresh == nullptr) return fresh;
     std::memcpy(fresh, p, std::min(size, usable_size(p)));
     deallocate(p);
     return fresh;
   }
 
-  /// Writes what is in use to a file descriptor, a line for each place that asked for some, most bytes first; for `addr2line -e OBJECT OFFSET`.
+  /// Writes what is in use to a file descriptor: for each call stack that asked for some, a line with
+  /// the program's own frame, and the stack. Most bytes first.
   [[gnu::cold]] void write_blocks(int fd) noexcept {
+    if (in_memory_) return in_memory_->write_blocks(fd);
     struct sum {
       std::uint64_t bytes = 0, blocks = 0;
     };
     try {
       const std::scoped_lock held(lock_);
-      std::map<void*, sum> by_place;
+      std::map<call_stack, sum> by_stack;
       for (const auto& [p, asked] : blocks_) {
-        by_place[asked.place].bytes += asked.size;
-        ++by_place[asked.place].blocks;
+        by_stack[asked.by].bytes += asked.size;
+        ++by_stack[asked.by].blocks;
       }
-      std::multimap<std::uint64_t, std::pair<void*, sum>, std::greater<>> largest_first;
-      for (const auto& place : by_place) largest_first.emplace(place.second.bytes, place);
-      for (const auto& [bytes, place] : largest_first) write_place(fd, place.first, place.second.blocks, bytes);
+      std::multimap<std::uint64_t, std::pair<const call_stack*, sum>, std::greater<>> largest_first;
+      for (const auto& [stack, total] : by_stack) largest_first.emplace(total.bytes, std::pair(&stack, total));
+      for (const auto& [bytes, place] : largest_first) write_stack(fd, *place.first, place.second.blocks, bytes);
     } catch (const std::bad_alloc&) {
       text<200>().add("heapwright: ").add(name_).add(": no memory to look at the blocks\n").write_to(fd);
     }
@@ -93,24 +116,30 @@ class malloc_heap {
 
   /// What was asked for: more is nobody's.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
+    if (in_memory_) return in_memory_->usable_size(p);
     const std::scoped_lock held(lock_);
     const auto found = blocks_.find(const_cast<void*>(p));
     return found == blocks_.end() ? 0 : found->second.size;
   }
 
   [[nodiscard]] bool owns(const void* p) const noexcept {
+    if (in_memory_) return in_memory_->owns(p);
     const std::scoped_lock held(lock_);
     return blocks_.contains(const_cast<void*>(p));
   }
 
-  std::size_t trim() noexcept { return 0; }
+  std::size_t trim() noexcept { return in_memory_ ? in_memory_->trim() : 0; }
+
   void set_limit(std::uint64_t bytes) noexcept {
+    if (in_memory_) return in_memory_->set_limit(bytes);
     const std::scoped_lock held(lock_);
     limit_ = bytes;
   }
+
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
   [[nodiscard]] heap_statistics statistics() noexcept {
+    if (in_memory_) return in_memory_->statistics();
     const std::scoped_lock held(lock_);
     return {.name = name_,
             .mapped = in_use_,
@@ -120,12 +149,15 @@ class malloc_heap {
             .limit = limit_};
   }
 
-  /// No thread keeps anything.
+  /// Without memory of the caller no thread keeps anything.
   template <class F>
-  void for_each_stock(F) noexcept {}
+  void for_each_stock(F f) noexcept {
+    if (in_memory_) in_memory_->for_each_stock(f);
+  }
 
   template <class F>
   [[nodiscard]] bool for_each_block(F f) noexcept {
+    if (in_memory_) return in_memory_->for_each_block(f);
     const std::scoped_lock held(lock_);
     for (const auto& [p, asked] : blocks_) f(static_cast<const void*>(p), asked.size);
     return true;
@@ -134,45 +166,30 @@ class malloc_heap {
  private:
   struct request {
     std::size_t size;
-    void* place;  ///< where the call returns to
+    call_stack by;
   };
 
-  void* allocate(layout l, void* place) noexcept {
-    const std::scoped_lock held(lock_);
-    if (l.size > PTRDIFF_MAX || l.alignment > PTRDIFF_MAX / 2 || l.size > limit_ || in_use_ > limit_ - l.size)
-      return nullptr;
-    const bool is_ordinary = l.alignment <= default_alignment;
-    void* const p = is_ordinary ? std::malloc(l.size) : std::aligned_alloc(l.alignment, align_up(l.size, l.alignment));
-    return p == nullptr || note(p, {l.size, place}) ? p : nullptr;
+  void write_stack(int fd, const call_stack& stack, std::uint64_t blocks, std::uint64_t bytes) const noexcept {
+    text<1200> line;
+    line.add("heapwright: ").add(name_).add(": ").add(blocks).add(blocks == 1 ? " block, " : " blocks, ");
+    line.add_bytes(bytes).add(" in use, asked for at ");
+    const bool named = stack.for_each_own([&](unsigned number, const named_frame& frame) {
+      if (number == 1) line.add(frame.line).add(" (").add(frame.function).add(")\n").write_to(fd);
+      call_stack::write_frame(fd, number, frame);
+    });
+    if (named) return;
+    line.add(stack.raw().c_str()).add("\n").write_to(fd);
+    stack.write_raw(fd);
   }
 
-  void write_place(int fd, const void* place, std::uint64_t blocks, std::uint64_t bytes) const noexcept {
-    text<600> line;
-    line.add("heapwright: ")
-        .add(name_)
-        .add(": ")
-        .add(blocks)
-        .add(" blocks, ")
-        .add_bytes(bytes)
-        .add(" in use, asked for at ");
-    Dl_info object{};
-    if (::dladdr(place, &object) == 0 || object.dli_fname == nullptr) {
-      line.add(place);
-    } else {
-      line.add(object.dli_fname).add("+").add_hex(address_of(place) - address_of(object.dli_fbase));
-      if (object.dli_sname != nullptr) line.add(" (").add(object.dli_sname).add(")");
-    }
-    line.add("\n").write_to(fd);
-  }
-
-  bool note(void* p, const request& asked) noexcept {
+  bool note(void* p, std::size_t size) noexcept {
     try {
-      blocks_.emplace(p, asked);
+      blocks_.emplace(p, request{size, call_stack::here()});
     } catch (const std::bad_alloc&) {
       std::free(p);
       return false;
     }
-    in_use_ += asked.size;
+    in_use_ += size;
     peak_ = std::max(peak_, in_use_);
     return true;
   }
@@ -183,6 +200,7 @@ class malloc_heap {
   std::map<void*, request> blocks_;
   std::uint64_t in_use_ = 0;
   std::uint64_t peak_ = 0;
+  std::optional<Real> in_memory_;
 };
 
 }  // namespace heapwright

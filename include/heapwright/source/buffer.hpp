@@ -42,6 +42,7 @@ class buffer_source {
   /// Takes the range back if it is the latest one, but for what its alignment skipped; otherwise it stays lost until
   /// the reset.
   void deallocate(void* p, layout l) noexcept {
+    if (p == nullptr) return;
     if constexpr (checks_callers) {
       if (!owns(p) && l.size > 0) die("free of a foreign pointer", p, "(not a range of this buffer)");
     }

@@ -45,6 +45,7 @@ class guard_pages {
   }
 
   void deallocate(void* p, layout l) noexcept {
+    if (p == nullptr) return;
     const std::size_t page = OS::page_size();
     OS::unmap(reinterpret_cast<void*>(align_down(address_of(p), page) - page), body_of(l.size) + 2 * page);
   }

@@ -59,6 +59,7 @@ class huge_pages {
   }
 
   void deallocate(void* p, layout l) noexcept {
+    if (p == nullptr) return;
     OS::unmap(p, rounded(l.size));
     held_.fetch_sub(rounded(l.size), std::memory_order_relaxed);
   }

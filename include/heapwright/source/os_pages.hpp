@@ -28,7 +28,9 @@ class os_pages {
     return map_aligned(bytes, l.alignment);
   }
 
-  void deallocate(void* p, layout l) noexcept { OS::unmap(p, rounded(l.size)); }
+  void deallocate(void* p, layout l) noexcept {
+    if (p != nullptr) OS::unmap(p, rounded(l.size));
+  }
 
  private:
   static void* map_aligned(std::size_t bytes, std::size_t alignment) noexcept {

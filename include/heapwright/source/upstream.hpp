@@ -8,55 +8,42 @@
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/concepts.hpp>
+#include <heapwright/core/forwarding.hpp>
 
 namespace heapwright {
 
 /// Refers to an allocator that others use too, and has its capabilities. Copies refer to the same one, which must outlive them.
 /// As thread-safe as that one.
 template <allocator A>
-class upstream {
+class upstream : public forwards<upstream<A>, true, A> {
+  using base = forwards<upstream, true, A>;
+  friend base;
+
  public:
   // Not explicit: where an allocator by value is wanted, naming one that exists means sharing it.
   upstream(A& shared) noexcept : shared_(&shared) {}
 
+  using base::allocate;
   [[nodiscard]] void* allocate(layout l) noexcept { return shared_->allocate(l); }
+
+  using base::deallocate;
   void deallocate(void* p, layout l) noexcept { shared_->deallocate(p, l); }
-
-  void deallocate(void* p) noexcept
-    requires can_deallocate_unsized<A>
-  {
-    shared_->deallocate(p);
-  }
-
-  [[nodiscard]] bool owns(const void* p) const noexcept
-    requires can_own<A>
-  {
-    return shared_->owns(p);
-  }
-
-  [[nodiscard]] std::size_t usable_size(const void* p) const noexcept
-    requires has_usable_size<A>
-  {
-    return shared_->usable_size(p);
-  }
-
-  [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
-    requires can_resize<A>
-  {
-    return shared_->try_resize(p, from, to);
-  }
-
-  std::size_t trim() noexcept
-    requires can_trim<A>
-  {
-    return shared_->trim();
-  }
 
   [[nodiscard]] A& get() const noexcept { return *shared_; }
 
   friend bool operator==(upstream a, upstream b) noexcept { return a.shared_ == b.shared_; }
 
  private:
+  template <class F>
+  static void each_part(const upstream& self, F f) noexcept {
+    f(*self.shared_);
+  }
+
+  template <class F>
+  static auto with_owner(const upstream& self, const void*, F f) noexcept {
+    return f(*self.shared_);
+  }
+
   A* shared_;
 };
 

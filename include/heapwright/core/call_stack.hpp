@@ -1,0 +1,247 @@
+// Call stacks for messages about mistakes: where a block was asked for, where it was freed.
+//
+// Capturing reads the unwind tables of the program and allocates nothing. Naming is left to addr2line,
+// which runs as a process of its own: only then are there lines of inlined functions, and a process
+// that is about to die reads no debugging information. Without addr2line a frame is shown as
+// OBJECT+OFFSET, which `addr2line -e OBJECT OFFSET` understands.
+//
+// The program's own frame is the innermost one whose function is not in the namespaces heapwright,
+// std or __gnu_cxx: the line that uses a container, not the line of the container.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/text.hpp>
+
+namespace heapwright {
+
+/// A frame as addr2line names it. Valid during the call that it is passed to.
+struct named_frame {
+  std::string_view function;  ///< demangled; "??" if there is no symbol
+  std::string_view line;      ///< FILE:LINE; "??:0" if it is not known
+
+  [[nodiscard]] bool has_line() const noexcept { return !line.starts_with("??") && !line.ends_with(":?"); }
+
+  /// Whether the function belongs to the program, and not to the libraries that lie between it and an allocator.
+  [[nodiscard]] bool is_own() const noexcept {
+    const std::string_view name = qualified_name(function);
+    for (const std::string_view prefix : {"heapwright::", "std::", "__gnu_cxx::", "operator new", "operator delete"}) {
+      if (name.starts_with(prefix)) return false;
+    }
+    return function != "??";
+  }
+
+ private:
+  /// Without the type that a template function returns, and without arguments.
+  [[nodiscard]] static std::string_view qualified_name(std::string_view f) noexcept {
+    std::size_t begin = 0;
+    int depth = 0;
+    for (std::size_t i = 0; i < f.size(); ++i) {
+      if (f[i] == '<') ++depth;
+      if (f[i] == '>') --depth;
+      if (depth > 0) continue;
+      if (f[i] == '(' && i > begin) return f.substr(begin, i - begin);
+      if (f[i] == ' ' && f.substr(begin, i - begin) != "operator") begin = i + 1;
+    }
+    return f.substr(begin);
+  }
+};
+
+class call_stack {
+ public:
+  static constexpr unsigned most = 16;
+
+  call_stack() noexcept = default;  ///< without frames
+
+  /// The stack of the calling thread from the caller of this function on, the innermost frame first.
+  [[nodiscard, gnu::noinline]] static call_stack here() noexcept {
+    call_stack s;
+    ::_Unwind_Backtrace(
+        [](_Unwind_Context* context, void* to) {
+          auto& stack = *static_cast<call_stack*>(to);
+          if (const auto pc = ::_Unwind_GetIP(context)) stack.add(pc);
+          return stack.count_ <= most ? _URC_NO_REASON : _URC_END_OF_STACK;
+        },
+        &s);
+    s.drop_first();
+    return s;
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+
+  friend bool operator==(const call_stack&, const call_stack&) noexcept = default;
+  friend auto operator<=>(const call_stack&, const call_stack&) noexcept = default;
+
+  /// Calls f(named_frame) for each frame, inlined ones too, the innermost first. False: addr2line cannot be run, or it
+  /// knows nothing of the frames; then f was not called. Takes milliseconds. Allocates nothing.
+  template <class F>
+  bool for_each_named(F f) const noexcept {
+    bool named = false;
+    for (unsigned i = 0; i < count_;) {
+      const place first = place_of(i);
+      unsigned n = 1;
+      while (i + n < count_ && place_of(i + n).object == first.object) ++n;
+      named = name(i, n, first, f) || named;
+      i += n;
+    }
+    return named;
+  }
+
+  /// Calls f(number, named_frame) for the program's own frame, as number 1, and for those outside of it up to main.
+  /// False: as for_each_named, or there is no such frame.
+  template <class F>
+  bool for_each_own(F f) const noexcept {
+    unsigned number = 0;
+    bool is_past_main = false;
+    for_each_named([&](const named_frame& frame) {
+      if ((number > 0 || frame.is_own()) && !is_past_main) f(++number, frame);
+      is_past_main = is_past_main || frame.function == "main";
+    });
+    return number > 0;
+  }
+
+  /// Writes a line for each of the program's own frames.
+  void write_to(int fd) const noexcept {
+    if (for_each_own([&](unsigned number, const named_frame& frame) { write_frame(fd, number, frame); })) return;
+    write_raw(fd);
+  }
+
+  static void write_frame(int fd, unsigned number, const named_frame& frame) noexcept {
+    text<1000> out;
+    out.add("    #").add(std::uint64_t{number}).add(" ").add(frame.function).add(" ").add(frame.line).add("\n");
+    out.write_to(fd);
+  }
+
+  void write_raw(int fd) const noexcept {
+    for (unsigned i = 0; i < count_; ++i) {
+      text<600>().add("    #").add(std::uint64_t{i + 1}).add(" ").add(raw(i).c_str()).add("\n").write_to(fd);
+    }
+  }
+
+  /// The innermost frame as OBJECT+OFFSET.
+  [[nodiscard]] text<500> raw(unsigned i = 0) const noexcept {
+    text<500> out;
+    const place at = place_of(i);
+    if (at.object == nullptr) return out.add(reinterpret_cast<const void*>(frames_[i])), out;
+    out.add(at.object).add("+").add_hex(at.offset);
+    return out;
+  }
+
+ private:
+  struct place {
+    const char* object;     ///< path of the file; null: code that is in no file
+    std::uintptr_t offset;  ///< as the file says addresses
+  };
+
+  static constexpr std::size_t longest_name = 4 * KiB;
+
+  void add(std::uintptr_t pc) noexcept {
+    if (count_ <= most) frames_[count_++] = pc;
+  }
+
+  void drop_first() noexcept {
+    if (count_ == 0) return;
+    std::memmove(frames_.data(), frames_.data() + 1, --count_ * sizeof frames_[0]);
+    frames_[count_] = 0;
+  }
+
+  /// Of the call instruction, which lies before the address that is returned to.
+  [[nodiscard]] place place_of(unsigned i) const noexcept {
+    const std::uintptr_t pc = frames_[i] - 1;
+    Dl_info object{};
+    if (::dladdr(reinterpret_cast<const void*>(pc), &object) == 0 || object.dli_fname == nullptr) return {nullptr, pc};
+    const auto* const file = static_cast<const unsigned char*>(object.dli_fbase);
+    Elf64_Half type;
+    std::memcpy(&type, file + EI_NIDENT, sizeof type);
+    // The main program is named as it was called, which need not be a path.
+    const bool is_path = ::access(object.dli_fname, R_OK) == 0;
+    return {is_path ? object.dli_fname : path_of_program(), type == ET_DYN ? pc - address_of(file) : pc};
+  }
+
+  [[nodiscard]] static const char* path_of_program() noexcept {
+    static char path[4 * KiB];  // every thread writes the same
+    return ::readlink("/proc/self/exe", path, sizeof path - 1) > 0 ? path : "program";
+  }
+
+  /// Frames [i, i + n), which all lie in one file.
+  template <class F>
+  bool name(unsigned i, unsigned n, const place& in, F& f) const noexcept {
+    if (in.object == nullptr) return false;
+    std::array<text<20>, most> offsets;
+    std::array<const char*, most + 7> command{"addr2line", "-C", "-f", "-i", "-e", in.object};
+    for (unsigned k = 0; k < n; ++k) command[6 + k] = offsets[k].add_hex(place_of(i + k).offset).c_str();
+    command[6 + n] = nullptr;
+    return read_names(command.data(), f);
+  }
+
+  /// addr2line prints a function and a line for each frame, inlined ones too.
+  template <class F>
+  static bool read_names(const char* const* command, F& f) noexcept {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+    const pid_t child = run(command, ends[1]);
+    ::close(ends[1]);
+    char buffer[2 * longest_name];
+    std::size_t kept = 0;
+    bool any = false;
+    for (;;) {
+      const ssize_t got = child < 0 ? 0 : ::read(ends[0], buffer + kept, sizeof buffer - kept);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      kept += static_cast<std::size_t>(got);
+      std::string_view rest(buffer, kept);
+      for (;;) {
+        const std::size_t first = rest.find('\n');
+        const std::size_t second = first == rest.npos ? rest.npos : rest.find('\n', first + 1);
+        if (second == rest.npos) break;
+        f(named_frame{rest.substr(0, first), without_discriminator(rest.substr(first + 1, second - first - 1))});
+        any = true;
+        rest.remove_prefix(second + 1);
+      }
+      kept = rest.size() == sizeof buffer ? 0 : rest.size();  // a name too long to be one
+      std::memmove(buffer, rest.data(), kept);
+    }
+    ::close(ends[0]);
+    int status = 0;
+    while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return any;
+  }
+
+  [[nodiscard]] static std::string_view without_discriminator(std::string_view line) noexcept {
+    return line.substr(0, line.find(" (discriminator"));
+  }
+
+  /// vfork, as fork calls handlers that may want a lock which this thread holds. -1: no process can be had.
+  [[nodiscard, gnu::noinline]] static pid_t run(const char* const* command, int out) noexcept {
+    static const char* const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", nullptr};
+    const pid_t child = ::vfork();
+    if (child != 0) return child;
+    ::dup2(out, 1);
+    if (const int nowhere = ::open("/dev/null", O_RDWR); nowhere >= 0) {
+      ::dup2(nowhere, 0);
+      ::dup2(nowhere, 2);
+    }
+    for (const char* const path : {"/usr/bin/addr2line", "/usr/local/bin/addr2line", "/bin/addr2line"}) {
+      ::execve(path, const_cast<char**>(command), const_cast<char**>(environment));
+    }
+    ::_exit(127);
+  }
+
+  std::array<std::uintptr_t, most + 1> frames_{};
+  unsigned count_ = 0;
+};
+
+}  // namespace heapwright
