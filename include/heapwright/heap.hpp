@@ -20,15 +20,15 @@
 namespace heapwright {
 
 #ifdef HEAPWRIGHT_DEFAULT_MALLOC
-template <recipe R = default_recipe>
+template <const recipe& R = default_recipe>
 using heap = malloc_heap<basic_heap<R, linux_os>>;
 #else
-template <recipe R = default_recipe>
+template <const recipe& R = default_recipe>
 using heap = basic_heap<R, linux_os>;
 #endif
 
 /// A heap that one thread uses at a time, and the program sees to it: no locks, no atomic read-modify-writes.
-template <recipe R = default_recipe>
-using local_heap = heap<for_one_thread(R)>;
+template <const recipe& R = default_recipe>
+using local_heap = heap<for_one_thread<R>>;
 
 }  // namespace heapwright

@@ -6,6 +6,7 @@
 
 #include <heapwright/live.h>
 #include <heapwright/combine/metered.hpp>
+#include <heapwright/core/language.hpp>
 
 namespace heapwright::live {
 

@@ -172,7 +172,7 @@ class counting_os : public linux_os {
   static inline std::atomic<std::size_t> mapped{0};
 };
 
-template <recipe R>
+template <const recipe& R>
 void live_and_die(std::size_t step) {
   basic_heap<R, counting_os> h;
   for (std::size_t i = 0; i < 300; ++i) ASSERT_NE(h.allocate(i * step + 1), nullptr);
@@ -264,7 +264,7 @@ TEST(OwnHeaps, GiveEverythingBackAtTheirEnd) {
     ASSERT_EQ(counting_os::mapped, 0u) << step;
     live_and_die<one_at_a_time>(step);
     ASSERT_EQ(counting_os::mapped, 0u) << step;
-    live_and_die<for_one_thread(default_recipe)>(step);
+    live_and_die<for_one_thread<default_recipe>>(step);
     ASSERT_EQ(counting_os::mapped, 0u) << step;
   }
 }
@@ -317,8 +317,12 @@ TYPED_TEST(OwnHeap, LivesInMemoryOfTheCaller) {
     std::memset(whole, 0x77, bytes - 16 * KiB);
   }
   EXPECT_EQ(begin[bytes / 2], 0x77) << "it is as it was left";
-  TypeParam too_small(begin, 100);
-  EXPECT_EQ(too_small.allocate(1), nullptr);
+  for (const std::size_t small : {0, 1, 100, 4096, 8192}) {
+    TypeParam h(begin, small);
+    EXPECT_EQ(h.attached(), h.allocate(1) != nullptr) << small;
+  }
+  EXPECT_FALSE(TypeParam(begin, 100).attached());
+  EXPECT_TRUE(TypeParam().attached());
 }
 
 TYPED_TEST(OwnHeap, KnowsItsBlocksFromOthers) {
@@ -452,8 +456,10 @@ TEST(OwnHeaps, ThreadsThatComeAndGoLeaveNothingBehind) {
   EXPECT_EQ(after.threads_total, before.threads_total + 200);
 }
 
+constexpr recipe keeps_for_an_hour{.pages = {.purge_window_ms = 3'600'000}};
+
 TEST(OwnHeaps, WhatThreadsHaveWorkedWithGoesBackWhenTheyHaveEnded) {
-  heap<recipe{.pages = {.purge_window_ms = 3'600'000}}> h;
+  heap<keeps_for_an_hour> h;
   ASSERT_NE(h.allocate(100), nullptr);
   std::vector<std::thread> working;
   std::barrier all_have_theirs(4);  // what is given back while others still grow is missed, and then stays
@@ -542,9 +548,10 @@ TEST(OwnHeaps, MoreThanThereArePlaces) {
   }
 }
 
+constexpr recipe only_when_asked{.pages = {.give_back = give_back_policy::when_asked}};
+
 TEST(Recycler, GivesBackWhatNobodyAskedFor) {
-  constexpr recipe r{.pages = {.give_back = give_back_policy::when_asked}};
-  heap<r> h;
+  heap<only_when_asked> h;
   recycler gives_back(h, std::chrono::milliseconds(2));
   std::vector<void*> blocks;
   for (int i = 0; i < 2000; ++i) blocks.push_back(h.allocate(20'000));

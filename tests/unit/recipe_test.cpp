@@ -307,7 +307,7 @@ TEST(OutOfMemory, SomebodyIsAskedWhoMayFreeSomething) {
 constexpr recipe generous{.thread_cache = {.keeps_others = true}};
 
 /// Whether a thread that frees another's block is given it for its next request.
-template <recipe R>
+template <const recipe& R>
 bool gets_what_it_frees() {
   heap<R> h;
   void* const others = h.allocate(100);

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright {
 
 /// A copy of the tree or list at `root`, each node made by `make(const Node&) -> Node*` in depth-first order, the first link first.

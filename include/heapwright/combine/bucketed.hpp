@@ -31,7 +31,7 @@ class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
 
   /// Each bucket is A(its layout, arguments...); they are copied, so share a source by reference.
   template <class... Arguments>
-  explicit bucketed(const Arguments&... arguments) : bucketed(std::make_index_sequence<count>{}, arguments...) {}
+  explicit bucketed(const Arguments&... arguments) : bucketed(indexes_for<Arguments...>(), arguments...) {}
 
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (!fits(l)) [[unlikely]]
@@ -83,9 +83,14 @@ class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
 
   template <std::size_t... I, class... Arguments>
   explicit bucketed(std::index_sequence<I...>, const Arguments&... arguments)
-      : buckets_{{A(layout_of(I), arguments...)...}} {
+      : buckets_{{A(layout_of(I), arguments...)...}} {}
+
+  /// Its type is deduced, so that the compiler comes to the assertion before it constructs a part.
+  template <class... Arguments>
+  static consteval auto indexes_for() noexcept {
     static_assert(std::is_constructible_v<A, layout, const Arguments&...>,
                   "bucketed: the part must be made for one layout, as A(layout, arguments...): a pool or a slab, say");
+    return std::make_index_sequence<count>{};
   }
 
   static constexpr std::size_t bucket(std::size_t size) noexcept { return size <= Step ? 0 : (size - 1) / Step; }

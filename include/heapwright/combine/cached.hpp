@@ -45,12 +45,7 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
   /// Arguments are those of A; the first is the layout of the blocks.
   template <class... Arguments>
   explicit cached(layout block, Arguments&&... arguments)
-      : block_(widened(block)), part_(block_, std::forward<Arguments>(arguments)...) {
-    static_assert(std::is_constructible_v<A, layout, Arguments...>,
-                  "cached: the part must be made for one layout, as A(layout, arguments...): a pool or a slab, say; "
-                  "for many sizes there "
-                  "is bucketed<cached<...>>");
-  }
+      : block_(widened(block)), part_(layout_for<Arguments...>(block_), std::forward<Arguments>(arguments)...) {}
 
   cached(const cached&) = delete;
   cached& operator=(const cached&) = delete;
@@ -130,6 +125,15 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
 
   static constexpr layout widened(layout l) noexcept {
     return {std::max(l.size, sizeof(link)), std::max(l.alignment, alignof(link))};
+  }
+
+  /// Its type is deduced, so that the compiler comes to the assertion before it constructs the part.
+  template <class... Arguments>
+  static constexpr auto layout_for(layout l) noexcept {
+    static_assert(std::is_constructible_v<A, layout, Arguments...>,
+                  "cached: the part must be made for one layout, as A(layout, arguments...): a pool or a slab, say; "
+                  "for many sizes there is bucketed<cached<...>>");
+    return l;
   }
 
   void* pop(stock& s) noexcept {

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright {
 
 inline constexpr std::size_t KiB = 1024;

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright {
 
 /// Only for passing on at once: it refers to its arguments.

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 
+#include <heapwright/core/language.hpp>
+
 #if defined(__SANITIZE_ADDRESS__)
 #define HEAPWRIGHT_HAS_ASAN 1
 #elif defined(__has_feature)

@@ -9,6 +9,8 @@
 
 #include <unistd.h>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright {
 
 template <std::size_t Capacity>

@@ -25,7 +25,7 @@ namespace heapwright {
 /// An allocator (docs/concepts.md) that owns all it hands out. Thread-safety: as recipe.concurrency says; destruction is the business of one thread, with
 /// no other in the heap. Blocks are aligned to 16 bytes unless asked otherwise. Neither copied nor moved. A heap without blocks takes a few
 /// KiB of memory, and a MiB of address space.
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 class basic_heap {
   using core = heap_core<R, OS>;
   using cache = typename core::cache;

@@ -20,7 +20,7 @@ namespace heapwright {
 
 /// At the end of a block: how much was asked for (recipe.notes_requests).
 struct request_note {
-  template <recipe R>
+  template <const recipe& R>
   static constexpr std::size_t bytes_in = R.notes_requests ? sizeof(std::uint64_t) : 0;
 
   static void write(void* block, std::size_t usable, std::uint64_t requested) noexcept {
@@ -35,7 +35,7 @@ struct request_note {
   }
 };
 
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 class census {
   using core = heap_core<R, OS>;
   using classes = class_table<R>;

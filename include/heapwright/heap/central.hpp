@@ -21,7 +21,7 @@
 
 namespace heapwright {
 
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 class central_class {
   using classes = class_table<R>;
   using pages = page_heap<R, OS>;

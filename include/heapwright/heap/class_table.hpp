@@ -23,7 +23,7 @@
 namespace heapwright {
 
 /// What guards a part of a heap that several threads use.
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 using heap_lock = std::conditional_t<R.concurrency == concurrency_mode::thread_caching, lock<OS>, no_lock>;
 
 /// The heap's page: the grain of the page map and of spans. The system's page may be larger (16 KiB, 64 KiB); then only
@@ -31,7 +31,7 @@ using heap_lock = std::conditional_t<R.concurrency == concurrency_mode::thread_c
 inline constexpr std::size_t heap_page = 4 * KiB;
 inline constexpr unsigned heap_page_shift = 12;
 
-template <recipe R>
+template <const recipe& R>
 class class_table {
   static_assert(R.classes.steps_are_valid(),
                 "recipe.classes: steps_per_doubling and largest must be powers of two, largest at least 16 x steps");

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright {
 
 class figure {

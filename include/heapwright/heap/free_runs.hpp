@@ -23,7 +23,7 @@
 
 namespace heapwright {
 
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 class free_runs {
   using supply = page_supply<R, OS>;
 

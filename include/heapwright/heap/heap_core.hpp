@@ -22,7 +22,7 @@
 
 namespace heapwright {
 
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 class heap_core {
   using classes = class_table<R>;
   using wrong = misuse<R, OS>;

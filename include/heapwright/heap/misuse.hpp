@@ -12,7 +12,7 @@
 
 namespace heapwright {
 
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 class misuse {
   using classes = class_table<R>;
 

@@ -27,7 +27,7 @@
 
 namespace heapwright {
 
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 class page_heap {
   using supply = page_supply<R, OS>;
   static constexpr auto relaxed = std::memory_order_relaxed;
@@ -194,13 +194,14 @@ class page_heap {
   }
 
   /// Has blocks from this memory, whole pages of it, and from nowhere else; to be called first. The memory stays the caller's: none of it
-  /// is given back, however free. False: not a page of it can be used, or there is no memory for records.
+  /// is given back, however free. False: it has no room for a span of the smallest class, or there is no memory for records.
   [[nodiscard, gnu::cold]] bool adopt(void* memory, std::size_t bytes) noexcept {
     holding guard(lock_);
     const std::uintptr_t first = align_up(address_of(memory), heap_page);
     const std::uintptr_t last = align_down(address_of(memory) + bytes, heap_page);
     is_callers_ = true;
-    if (first >= last || !free_.reserve(1)) return false;
+    const std::size_t least = class_table<R>::of(1).first_pages * heap_page;
+    if (last < first || last - first < least || !free_.reserve(1)) return false;
     auto* const start = reinterpret_cast<std::byte*>(first);
     if (!free_.reserve_map(start, last - first)) return false;
     add_run(start, last - first, span_state::free_resident, false);

@@ -16,7 +16,7 @@
 
 namespace heapwright {
 
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 class page_supply {
   static constexpr auto relaxed = std::memory_order_relaxed;
   static constexpr std::size_t huge_page = 2 * MiB;

@@ -4,6 +4,9 @@
 //   inline constexpr heapwright::recipe app = {.thread_cache = {.share_bytes = 256 * KiB}};
 //   heapwright::heap<app> heap;
 //
+// Templates take a recipe by reference: a compiler, a debugger and a profile then call the heap
+// heap<app>, and not by all values of the recipe.
+//
 // What can be wrong with one is said by the static_asserts in class_table.hpp.
 #pragma once
 
@@ -128,10 +131,12 @@ static_assert(offsetof(recipe, out_of_memory) + sizeof(recipe::out_of_memory) ==
 
 inline constexpr recipe default_recipe{};
 
-/// The same recipe for one thread at a time.
-[[nodiscard]] consteval recipe for_one_thread(recipe r) noexcept {
+/// The recipe R for one thread at a time.
+template <const recipe& R>
+inline constexpr recipe for_one_thread = [] {
+  recipe r = R;
   r.concurrency = concurrency_mode::single_threaded;
   return r;
-}
+}();
 
 }  // namespace heapwright

@@ -43,7 +43,7 @@
 
 namespace heapwright {
 
-template <recipe R, platform OS>
+template <const recipe& R, platform OS>
 class thread_cache {
   using classes = class_table<R>;
   using central = central_class<R, OS>;

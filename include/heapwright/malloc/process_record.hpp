@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include <heapwright/core/language.hpp>
 #include <heapwright/heap/figures.hpp>
 
 namespace heapwright {

@@ -36,6 +36,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright {
 
 template <class P>

@@ -9,6 +9,8 @@
 #include <bit>
 #include <cstdint>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright {
 
 class thread_index {
