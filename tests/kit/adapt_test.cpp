@@ -132,6 +132,99 @@ TEST(CompactCopy, LongListsAndNothing) {
   EXPECT_EQ(compact_copy<node>(nullptr, make, next), nullptr);
 }
 
+struct linked_both_ways {
+  int value;
+  linked_both_ways* next;
+  linked_both_ways* previous;
+};
+
+/// A list of n nodes, in an order of its own.
+std::vector<linked_both_ways> doubly_linked(std::size_t n) {
+  std::vector<linked_both_ways> list(n);
+  std::vector<std::size_t> order(n);
+  for (std::size_t i = 0; i < n; ++i) order[i] = i;
+  std::shuffle(order.begin() + 1, order.end(), std::minstd_rand(1));
+  for (std::size_t i = 0; i < n; ++i) {
+    list[order[i]] = {static_cast<int>(i), i + 1 < n ? &list[order[i + 1]] : nullptr,
+                      i > 0 ? &list[order[i - 1]] : nullptr};
+  }
+  return list;
+}
+
+constexpr auto next_of = [](linked_both_ways& n) { return std::tie(n.next); };
+constexpr auto previous_of = [](linked_both_ways& n) -> linked_both_ways*& { return n.previous; };
+
+TEST(CompactCopy, SetsTheBackLinksOfADoublyLinkedList) {
+  const auto list = doubly_linked(1000);
+  object_pool<linked_both_ways> fresh;
+  const auto* n = compact_copy(
+      list.data(), [&](const linked_both_ways& from) { return fresh.make(from); }, next_of, previous_of);
+  EXPECT_EQ(n->previous, nullptr);
+  int length = 1;
+  for (; n->next != nullptr; n = n->next, ++length) {
+    EXPECT_TRUE(fresh.owns(n) && fresh.owns(n->next));
+    ASSERT_EQ(n->next->previous, n);
+    ASSERT_EQ(n->next->value, n->value + 1);
+  }
+  EXPECT_EQ(length, 1000);
+}
+
+struct with_parent {
+  with_parent* children[2];
+  with_parent* parent;
+  int key;
+};
+
+TEST(CompactCopy, SetsTheParentsOfATree) {
+  std::vector<with_parent> tree(127);
+  for (int i = 0; i < 127; ++i) {
+    tree[static_cast<std::size_t>(i)].key = i;
+    if (i == 0) continue;
+    with_parent& parent = tree[static_cast<std::size_t>((i - 1) / 2)];
+    tree[static_cast<std::size_t>(i)].parent = &parent;
+    parent.children[(i - 1) % 2] = &tree[static_cast<std::size_t>(i)];
+  }
+  object_pool<with_parent> fresh;
+  const with_parent* const copy = compact_copy(
+      tree.data(), [&](const with_parent& from) { return fresh.make(from); },
+      [](with_parent& n) { return std::tie(n.children[0], n.children[1]); },
+      [](with_parent& n) -> with_parent*& { return n.parent; });
+  int visited = 0;
+  const auto visit = [&](const auto& self, const with_parent* n, const with_parent* parent) -> void {
+    if (n == nullptr) return;
+    ++visited;
+    EXPECT_TRUE(fresh.owns(n));
+    EXPECT_EQ(n->parent, parent);
+    EXPECT_EQ(parent == nullptr ? 0 : (n->key - 1) / 2, parent == nullptr ? n->key : parent->key);
+    self(self, n->children[0], n);
+    self(self, n->children[1], n);
+  };
+  visit(visit, copy, nullptr);
+  EXPECT_EQ(visited, 127);
+}
+
+TEST(CompactCopyDeathTest, RefusesPointersThatAreNotStated) {
+  constexpr const char* message = "heapwright: compact_copy: a pointer in the copy leads into the original: 0x";
+  object_pool<linked_both_ways> fresh;
+  const auto make = [&](const linked_both_ways& from) { return fresh.make(from); };
+  const auto list = doubly_linked(10);
+  EXPECT_DEATH(static_cast<void>(compact_copy(list.data(), make, next_of)), message) << "back links";
+  auto ring = doubly_linked(10);
+  for (auto& n : ring) {
+    n.previous = nullptr;
+    if (n.next == nullptr) n.next = ring.data();
+  }
+  EXPECT_DEATH(static_cast<void>(compact_copy(ring.data(), make, next_of)), message) << "a ring";
+  auto to_the_last = doubly_linked(10);
+  for (auto& n : to_the_last) n.previous = nullptr;
+  auto* last = to_the_last.data();
+  while (last->next != nullptr) last = last->next;
+  to_the_last[0].next->previous = last;
+  if constexpr (checks_callers) {
+    EXPECT_DEATH(static_cast<void>(compact_copy(to_the_last.data(), make, next_of)), message) << "any other pointer";
+  }
+}
+
 TEST(CompactCopy, NullWhenThePoolIsExhausted) {
   std::vector<node> list(10'000);
   for (std::size_t i = 0; i + 1 < list.size(); ++i) list[i].right = &list[i + 1];
