@@ -93,7 +93,7 @@ TYPED_TEST(BestFit, KeepsEveryBlockApart) {
         }
       }
       ASSERT_EQ(fault_in(in.tested), nullptr);
-      EXPECT_GE(in.tested.stats().in_use, m.bytes());
+      EXPECT_EQ(in.tested.stats().in_use, m.bytes()) << "as asked for, to the byte";
     }
     m.deallocate_all();
     expect_one_untouched_range(in.tested);
@@ -365,7 +365,24 @@ TYPED_TEST(BestFitDefault, HeadersTakeEightBytesAndTinyBlocksNone) {
     if (in.tested.allocate({8, 8}) == nullptr) break;
   }
   EXPECT_EQ(fault_in(in.tested), nullptr);
-  EXPECT_LT(in.tested.stats().headers, in.tested.stats().in_use / 16);
+  const best_fit_stats s = in.tested.stats();
+  EXPECT_LT(s.headers, (s.in_use + s.rounding) / 9);
+}
+
+TYPED_TEST(BestFitDefault, TellsWhatRoundingTakes) {
+  with_memory<TypeParam> in(64 * KiB);
+  void* const p = in.tested.allocate(25);
+  EXPECT_EQ(in.tested.stats().in_use, 25U);
+  EXPECT_EQ(in.tested.stats().rounding, 15U) << "the block has 40";
+  void* const tiny = in.tested.allocate(3);
+  EXPECT_EQ(in.tested.stats().in_use, 28U);
+  EXPECT_EQ(in.tested.stats().rounding, 15U + 13U);
+  EXPECT_TRUE(in.tested.try_resize(p, 25, 30));
+  EXPECT_TRUE(in.tested.try_resize(tiny, 3, 7));
+  EXPECT_EQ(in.tested.stats().in_use, 37U);
+  in.tested.deallocate(p);
+  in.tested.deallocate(tiny);
+  EXPECT_EQ(in.tested.stats().in_use + in.tested.stats().rounding, 0U);
 }
 
 TYPED_TEST(BestFitDefault, TinyPagesComeBack) {
@@ -376,7 +393,7 @@ TYPED_TEST(BestFitDefault, TinyPagesComeBack) {
   for (std::size_t i = 0; i < tiny.size(); i += 2) in.tested.deallocate(tiny[i], {8, 8});
   EXPECT_EQ(fault_in(in.tested), nullptr);
   for (std::size_t i = 0; i < tiny.size(); i += 2) EXPECT_TRUE((tiny[i] = in.tested.allocate({5, 1})) != nullptr);
-  EXPECT_EQ(in.tested.stats().in_use, all.in_use) << "free blocks in pages are used before new pages";
+  EXPECT_EQ(in.tested.stats().available, all.available) << "free blocks in pages are used before new pages";
   for (std::size_t i = 1; i < tiny.size(); i += 2) in.tested.deallocate(tiny[i]);
   for (std::size_t i = 0; i < tiny.size(); i += 2) in.tested.deallocate(tiny[i], {5, 1});
   expect_one_untouched_range(in.tested);

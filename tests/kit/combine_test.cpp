@@ -307,7 +307,8 @@ TEST(LeakChecked, NamesTheProgramsOwnFrameOfABlockThatAContainerAskedFor) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(a.report(), 7U);
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("combine_test.cpp:" + std::to_string(line_of_the_list) + " (fill_a_list"), std::string::npos) << said;
+  EXPECT_NE(said.find("combine_test.cpp:" + std::to_string(line_of_the_list) + " (fill_a_list"), std::string::npos)
+      << said;
   EXPECT_NE(said.find("\n    #1 fill_a_list"), std::string::npos) << said;
   EXPECT_NE(said.find("\n    #2 "), std::string::npos) << "the stack" << said;
   EXPECT_EQ(said.find("std_allocator.hpp"), std::string::npos) << said;

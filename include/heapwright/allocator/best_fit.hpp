@@ -35,10 +35,11 @@ struct best_fit_plan {
   merge merging = merge::immediate;
 };
 
-/// Bytes. held = in_use + headers + available.
+/// Bytes. held = in_use + rounding + headers + available.
 struct best_fit_stats {
   std::size_t held;          ///< the range, without what its alignment cut off
-  std::size_t in_use;        ///< of live blocks, as rounded up
+  std::size_t in_use;        ///< that live blocks were asked for
+  std::size_t rounding;      ///< that live blocks have beyond that
   std::size_t headers;       ///< of live blocks and tiny pages
   std::size_t available;     ///< free blocks and untouched space
   std::size_t largest_free;  ///< the largest block there is without merging, its header included
@@ -84,7 +85,7 @@ class best_fit {
     if (l.alignment > granule) [[unlikely]]
       return allocate_aligned(l);
     if (has_tiny && l.size <= tiny_request) {
-      void* const p = tiny_.allocate();
+      void* const p = tiny_.allocate(l.size);
       if (p == nullptr) [[unlikely]]
         return allocate_first_of_page(l.size);
       return hand_out(p, tiny_pages::block_bytes, l.size);
@@ -92,7 +93,7 @@ class best_fit {
     if (l.size > largest_request_in_slots) [[unlikely]]
       return allocate_searching(l.size);
     const std::size_t size = block_size(l.size);
-    tagged_block* const b = blocks_.pop(size);
+    tagged_block* const b = blocks_.pop(size, size - tagged_block::tag_bytes - l.size);
     if (b == nullptr) [[unlikely]]
       return allocate_searching(l.size);
     return hand_out(b->payload(), size - tagged_block::tag_bytes, l.size);
@@ -183,18 +184,32 @@ class best_fit {
   /// O(blocks).
   [[nodiscard]] best_fit_stats stats() const noexcept {
     const std::size_t untouched = tiny_.begin() - blocks_.end();
-    best_fit_stats s{
-        .held = range_bytes(), .in_use = 0, .headers = 0, .available = untouched, .largest_free = untouched};
-    blocks_.for_each([&](const tagged_block* b) {
+    best_fit_stats s{.held = range_bytes(),
+                     .in_use = 0,
+                     .rounding = 0,
+                     .headers = 0,
+                     .available = untouched,
+                     .largest_free = untouched};
+    const auto add_live = [&](const void* p) {
+      s.in_use += asked_bytes(p);
+      s.rounding += payload_bytes(p) - asked_bytes(p);
+    };
+    blocks_.for_each([&](tagged_block* b) {
       if (b->is_free()) {
         s.available += b->size();
         s.largest_free = std::max(s.largest_free, b->size());
       } else {
-        s.in_use += b->payload_bytes();
+        add_live(b->payload());
       }
     });
-    tiny_.for_each([&](const void*, bool is_free) { (is_free ? s.available : s.in_use) += tiny_pages::block_bytes; });
-    s.headers = s.held - s.in_use - s.available;
+    tiny_.for_each([&](const void* p, bool is_free) {
+      if (is_free) {
+        s.available += tiny_pages::block_bytes;
+      } else {
+        add_live(p);
+      }
+    });
+    s.headers = s.held - s.in_use - s.rounding - s.available;
     return s;
   }
 
@@ -228,6 +243,11 @@ class best_fit {
     return is_tiny(p) ? tiny_pages::block_bytes : tagged_block::of(p)->payload_bytes();
   }
 
+  [[nodiscard]] std::size_t asked_bytes(const void* p) const noexcept {
+    if constexpr (block_guard::active) return block_guard::asked(p, payload_bytes(p));
+    return is_tiny(p) ? tiny_.asked(p) : tagged_block::of(p)->payload_bytes() - tagged_block::of(p)->slack();
+  }
+
   void open(std::uintptr_t begin) noexcept {
     blocks_.open(begin);
     tiny_.open(limit_);
@@ -243,7 +263,7 @@ class best_fit {
   [[nodiscard, gnu::noinline]] void* allocate_first_of_page(std::size_t asked) noexcept {
     if (tiny_.begin() - blocks_.end() < room_for_a_tiny_page) return allocate_searching(asked);
     tiny_.add_page();
-    return hand_out(tiny_.allocate(), tiny_pages::block_bytes, asked);
+    return hand_out(tiny_.allocate(asked), tiny_pages::block_bytes, asked);
   }
 
   [[nodiscard, gnu::noinline]] void* allocate_searching(std::size_t asked) noexcept {
@@ -251,6 +271,7 @@ class best_fit {
     tagged_block* const b = blocks_.take(block_size(asked), tiny_.begin());
     if (b == nullptr) [[unlikely]]
       return allocate_merged(asked);
+    b->set_slack(b->payload_bytes() - asked);
     return hand_out(b->payload(), b->payload_bytes(), asked);
   }
 
@@ -264,7 +285,10 @@ class best_fit {
     if (l.size > largest_request || l.alignment > largest_request) return nullptr;
     const std::size_t size = block_size(l.size);
     tagged_block* const b = blocks_.take_aligned(size, l.alignment, tiny_.begin());
-    if (b != nullptr) return hand_out(b->payload(), b->payload_bytes(), l.size);
+    if (b != nullptr) {
+      b->set_slack(b->payload_bytes() - l.size);
+      return hand_out(b->payload(), b->payload_bytes(), l.size);
+    }
     if (!blocks_.unmerged()) return nullptr;
     blocks_.merge_all();
     return allocate_aligned(l);
@@ -289,8 +313,11 @@ class best_fit {
     const std::size_t before = payload_bytes(p);
     if (is_tiny(p)) {
       if (asked > tiny_request) return false;
-    } else if (!blocks_.resize(tagged_block::of(p), block_size(asked), tiny_.begin())) {
-      return false;
+      tiny_.set_asked(p, asked);
+    } else {
+      tagged_block* const b = tagged_block::of(p);
+      if (!blocks_.resize(b, block_size(asked), tiny_.begin())) return false;
+      b->set_slack(b->payload_bytes() - asked);
     }
     poison(p, before);
     reveal(p, asked);  // not unpoison: what was written there stays

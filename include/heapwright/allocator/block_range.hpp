@@ -52,11 +52,11 @@ class block_range {
 
   /// A block of exactly `size` bytes that is at hand, live from now on, or null. Precondition: size <=
   /// largest_in_slots. O(1).
-  [[nodiscard]] tagged_block* pop(std::size_t size) noexcept {
+  [[nodiscard]] tagged_block* pop(std::size_t size, std::size_t slack) noexcept {
     tagged_block* const b = slots_.pop(size);
     if (b == nullptr) [[unlikely]]
       return nullptr;
-    b->set_live(size);
+    b->set_live(size, slack);
     if constexpr (merges_at_once) tagged_block::at(address_of(b) + size)->clear_follows_free();
     return b;
   }

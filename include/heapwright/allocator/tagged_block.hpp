@@ -3,8 +3,12 @@
 //   live   [ tag | payload ..................... ]  ends where the next tag begins
 //   free   [ tag | next | prev | ....... | size  ]  the links belong to its slot or to the tree
 //
-// Tags lie 8 bytes before a multiple of 16, so that payloads are aligned and hold 16k + 8 bytes. A tag is the block's
-// size, tag included, and two flags. Boundary tags: Knuth, The Art of Computer Programming 1, 2.5.
+//   tag    [ slack or seal: 16 bits | size in 16 bytes: 44 bits | flags: 4 bits ]
+//
+// Tags lie 8 bytes before a multiple of 16, so that payloads are aligned and hold 16k + 8 bytes. The size
+// includes the tag. The slack of a live block is what its payload has beyond the bytes asked for; builds
+// that look for misuse have a seal in its place, and the bytes asked for in the block's guard. Boundary
+// tags: Knuth, The Art of Computer Programming 1, 2.5.
 //
 // Invariant: the size repeated at the end of a free block is read only where the next tag says that the block before it
 // is free.
@@ -48,11 +52,19 @@ class tagged_block {
     return at(address_of(this) - *reinterpret_cast<const hidden<std::size_t>*>(address_of(this) - sizeof(std::size_t)));
   }
 
-  void set_live(std::size_t bytes) noexcept { tag_ = bytes | seal(); }
+  /// Bytes of the payload that were not asked for. 0 if is_checked.
+  [[nodiscard]] std::size_t slack() const noexcept { return is_checked ? 0 : tag_ >> upper_shift; }
+
+  void set_live(std::size_t bytes, std::size_t slack = 0) noexcept { tag_ = bytes | shifted(slack) | seal(); }
   void set_free(std::size_t bytes) noexcept { tag_ = bytes | free_flag | seal(); }
   void set_flag_free() noexcept { tag_ = tag_ | free_flag; }
 
-  /// Keeps the flags.
+  /// Keeps size and flags.
+  void set_slack(std::size_t slack) noexcept {
+    if constexpr (!is_checked) tag_ = (tag_ & (size_mask | flags)) | shifted(slack);
+  }
+
+  /// Keeps the rest.
   void set_size(std::size_t bytes) noexcept { tag_ = (tag_ & ~size_mask) | bytes; }
 
   void set_follows_free() noexcept { tag_ = tag_ | follows_free_flag; }
@@ -64,14 +76,19 @@ class tagged_block {
   }
 
   /// If is_checked: whether a tag was written here. What else the memory may hold passes once in 65,536.
-  [[nodiscard]] bool is_sealed() const noexcept { return (tag_ & ~(size_mask | flags)) == seal(); }
+  [[nodiscard]] bool is_sealed() const noexcept { return !is_checked || (tag_ & ~(size_mask | flags)) == seal(); }
 
  private:
   static constexpr std::uint64_t free_flag = 1;
   static constexpr std::uint64_t follows_free_flag = 2;
   static constexpr std::uint64_t flags = 15;
-  // If is_checked, 16 bits of the scrambled address are in the tag: no address space has sizes that need them.
-  static constexpr std::uint64_t size_mask = (is_checked ? 0x0000'FFFF'FFFF'FFFFU : ~std::uint64_t{0}) & ~flags;
+  // No address space has sizes that need the 16 bits above.
+  static constexpr int upper_shift = 48;
+  static constexpr std::uint64_t size_mask = ((std::uint64_t{1} << upper_shift) - 1) & ~flags;
+
+  [[nodiscard]] static constexpr std::uint64_t shifted(std::size_t slack) noexcept {
+    return is_checked ? 0 : std::uint64_t{slack} << upper_shift;
+  }
 
   [[nodiscard]] std::uint64_t seal() const noexcept {
     if constexpr (!is_checked) return 0;

@@ -2,7 +2,7 @@
 //
 //   [ blocks of the heap ... | untouched ... | page | page | page ]
 //                                            ^--- begin          ^--- end
-//   page: [ free bits | next | prev | 62 blocks | 8 bytes spare ]
+//   page: [ free bits | next | prev | bytes asked for, of each block | 58 blocks | 8 bytes spare ]
 //
 // A page is full (not listed), partial (listed), or empty (listed); empty pages at begin go back to the untouched space
 // at once.
@@ -16,6 +16,7 @@
 
 #include <heapwright/allocator/tagged_block.hpp>
 #include <heapwright/core/bits.hpp>
+#include <heapwright/core/poison.hpp>
 
 namespace heapwright {
 
@@ -30,8 +31,8 @@ class tiny_pages {
     listed_ = nullptr;
   }
 
-  /// Null: no page has a free block; add_page may help. O(1).
-  [[nodiscard]] void* allocate() noexcept {
+  /// For `asked` bytes. Null: no page has a free block; add_page may help. O(1).
+  [[nodiscard]] void* allocate(std::size_t asked) noexcept {
     page* const p = listed_;
     if (p == nullptr) [[unlikely]]
       return nullptr;
@@ -40,7 +41,9 @@ class tiny_pages {
     p->free = rest;
     if (rest == 0) [[unlikely]]
       listed_ = p->next;
-    return p->block(static_cast<unsigned>(std::countr_zero(free)));
+    const auto i = static_cast<unsigned>(std::countr_zero(free));
+    p->set_asked(i, asked);
+    return p->block(i);
   }
 
   /// O(1), but that a page which becomes empty at begin takes the empty ones behind it along, each once.
@@ -80,6 +83,17 @@ class tiny_pages {
     return (in->free >> in->index(p) & 1) != 0;
   }
 
+  /// Bytes that a live block was asked for.
+  [[nodiscard]] std::size_t asked(const void* p) const noexcept {
+    const page* const in = page_of(p);
+    return in->asked(in->index(p));
+  }
+
+  void set_asked(void* p, std::size_t bytes) noexcept {
+    page* const in = page_of(p);
+    in->set_asked(in->index(p), bytes);
+  }
+
   /// Calls f(block, is_free) for every block. O(pages).
   template <class Visitor>
   void for_each(Visitor&& f) const {
@@ -95,12 +109,26 @@ class tiny_pages {
   friend struct best_fit_audit;
 
   struct page {
-    static constexpr unsigned blocks = 62;
+    static constexpr unsigned blocks = 58;
     static constexpr std::uint64_t all = (std::uint64_t{1} << blocks) - 1;
 
     hidden<std::uint64_t> free;
     hidden<page*> next;
     hidden<page*> prev;
+    std::uint8_t asked_for[64];
+
+    [[nodiscard]] std::size_t asked(unsigned i) const noexcept {
+      reveal(const_cast<std::uint8_t*>(asked_for), sizeof asked_for);
+      const std::size_t bytes = asked_for[i];
+      poison(const_cast<std::uint8_t*>(asked_for), sizeof asked_for);
+      return bytes;
+    }
+
+    void set_asked(unsigned i, std::size_t bytes) noexcept {
+      reveal(asked_for, sizeof asked_for);
+      asked_for[i] = static_cast<std::uint8_t>(bytes);
+      poison(asked_for, sizeof asked_for);
+    }
 
     [[nodiscard]] void* block(unsigned i) noexcept { return reinterpret_cast<std::byte*>(this + 1) + i * block_bytes; }
     [[nodiscard]] unsigned index(const void* p) const noexcept {
@@ -109,7 +137,7 @@ class tiny_pages {
   };
   static_assert(sizeof(page) % block_bytes == tagged_block::tag_bytes,
                 "blocks are aligned where pages begin as tags do");
-  static_assert(sizeof(page) + page::blocks * block_bytes <= page_bytes);
+  static_assert(sizeof(page) + page::blocks * block_bytes <= page_bytes && page::blocks <= 64);
 
   static page* page_at(std::uintptr_t address) noexcept { return reinterpret_cast<page*>(address); }
 

@@ -44,7 +44,7 @@ struct best_fit_audit {
     if (const char* what = tiny_fault(h.tiny_, tiny_live)) return what;
 
     const best_fit_stats s = h.stats();
-    if (s.in_use + s.headers + s.available != s.held || s.held != h.limit_ - blocks.begin_)
+    if (s.in_use + s.rounding + s.headers + s.available != s.held || s.held != h.limit_ - blocks.begin_)
       return "figures do not add up";
     const std::size_t pages = (h.limit_ - h.tiny_.begin()) / tiny_pages::page_bytes;
     if (s.headers != live * tagged_block::tag_bytes +
