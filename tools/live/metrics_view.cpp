@@ -103,7 +103,8 @@ std::string metrics_view(watched_process& process) {
   e.one("heapwright_live_bytes", "gauge", "Bytes allocated and not freed, since counting began.", m.live());
   e.one("heapwright_live_blocks", "gauge", "Blocks allocated and not freed, since counting began.",
         static_cast<std::int64_t>(m.total.allocations - m.total.frees));
-  e.one("heapwright_peak_bytes", "gauge", "The most bytes that were live at one moment.", p.peak);
+  e.one("heapwright_peak_bytes", "gauge", "The most bytes that were live at one moment, to 16 KiB for each thread.",
+        p.peak);
   e.one("heapwright_allocations_total", "counter", "Blocks allocated.", m.total.allocations);
   e.one("heapwright_allocated_bytes_total", "counter", "Bytes allocated, as malloc_usable_size has them.",
         m.total.allocated_bytes);
