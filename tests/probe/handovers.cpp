@@ -68,7 +68,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < threads; ++i) all.emplace_back(work, static_cast<unsigned>(i) * 7919);
 
   const probe_test::own_segment segment;
-  constexpr std::uint64_t grain = 16 * 1024, of_others = 512 * 1024;  // what C++'s runtime and the threads themselves hold
+  constexpr std::uint64_t grain = 16 * 1024,
+                          of_others = 512 * 1024;  // what C++'s runtime and the threads themselves hold
   const auto check = [&] {
     const auto& h = segment.header();
     const std::uint64_t block = sizes[1] + 8192;
