@@ -18,9 +18,10 @@ constexpr std::size_t most_rows = 40;
 
 std::string shown(std::uint64_t bytes) { return show_bytes(static_cast<double>(bytes)); }
 
-std::string row(const std::string& process, const std::string& peak_rss, const std::string& peak, const std::string& live,
-                const std::string& free, const std::string& command) {
-  return fmt::format("{:>9}{:>11}{:>11}{:>11}{:>11}{}{}\n", process, peak_rss, peak, live, free, command.empty() ? "" : "  ", command);
+std::string row(const std::string& process, const std::string& peak_rss, const std::string& peak,
+                const std::string& live, const std::string& free, const std::string& command) {
+  return fmt::format("{:>9}{:>11}{:>11}{:>11}{:>11}{}{}\n", process, peak_rss, peak, live, free,
+                     command.empty() ? "" : "  ", command);
 }
 
 }  // namespace
@@ -44,8 +45,9 @@ std::vector<process_report> exit_reports::read() const {
 }
 
 std::string page_view(const std::vector<process_report>& all, pid_t process, int died_of) {
-  const auto own = std::find_if(all.rbegin(), all.rend(),
-                                [&](const process_report& r) { return r.process_id == static_cast<std::uint32_t>(process); });
+  const auto own = std::find_if(all.rbegin(), all.rend(), [&](const process_report& r) {
+    return r.process_id == static_cast<std::uint32_t>(process);
+  });
   if (own != all.rend()) {
     text<2000> page;
     own->write_page(page);
@@ -63,7 +65,8 @@ std::string page_view(const std::vector<process_report>& all, pid_t process, int
                        name != nullptr ? name : std::to_string(died_of));
   }
   return fmt::format(
-      "heapwright: process {} left no statistics: it ended in a program that libheapwright was not loaded into, or could "
+      "heapwright: process {} left no statistics: it ended in a program that libheapwright was not loaded into, or "
+      "could "
       "not reach this one\n",
       process);
 }
@@ -92,7 +95,8 @@ std::string processes_view(const std::vector<process_report>& all) {
     if (i < most_rows) text += row_of(std::to_string(r.process_id), c, printable(r.command, 60));
   }
   if (sorted.size() > most_rows) text += fmt::format("{:>9}  {} more\n", "...", sorted.size() - most_rows);
-  return text + row_of("highest", highest, "") + row_of("sum", sum, fmt::format("{} processes, at their ends", sorted.size()));
+  return text + row_of("highest", highest, "") +
+         row_of("sum", sum, fmt::format("{} processes, at their ends", sorted.size()));
 }
 
 }  // namespace heapwright::tool

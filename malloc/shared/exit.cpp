@@ -10,11 +10,11 @@
 
 extern "C" {
 
-HEAPWRIGHT_EXPORT [[noreturn]] void _exit(int status) {
+HEAPWRIGHT_EXPORT void _exit(int status) {
   heapwright::process::report_exit();
   for (;;) ::syscall(SYS_exit_group, status);
 }
 
-HEAPWRIGHT_EXPORT [[noreturn]] void _Exit(int status) noexcept { ::_exit(status); }
+HEAPWRIGHT_EXPORT void _Exit(int status) noexcept { ::_exit(status); }
 
 }  // extern "C"

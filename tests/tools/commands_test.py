@@ -222,7 +222,7 @@ class RunStatistics(Case):
             self.assertEqual(pages(result.stderr), [])
 
     def test_a_program_without_the_library(self):
-        for command in (["sh", "-c", "exec " + fixture("static_echo") + " hello"], ["env", "-u", "LD_PRELOAD", "sh", "-c", ":"]):
+        for command in (["sh", "-c", "exec " + fixture("static")], ["env", "-u", "LD_PRELOAD", "sh", "-c", ":"]):
             result = heapwright("run", "--stats", *command)
             self.assertEqual(result.returncode, 0, result)
             self.assertIn("left no statistics", result.stderr)
