@@ -66,6 +66,8 @@ constexpr auto list_options() {
 
 void options::read_environment(char** environment) noexcept {
   const bool secure = ::getauxval(AT_SECURE) != 0;
+  const char* const file = secure ? nullptr : value_of(stats_file_variable, environment);
+  if (file != nullptr && *file != '\0') stats_file_ = file;
   for (std::size_t i = 0; i < option_table.size(); ++i) {
     const option& o = option_table[i];
     const char* const given = secure ? nullptr : value_of(o.name, environment);

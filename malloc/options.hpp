@@ -23,9 +23,12 @@ inline constexpr std::array<option, 3> option_table{{
     {"HEAPWRIGHT_PURGE_DELAY_MS", chosen_recipe.pages.purge_window_ms, 3'600'000,
      "Milliseconds for which freed memory is kept before it is given back to the system; 0 keeps it no longer than the "
      "next few hundred calls."},
-    {"HEAPWRIGHT_STATS", 0, 1, "1 prints statistics to stderr when the process exits."},
+    {"HEAPWRIGHT_STATS", 0, 1,
+     "1 prints statistics to stderr when the process exits. `heapwright run --stats` does it for the command alone."},
     {"HEAPWRIGHT_VERBOSE", 0, 1, "1 prints a line to stderr when the library has been loaded."},
 }};
+
+inline constexpr const char* stats_file_variable = "HEAPWRIGHT_STATS_FILE";
 
 /// The options in effect: until the environment has been read, the defaults.
 class options {
@@ -33,6 +36,9 @@ class options {
   /// The value asked for in the environment, or the default; a value that is no number in the option's range is reported to
   /// stderr and not taken.
   void read_environment(char** environment) noexcept;
+
+  /// Where reports go instead of stderr; null: nowhere else. A string of the environment.
+  [[nodiscard]] const char* stats_file() const noexcept { return stats_file_; }
 
   [[nodiscard]] std::uint64_t operator[](option_id id) const noexcept { return values_[static_cast<std::size_t>(id)]; }
 
@@ -46,6 +52,7 @@ class options {
   }
 
   values values_ = defaults();
+  const char* stats_file_ = nullptr;
 };
 
 }  // namespace heapwright::process

@@ -70,6 +70,7 @@ void record_options() noexcept {
   record_heap();
   record_options();
   (void)cache_of_this_thread();  // hooks fork, before other libraries do
+  if (settings.stats_file() != nullptr || settings[option_id::stats] == 1) report_at_exit(settings.stats_file());
   if (settings[option_id::verbose] == 1) {
     text<200> line;
     line.add("heapwright " HEAPWRIGHT_VERSION " (" HEAPWRIGHT_BUILD "): loaded into process ");
@@ -77,9 +78,7 @@ void record_options() noexcept {
   }
 }
 
-[[gnu::destructor]] void finish() noexcept {
-  if (settings[option_id::stats] == 1) write_statistics(2);
-}
+[[gnu::destructor]] void finish() noexcept { report_exit(); }
 
 }  // namespace
 }  // namespace heapwright::process

@@ -1,23 +1,81 @@
 #include "statistics.hpp"
 
-#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
-#include <heapwright/core/text.hpp>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "process_heap.hpp"
 
 namespace heapwright::process {
+namespace {
 
-statistics collect_statistics() noexcept {
+enum class report_state { unwanted, wanted, done };
+
+constinit report_state state{report_state::unwanted};
+constinit const char* report_file = nullptr;
+constinit pid_t reporting_process = 0;
+
+void note_process() noexcept {
+  state = report_state::wanted;
+  reporting_process = ::getpid();
+}
+
+/// Of the calling process, from /proc. Empty if that cannot be read.
+template <std::size_t N>
+void read_command(char (&command)[N]) noexcept {
+  const int fd = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  const ssize_t n = ::read(fd, command, N - 1);
+  ::close(fd);
+  std::size_t length = n > 0 ? static_cast<std::size_t>(n) : 0;
+  while (length > 0 && command[length - 1] == '\0') --length;
+  for (std::size_t i = 0; i < length; ++i) {
+    if (static_cast<unsigned char>(command[i]) < 0x20 || command[i] == 0x7f) command[i] = ' ';
+  }
+  command[length] = '\0';
+}
+
+process_report report_of_this_process() noexcept {
+  process_report r{};
+  std::memcpy(r.magic, process_report::expected_magic, sizeof r.magic);
+  r.bytes = sizeof r;
+  r.process_id = static_cast<std::uint32_t>(::getpid());
+  std::strncpy(r.version, HEAPWRIGHT_VERSION, sizeof r.version - 1);
+  std::strncpy(r.build, HEAPWRIGHT_BUILD, sizeof r.build - 1);
+  read_command(r.command);
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) == 0) r.peak_rss = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  r.heap = collect_statistics();
+  return r;
+}
+
+/// All or nothing, where the file system appends a write as a whole: those of Linux do.
+void append(const char* file, const process_report& r) noexcept {
+  const int fd = ::open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (fd < 0) return;
+  (void)!::write(fd, &r, sizeof r);
+  ::close(fd);
+}
+
+}  // namespace
+
+malloc_statistics collect_statistics() noexcept {
   const heap_figures& f = the_heap.figures();
-  statistics s{};
+  malloc_statistics s{};
   const cache_type* const mine = this_cache;
   using classes = class_table<chosen_recipe>;
   const std::uint64_t cached_small = mine->cached_bytes(1, classes::cut_end);
   const std::uint64_t cached_whole = mine->cached_bytes(classes::cut_end, classes::count);
   s.cached = cached_small + cached_whole;
+  // Read without the class's lock, like from outside the process: a program may end in a signal handler that has interrupted malloc.
+  const auto outside_of = [](unsigned c) { return __atomic_load_n(&the_heap.figures_of(c).outside, __ATOMIC_RELAXED); };
   std::uint64_t outside = 0;
-  for (unsigned c = 1; c < classes::cut_end; ++c) outside += the_heap.live_blocks(c) * classes::of(c).size;
+  for (unsigned c = 1; c < classes::cut_end; ++c) outside += outside_of(c) * classes::of(c).size;
   // Other threads go on meanwhile; a difference is never allowed to wrap.
   const auto minus = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
   s.small_in_use = minus(outside, cached_small);
@@ -27,7 +85,8 @@ statistics collect_statistics() noexcept {
   s.free_returned = f.free_returned.get();
   s.mapped = f.mapped.get();
   s.mapped_peak = f.mapped_peak.get();
-  s.metadata = f.metadata.get();
+  s.metadata_reserved = f.metadata.get();
+  s.metadata_resident = resident_metadata(f.metadata, f.page_map, f.spans / heap_page * page_map_bytes_per_page);
   s.returned_total = f.returned_total.get();
   s.threads = f.threads.get();
   s.threads_total = f.threads_total.get();
@@ -35,25 +94,26 @@ statistics collect_statistics() noexcept {
 }
 
 void write_statistics(int fd) noexcept {
-  const statistics s = collect_statistics();
-  text<1600> out;
-  const auto row = [&](const char* name, std::uint64_t bytes) { out.add("  ").add(name).add_bytes(bytes).add("\n"); };
-  out.add("heapwright " HEAPWRIGHT_VERSION " (" HEAPWRIGHT_BUILD "), process ")
-      .add(static_cast<std::uint64_t>(::getpid()))
-      .add("\n");
-  row("mapped                 ", s.mapped);
-  row("  blocks in use        ", s.small_in_use + s.large_in_use);
-  row("    small              ", s.small_in_use);
-  row("    large              ", s.large_in_use);
-  row("  this thread's stock  ", s.cached);
-  row("  free within spans    ", s.free_in_spans);
-  row("  free, in memory      ", s.free_resident);
-  row("  free, given back     ", s.free_returned);
-  row("metadata               ", s.metadata);
-  row("mapped at the peak     ", s.mapped_peak);
-  row("given back so far      ", s.returned_total);
-  out.add("  threads now ").add(s.threads).add(", ever ").add(s.threads_total).add("\n");
-  out.write_to(fd);
+  text<1600> page;
+  report_of_this_process().write_page(page);
+  page.write_to(fd);
+}
+
+void report_at_exit(const char* file) noexcept {
+  report_file = file;
+  note_process();
+  ::pthread_atfork(nullptr, nullptr, note_process);
+}
+
+void report_exit() noexcept {
+  if (state != report_state::wanted || reporting_process != ::getpid()) return;
+  state = report_state::done;
+  const int kept = errno;
+  if (report_file != nullptr)
+    append(report_file, report_of_this_process());
+  else
+    write_statistics(2);
+  errno = kept;
 }
 
 }  // namespace heapwright::process

@@ -1,29 +1,21 @@
 // What the process's heap can say about itself, as numbers and as text.
 #pragma once
 
-#include <cstdint>
+#include <heapwright/malloc/process_report.hpp>
 
 namespace heapwright::process {
 
-/// All in bytes. mapped = in_use + cached + free_in_spans + free_resident + free_returned.
-struct statistics {
-  std::uint64_t mapped;  ///< address space held for blocks
-  std::uint64_t mapped_peak;
-  std::uint64_t small_in_use;   ///< in blocks of a size class, with the program (or in the stock of another thread)
-  std::uint64_t large_in_use;   ///< in blocks of their own pages
-  std::uint64_t cached;         ///< in the calling thread's stock
-  std::uint64_t free_in_spans;  ///< free or never used, within spans cut into blocks
-  std::uint64_t free_resident;
-  std::uint64_t free_returned;
-  std::uint64_t metadata;  ///< beside `mapped`
-  std::uint64_t returned_total;
-  std::uint64_t threads;
-  std::uint64_t threads_total;
-};
+/// Takes no lock and allocates nothing: right while no other thread is within malloc or free.
+[[nodiscard]] malloc_statistics collect_statistics() noexcept;
 
-[[nodiscard]] statistics collect_statistics() noexcept;
-
-/// As a table for people.
+/// A page for people.
 void write_statistics(int fd) noexcept;
+
+/// From now on report_exit reports. `file`: where to append the report; null: a page for people goes to stderr. Kept, not copied.
+void report_at_exit(const char* file) noexcept;
+
+/// The process is about to end. Reports, if that is wanted and has not happened. Does nothing in a child of vfork, whose memory is its
+/// parent's.
+void report_exit() noexcept;
 
 }  // namespace heapwright::process

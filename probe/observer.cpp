@@ -32,7 +32,7 @@ constexpr std::uint64_t never_near = std::uint64_t{1} << 62;
 enum class stage { early, forked, observed, unobserved };
 
 constinit stage now{stage::early};
-constinit segment_header early_header{.counting = 1, .peak_grain = usual_grain};
+constinit segment_header early_header{.counting = 1};
 constinit thread_slot early_slot{.band_begin = never_near};
 constinit stack_table stacks;
 constinit thread_slots slots;
@@ -140,11 +140,10 @@ void start() noexcept {
     now = stage::unobserved;
     return;
   }
-  h->peak_grain = chosen.interval == 1 ? 0 : usual_grain;
   stacks.reset(*h);
   the_samples.reset(*h);
   slots.reset(*h);
-  the_peak.reset(*h);
+  the_peak.reset(*h, chosen.interval);
   copy_meters(*the_segment, *h);
   the_segment = h;
   now = stage::observed;
@@ -171,6 +170,7 @@ void start() noexcept {
   std::uint64_t random = monotonic_ns() ^ std::uint64_t{s->thread_id} << 32;
   random |= 1;
   const sampling_interval interval(the_segment->interval.load(relaxed));
+  (void)the_peak.follow(interval.bytes());
   s->until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s->random.store(random, relaxed);
   s->stack_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
@@ -289,8 +289,7 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const
 [[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes, const call_site& site) noexcept {
   segment_header& h = *the_segment;
   const std::uint64_t wanted = h.interval.load(relaxed);
-  const std::uint64_t grain = wanted == 1 ? 0 : usual_grain;
-  if (h.peak_grain.load(relaxed) != grain) h.peak_grain.store(grain, relaxed);
+  const std::uint64_t grain = the_peak.follow(wanted);
   if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, this_owner);
   if (grain != 0) the_peak.publish_classes(s, this_owner);
   constexpr std::int64_t until_looking_again = 1 << 20;
@@ -383,7 +382,9 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
     return p;
   }
   s->until_sample.store(s->until_sample.load(relaxed) - static_cast<std::int64_t>(bytes), relaxed);
-  s->net_bytes.store(s->net_bytes.load(relaxed) + bytes, relaxed);
+  // Who reads the net bytes reads these after them: peak_keeper::certainly_live.
+  add(s->gross_bytes, bytes);
+  s->net_bytes.store(s->net_bytes.load(relaxed) + bytes, std::memory_order_release);
   add(s->requested_bytes, requested);
   class_counters& c = s->classes[size_scale::index(bytes)];
   add(c.allocations, 1);

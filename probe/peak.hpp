@@ -1,20 +1,24 @@
-// The live bytes of the process, and the most there were at one moment, without that threads write to one variable with each call.
+// Live bytes of the process and of each size class, and their peaks, without a variable that every call of every thread writes to.
 //
-// A thread publishes what its net bytes have changed by, in header.live, when they leave its band:
-//   usually       within peak_grain of what it has published last, either way
-//   precise       (interval 1, peak_grain 0) at most what it has published last: it may have freed more since, but not allocated
-// header.live is the sum of what threads have published. So in the precise way it is never less than what is live: while it does not exceed the peak,
-// nothing does, and threads that free and allocate at the same level publish nothing. Where it would exceed the peak, it is first settled: whoever finds
-// it so takes out of it what the others have freed since. Then it is exact, and the peak is raised to it, or not. Settling looks at each thread that may
-// be behind: only the first few slots may; other threads publish each call.
+// Usual mode: a thread publishes its net bytes in header.live when they are peak_grain away from what it has published.
 //
-// The same for each size class, in the precise way only; otherwise a thread publishes these when it ends.
+// Precise mode (interval 1): the first few slots have an endless band. Such a thread publishes in behind_, and only what is above all
+// that it has published there: it may have freed more since. So header.live + behind_ is never less than what is live. When it exceeds
+// the peak, what these threads have freed is taken out, and the peak is raised to certainly_live(). Other threads publish with each call.
+//
+// The net bytes of a class are published in header.class_live: in the precise mode likewise, usually with each sample of the thread
+// and when it ends. What is published may then be more than is live, by any amount: a thread may free everything and fall idle. So it
+// only says when to look; the peak is raised to class_certainly_live().
+//
+// Both read what was allocated of all threads before they read what was freed. At a moment between the two, at
+// least these allocations and at most these frees had happened: so what is left was live then, whatever the threads do meanwhile.
 //
 // Invariant, while no thread is within a call:  header.live = the sum of published_net() over all slots + what was counted apart
 //                                               header.class_live likewise, with class_published
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "../trace/segment.hpp"
 
@@ -28,12 +32,21 @@ inline constexpr std::uint64_t usual_grain = 16 * 1024;
 
 class peak_keeper {
  public:
-  void reset(trace::segment_header& h) noexcept;
+  void reset(trace::segment_header& h, std::uint64_t interval) noexcept;
+
+  /// Bytes between samples: decides between the two modes. Returns the grain, 0 in the precise mode. Each thread follows when it
+  /// publishes next.
+  std::uint64_t follow(std::uint64_t interval) noexcept {
+    const std::uint64_t wanted = interval == 1 ? 0 : usual_grain;
+    if (grain() != wanted) [[unlikely]]
+      set_grain(wanted);
+    return wanted;
+  }
 
   /// A thread has got this slot, which is in memory from now on.
   void admit(std::uint32_t slot) noexcept;
 
-  [[nodiscard]] bool is_precise() const noexcept { return header_->peak_grain.load(std::memory_order_relaxed) == 0; }
+  [[nodiscard]] bool is_precise() const noexcept { return grain() == 0; }
 
   /// The thread's net bytes; `slot` is its number.
   void publish(trace::thread_slot& s, std::uint32_t slot) noexcept;
@@ -58,14 +71,25 @@ class peak_keeper {
   }
 
  private:
+  [[nodiscard]] std::uint64_t grain() const noexcept { return grain_.load(std::memory_order_relaxed); }
+  [[gnu::noinline]] void set_grain(std::uint64_t grain) noexcept;
   [[gnu::noinline]] void begin_again() noexcept;
-  void raise_peak(std::uint64_t live) noexcept;
-  void raise_class_peak(unsigned c, std::uint64_t live) noexcept;
-  void settle() noexcept;
-  void settle_class(unsigned c) noexcept;
+  void move_published(trace::thread_slot& s, std::uint64_t bytes, std::uint64_t grain) noexcept;
+  void raise_peak(std::uint64_t published) noexcept;
+  void raise_class_peak(unsigned c, std::uint64_t published) noexcept;
+  void settle(trace::thread_slot& s) noexcept;
+  void settle_class(unsigned c, std::uint32_t slots) noexcept;
+  [[nodiscard]] std::uint64_t published() const noexcept;
+  [[nodiscard]] std::optional<std::uint64_t> certainly_live(std::uint64_t above) noexcept;
+  [[nodiscard]] std::optional<std::uint64_t> class_certainly_live(unsigned c) const noexcept;
 
   trace::segment_header* header_ = nullptr;
-  std::atomic<std::uint32_t> last_slot_{0};  ///< of those that may be behind
+  std::atomic<std::uint64_t> grain_{0};
+  std::atomic<std::uint32_t> last_slot_{0};
+  trace::counter behind_{};                   ///< published by threads whose band is endless
+  std::atomic<bool> some_are_behind_{false};  ///< a thread's band has been endless
+  // Changes of a thread between header.live and behind_.
+  std::atomic<std::uint32_t> moves_begun_{0}, moves_ended_{0};
   std::atomic<std::uint32_t> resets_{0};
 };
 

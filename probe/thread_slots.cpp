@@ -38,6 +38,8 @@ slot_sums sums_of(const thread_slot& s) noexcept {
 void clear(thread_slot& s) noexcept {
   s.requested_bytes.store(0, relaxed);
   for (auto& published : s.class_published) published.store(0, relaxed);
+  std::atomic_thread_fence(
+      std::memory_order_release);  // peak_keeper::settle_class must not see the counters' zeros first
   for (auto& c : s.classes) {
     c.allocations.store(0, relaxed);
     c.allocated_bytes.store(0, relaxed);
@@ -61,6 +63,7 @@ thread_slot* thread_slots::open(segment_header& h) noexcept {
   s->began_ns.store(monotonic_ns(), relaxed);
   s->ended_ns.store(0, relaxed);
   s->net_bytes.store(0, relaxed);
+  s->gross_bytes.store(0, relaxed);
   s->peak_net.store(0, relaxed);
   s->band_begin.store(0, relaxed);
   s->band_bytes.store(0, relaxed);

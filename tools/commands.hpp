@@ -8,13 +8,15 @@
 
 namespace heapwright::tool {
 
+enum class wanted_statistics { none, of_command, of_all_processes };
+
 struct run_options {
   std::vector<std::string> command;
   std::string library;  ///< empty for libheapwright.so
-  bool statistics = false;
+  wanted_statistics statistics = wanted_statistics::none;
 };
-/// Becomes the command; returns only by throwing `failure`.
-[[noreturn]] void run(const run_options& options);
+/// Becomes the command, unless statistics are wanted: then it returns the exit code, or ends by the command's signal.
+int run(const run_options& options);
 
 struct compare_options {
   std::vector<std::string> command;

@@ -43,13 +43,16 @@ struct figure_line {
   std::uint64_t bytes;
 };
 
-std::vector<figure_line> memory_lines(const heap_figures& f) {
+std::vector<figure_line> memory_lines(const heap_figures& f, const process_record& r) {
+  const std::uint64_t span_pages = r.page_bytes == 0 ? 0 : f.spans / r.page_bytes;
   return {{"mapped", "held for blocks", f.mapped},
           {"spans", "  in spans of small blocks", f.spans},
           {"large", "  in large blocks", f.large},
           {"free_resident", "  free, still in memory", f.free_resident},
           {"free_returned", "  free, given back", f.free_returned},
-          {"metadata", "the heap's own records", f.metadata}};
+          {"metadata", "reserved for the heap's records", f.metadata},
+          {"metadata_resident", "  of these in memory, about",
+           resident_metadata(f.metadata, f.page_map, span_pages * r.page_map_bytes_per_page)}};
 }
 
 /// What the recipe asked of the system, as far as it was had.
@@ -68,15 +71,16 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
   const auto whole = static_cast<double>(std::max({rss, figures.mapped.get(), figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
     const auto width = whole > 0 ? static_cast<std::size_t>(40 * static_cast<double>(bytes) / whole + 0.5) : 0;
-    fmt::print("  {:<28}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)), std::string(width, '#'));
+    fmt::print("  {:<32}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)), std::string(width, '#'));
   };
   line("RSS of the process", rss);
-  for (const figure_line& f : memory_lines(figures)) line(f.meaning, f.bytes);
+  for (const figure_line& f : memory_lines(figures, r)) line(f.meaning, f.bytes);
   for (const figure_line& f : obtained_lines(figures)) {
     if (f.bytes > 0) fmt::print("  had so far {}: {}\n", f.meaning, show_bytes(static_cast<double>(f.bytes)));
   }
   fmt::print(
-      "\n  All but RSS is address space, of which untouched parts take no memory.\n  Peak {} held; {} given back to "
+      "\n  All but RSS and what is said to be in memory is address space, of which untouched parts take no memory.\n  "
+      "Peak {} held; {} given back to "
       "the system since the start\n",
       show_bytes(static_cast<double>(figures.mapped_peak)), show_bytes(static_cast<double>(figures.returned_total)));
 }
@@ -106,7 +110,7 @@ int about_process(const info_options& options) {
       result["version"] = found->what().version;
       result["build"] = found->what().build;
       result["options"] = found->what().options;
-      for (const figure_line& f : memory_lines(figures)) result["bytes"][f.key] = f.bytes;
+      for (const figure_line& f : memory_lines(figures, found->what())) result["bytes"][f.key] = f.bytes;
       for (const figure_line& f : obtained_lines(figures)) result["bytes"][f.key] = f.bytes;
       result["threads"] = figures.threads.get();
     }

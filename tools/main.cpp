@@ -45,7 +45,11 @@ int main(int argc, char** argv) {
 
   run_options run_with;
   CLI::App& run_app = *app.add_subcommand("run", "Run a command on heapwright's malloc");
-  run_app.add_flag("--stats", run_with.statistics, "Print the heap's statistics when the command ends");
+  std::string statistics;
+  run_app
+      .add_flag("--stats{command}", statistics,
+                "Print the heap's statistics when the command has ended; --stats=all: and a table of all its processes")
+      ->check(CLI::IsMember({"command", "all"}));
   run_app.add_option("--with", run_with.library, "Another allocator to preload instead")->type_name("LIB");
   take_command(run_app, run_with.command);
   run_app.footer(
@@ -150,7 +154,11 @@ int main(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
-    if (run_app.parsed()) run(run_with);
+    if (run_app.parsed()) {
+      if (!statistics.empty())
+        run_with.statistics = statistics == "all" ? wanted_statistics::of_all_processes : wanted_statistics::of_command;
+      return run(run_with);
+    }
     if (compare_app.parsed()) return compare(compare_with);
     if (build_app.parsed()) return build(build_with);
     if (top_app.parsed()) return top(top_with);

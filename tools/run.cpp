@@ -1,20 +1,117 @@
 // `heapwright run`: becomes the command, with our malloc preloaded. Nothing of this tool remains in the process.
+//
+// With statistics it stays beside the command: it passes signals on, prints once the command has ended, and ends as the command did.
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "allocators.hpp"
 #include "commands.hpp"
+#include "exit_reports.hpp"
 #include "failure.hpp"
 #include "loader.hpp"
 #include "program.hpp"
 
 namespace heapwright::tool {
+namespace {
 
-void run(const run_options& options) {
+failure not_executable(const std::string& command, int error) {
+  return {exit_code::not_executable, fmt::format("{} cannot be executed: {}", command, std::strerror(error))};
+}
+
+void become(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+}
+
+/// The command as a child, whose signals are those that this process would get in its place.
+class companion {
+ public:
+  explicit companion(const std::vector<std::string>& command) {
+    sigemptyset(&awaited_);
+    for (const int s : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&awaited_, s);
+    sigset_t before;
+    sigprocmask(SIG_BLOCK, &awaited_, &before);
+    const auto when_children_end = std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, their status is lost
+    int error[2];
+    if (pipe2(error, O_CLOEXEC) != 0) throw not_executable(command[0], errno);
+    const descriptor from_child(error[0]);
+    descriptor to_parent(error[1]);
+    child_ = fork();
+    if (child_ < 0) throw not_executable(command[0], errno);
+    if (child_ == 0) {
+      std::signal(SIGCHLD, when_children_end);
+      sigprocmask(SIG_SETMASK, &before, nullptr);
+      become(command);
+      const int why = errno;
+      (void)!write(to_parent.get(), &why, sizeof why);
+      _exit(exit_code::not_executable);
+    }
+    to_parent.close();
+    int why = 0;
+    if (::read(from_child.get(), &why, sizeof why) == sizeof why) {
+      waitpid(child_, nullptr, 0);
+      throw not_executable(command[0], why);
+    }
+  }
+
+  [[nodiscard]] pid_t id() const noexcept { return child_; }
+
+  /// The status that waitpid has.
+  int wait() const {
+    for (;;) {
+      siginfo_t about{};
+      const int signal = sigwaitinfo(&awaited_, &about);
+      // What the terminal sends, it sends to both.
+      if (signal > 0 && signal != SIGCHLD && about.si_code != SI_KERNEL) kill(child_, signal);
+      int status = 0;
+      if (signal == SIGCHLD && waitpid(child_, &status, WNOHANG) == child_) return status;
+    }
+  }
+
+ private:
+  sigset_t awaited_{};
+  pid_t child_ = 0;
+};
+
+/// Ends this process as the command has ended.
+int end_like(int status) {
+  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  const int signal = WTERMSIG(status);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  std::signal(signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  raise(signal);
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  return 128 + signal;
+}
+
+int run_with_statistics(const run_options& options) {
+  const exit_reports reports;
+  const companion child(options.command);
+  const int status = child.wait();
+  const auto all = reports.read();
+  std::string text = page_view(all, child.id(), WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+  if (options.statistics == wanted_statistics::of_all_processes) text += '\n' + processes_view(all);
+  std::fputs(text.c_str(), stderr);  // if stderr is closed, the command has ended well all the same
+  return end_like(status);
+}
+
+}  // namespace
+
+int run(const run_options& options) {
   const program target = program::resolve(options.command);
   const std::string library = options.library.empty() ? own_library() : library_path(options.library);
   const std::string preload = preload_value(library);
@@ -22,13 +119,9 @@ void run(const run_options& options) {
     throw failure(exit_code::bad_input, fmt::format("{} does not load into {}: {}", library, target.path, complaint));
 
   setenv("LD_PRELOAD", preload.c_str(), 1);
-  if (options.statistics) setenv("HEAPWRIGHT_STATS", "1", 1);
-  std::vector<char*> arguments;
-  for (const std::string& argument : options.command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
-  throw failure(exit_code::not_executable,
-                fmt::format("{} cannot be executed: {}", arguments[0], std::strerror(errno)));
+  if (options.statistics != wanted_statistics::none) return run_with_statistics(options);
+  become(options.command);
+  throw not_executable(options.command[0], errno);
 }
 
 }  // namespace heapwright::tool

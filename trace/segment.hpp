@@ -100,14 +100,15 @@ struct segment_header {
 
   counter
       counting_since_ns{};  ///< CLOCK_MONOTONIC; 0: it does not count. Later than started_ns: what was live by then is not known
-  counter
-      live{};  ///< bytes: what the threads have published. Precise is the sum of net_bytes over all threads; with interval 1 this is not less
-  counter
-      peak{};  ///< the most bytes that were live at one moment; with interval 1 to the byte, otherwise to peak_grain for each thread
+  counter live{};  ///< bytes that the threads have published, see published_net. Live bytes are the sum of net_bytes
+  counter peak{};  ///< the most bytes that were live at one moment, to peak_grain for each thread, either way
   counter peak_at_ns{};
-  counter peak_grain{};  ///< bytes by which a thread may be ahead of what it has published; 0 with interval 1
-  std::array<counter, size_scale::count> class_live{};  ///< bytes by class: what the threads have published
-  /// The most of these; with interval 1 to the byte, otherwise to what each thread allocates between two of its samples.
+  /// Since the peak began (again): the most by which a thread's net bytes were beyond what it had published. 0: the
+  /// interval was 1 throughout, and the peak is exact.
+  counter peak_grain{};
+  std::array<counter, size_scale::count> class_live{};  ///< bytes by class that the threads have published
+  /// The most bytes of each class that were live at one moment. Never more than there were; where peak_grain is not 0,
+  /// perhaps less: by what each thread allocates between two of its samples, and peak_grain for each thread.
   std::array<counter, size_scale::count> class_peak{};
   counter threads_ever{};
   counter threads_folded{};  ///< threads that are gone and whose slots others have; their figures are in slot 0
@@ -164,17 +165,22 @@ struct alignas(64) thread_slot {
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
   counter random{};                          ///< state of the thread's random numbers
   std::uint64_t stack_at{};                  ///< an address in the thread's stack
-  counter peak_net{};                        ///< the most that net_bytes has been, to header.peak_grain
+  counter peak_net{};  ///< the most that net_bytes has been since header.peak began; less by header.peak_grain at most
   std::array<class_counters, size_scale::count> classes{};
   std::array<counter, size_scale::count>
       class_published{};  ///< what of each class's net bytes is in the header's class_live
+  counter gross_bytes{};  ///< allocated by this thread while its band was endless; differences count
 };
 static_assert(sizeof(thread_slot) <= 4096);
 
-/// What of a thread's net bytes is in the header's `live`. Others may take out of it what the thread has freed since, with interval 1.
+/// The band of a thread that publishes nothing in the header's `live`; it is to be looked at. With interval 1 some do so.
+inline constexpr std::uint64_t endless_band = std::uint64_t{1} << 62;
+
+/// What of a thread's net bytes is in the header's `live`.
 [[nodiscard]] inline std::uint64_t published_net(const thread_slot& s) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
-  return s.band_begin.load(relaxed) + s.band_bytes.load(relaxed) - s.band_ahead.load(relaxed);
+  const std::uint64_t bytes = s.band_bytes.load(relaxed);
+  return bytes == endless_band ? 0 : s.band_begin.load(relaxed) + bytes - s.band_ahead.load(relaxed);
 }
 
 inline constexpr std::size_t thread_slot_bytes = 4096;

@@ -111,6 +111,33 @@ std::vector<thread_figures> threads_of(const segment_file& file, const segment_h
   return threads;
 }
 
+std::array<std::uint64_t, size_scale::count> freed_bytes_of(const segment_file& file, const segment_header& h) {
+  std::array<std::uint64_t, size_scale::count> sums{};
+  file.for_each_record(h.threads_at, std::uint64_t{h.thread_slots} * thread_slot_bytes, thread_slot_bytes,
+                       [&](std::uint64_t, const std::byte* bytes) {
+                         const auto& slot = *reinterpret_cast<const thread_slot*>(bytes);
+                         for (unsigned c = 0; c < size_scale::count; ++c)
+                           sums[c] += slot.classes[c].freed_bytes.load(relaxed);
+                       });
+  return sums;
+}
+
+/// What threads have not published yet may put what is live now above the peaks that are known. `freed` was read after all threads
+/// were: at a moment in between, no less was live than what they had allocated by then less what is freed by now.
+void raise_peaks(snapshot& seen, const std::array<std::uint64_t, size_scale::count>& freed) {
+  const auto classes = seen.by_class();
+  std::int64_t live = 0;
+  for (unsigned c = 0; c < size_scale::count; ++c) {
+    const auto of_class = static_cast<std::int64_t>(classes[c].allocated_bytes - freed[c]);
+    std::uint64_t& peak = seen.process.class_peak[c];
+    if (of_class > static_cast<std::int64_t>(peak)) peak = static_cast<std::uint64_t>(of_class);
+    live += of_class;
+  }
+  if (live <= static_cast<std::int64_t>(seen.process.peak)) return;
+  seen.process.peak = static_cast<std::uint64_t>(live);
+  seen.process.peak_at_ns = seen.at_ns;
+}
+
 std::vector<module_figures> modules_of(const segment_file& file, const segment_header& h) {
   std::vector<module_figures> modules;
   const std::uint64_t count = std::min<std::uint64_t>(h.modules_used.load(relaxed), max_modules);
@@ -162,6 +189,7 @@ process_figures segment_reader::process() const { return process_of(*file_->head
 
 snapshot segment_reader::read() const {
   snapshot result;
+  std::array<std::uint64_t, size_scale::count> freed{};
   // A fold takes microseconds. One that takes longer has been stopped or killed in the middle, and will not end for our
   // waiting.
   constexpr unsigned attempts = 20;
@@ -171,23 +199,13 @@ snapshot segment_reader::read() const {
     result.at_ns = monotonic_ns();
     result.process = process_of(*before);
     result.threads = threads_of(*file_, *before);
+    freed = freed_bytes_of(*file_, *before);
     result.is_torn = sequence % 2 != 0 || file_->header()->fold_sequence.load(relaxed) != sequence;
     if (!result.is_torn) break;
     if (attempt < attempts) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   result.modules = modules_of(*file_, *file_->header());
-  // What threads have not published yet may put what is live now above the peak that is known.
-  if (const auto live = static_cast<std::int64_t>(result.total().allocated_bytes - result.total().freed_bytes);
-      live > static_cast<std::int64_t>(result.process.peak)) {
-    result.process.peak = static_cast<std::uint64_t>(live);
-    result.process.peak_at_ns = result.at_ns;
-  }
-  const auto classes = result.by_class();
-  for (unsigned c = 0; c < size_scale::count; ++c) {
-    const auto live = static_cast<std::int64_t>(classes[c].allocated_bytes - classes[c].freed_bytes);
-    std::uint64_t& peak = result.process.class_peak[c];
-    if (live > 0) peak = std::max(peak, static_cast<std::uint64_t>(live));
-  }
+  if (!result.is_torn) raise_peaks(result, freed);
   return result;
 }
 

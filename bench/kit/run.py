@@ -2,11 +2,13 @@
 per system, the seed's speed-up over its own malloc beside ours; optionally writes JSON and a plot per row.
 
 usage: script/bench kit [--quick] [--rounds N] [--json FILE] [--plots FOLDER] [ROW...]    ROW: how a name begins, as S0/list
+       script/bench kit --first [--rounds N] [--json FILE]    S2 for the first time in a process: nothing is warm. Medians of 41 rounds.
 """
 import argparse
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +117,7 @@ def table(rounds):
         result.append({
             "system": system, "row": row, "size": size, "ours": best, "ours_ns": of[best], "glibc_ns": of["malloc"],
             "speedup": of["malloc"] / of[best],
+            "speedups": {m: of["malloc"] / of[m] for m in OURS[system] if m in of},
             "others": {m: ns for m, ns in sorted(of.items()) if m not in ("malloc", best)},
             "floor_ns": min(floors, default=None),
             "headline": HEADLINES.get(f"{system}/{row}", {}).get(size),
@@ -123,6 +126,7 @@ def table(rounds):
 
 
 def show(rows):
+    """Each cell with the fastest of ours, by name; then all of ours, one by one."""
     for system in sorted({r["system"] for r in rows}):
         print(f"\n{system:28}{'size':>8}{'ours ns':>12}{'glibc ns':>12}{'speed-up':>10}{'headline':>10}{'most':>9}   by                best of the others")
         for r in (r for r in rows if r["system"] == system):
@@ -133,8 +137,38 @@ def show(rows):
             rival = min(others, key=others.get) if others else "-"
             print(f"  {r['row']:26}{r['size']:>8}{r['ours_ns']:>12.1f}{r['glibc_ns']:>12.1f}{r['speedup']:>9.2f}x{headline:>10}{mark:2}{most:>7}   {r['ours']:18}"
                   f"{rival} {others.get(rival, 0) / r['ours_ns']:.2f}x")
+        names = OURS[system]
+        print(f"\n  {'speed-up over glibc of':26}{'size':>8}" + "".join(f"{n:>24}" for n in names))
+        for r in (r for r in rows if r["system"] == system):
+            cells = (f"{r['speedups'][n]:.2f}x" if n in r["speedups"] else "-" for n in names)
+            print(f"  {r['row']:26}{r['size']:>8}" + "".join(f"{c:>24}" for c in cells))
     print(f"\n{sum(1 for r in rows if r['headline'] and not missed(r))} headlines beaten, {sum(1 for r in rows if missed(r))} not (<). "
           "most: the speed-up that memory without an allocator would have.")
+
+
+def first_rounds(arguments):
+    """Rows of the JSON: each row and memory in fresh processes, interleaved; medians over the rounds, of times and of ratios within a round."""
+    memories = ["malloc", "slab", "slab on malloc", "pool"]
+    rows = [(n, size) for n in (100, 600) for size in (0x10, 0x40, 0x70, 0x90)]
+    times = {(row, m): [] for row in rows for m in memories}
+    faults = {}
+    for number in range(arguments.rounds):
+        print(f"\rround {number + 1} of {arguments.rounds}", end="", file=sys.stderr, flush=True)
+        for row in rows:
+            for i in range(len(memories)):
+                memory = memories[(i + number) % len(memories)]
+                result = subprocess.run([arguments.program, "--first", memory, *map(str, row)], capture_output=True, text=True, check=True)
+                ns, faults[row, memory] = map(int, result.stdout.split())
+                times[row, memory].append(ns)
+    print("\r" + 40 * " " + "\r", end="", file=sys.stderr, flush=True)
+    return [{"blocks": n, "size": size, "memory": m, "ns": statistics.median(times[(n, size), m]), "page_faults": faults[(n, size), m],
+             "speedup": statistics.median(g / t for g, t in zip(times[(n, size), "malloc"], times[(n, size), m]))} for n, size in rows for m in memories]
+
+
+def show_first(rows):
+    print(f"{'S2, first in a process':24}{'memory':18}{'ns':>9}{'page faults':>13}{'speed-up':>10}")
+    for r in rows:
+        print(f"  {r['blocks']} blocks of {r['size']:<11}{r['memory']:18}{r['ns']:>9.0f}{r['page_faults']:>13}{r['speedup']:>9.2f}x")
 
 
 def missed(row):
@@ -172,24 +206,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="script/bench kit")
     parser.add_argument("program", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help="a few sizes, two rounds: under three minutes")
-    parser.add_argument("--rounds", type=int, help="2 with --quick, otherwise 7")
+    parser.add_argument("--first", action="store_true", help="S2 for the first time in a process")
+    parser.add_argument("--rounds", type=int, help="2 with --quick, 41 with --first, otherwise 7")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plots", type=Path)
     parser.add_argument("rows", nargs="*")
     arguments = parser.parse_intermixed_args()
     if arguments.rounds is None:
-        arguments.rounds = 2 if arguments.quick else 7
+        arguments.rounds = 41 if arguments.first else 2 if arguments.quick else 7
     # Before the work, or it would be lost.
     if arguments.rounds < 1:
         parser.error("--rounds must be at least 1")
     if arguments.json and not arguments.json.absolute().parent.is_dir():
         parser.error(f"--json: there is no folder {arguments.json.absolute().parent}")
-    rounds = measure(arguments)
-    rows = table(rounds)
-    show(rows)
+    if arguments.first:
+        rows = first_rounds(arguments)
+        show_first(rows)
+    else:
+        rounds = measure(arguments)
+        rows = table(rounds)
+        show(rows)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
-    if arguments.plots:
+    if arguments.plots and not arguments.first:
         plot(rows, rounds, arguments.plots)
 
 

@@ -24,6 +24,7 @@
 #include <heapwright/source/guard_pages.hpp>
 #include <heapwright/source/huge_pages.hpp>
 #include <heapwright/source/os_pages.hpp>
+#include <heapwright/source/slab_memory.hpp>
 #include <heapwright/source/upstream.hpp>
 
 namespace heapwright {
@@ -39,7 +40,7 @@ using shared = locked<A, system_lock>;
 template <allocator Source = upstream_malloc>
 using concurrent_pool = cached<pool<Source>, system_lock>;
 
-template <allocator Source = upstream_malloc>
+template <allocator Source = slab_memory>
 using concurrent_slab = cached<slab<Source>, system_lock>;
 
 }  // namespace heapwright

@@ -22,7 +22,7 @@ using namespace heapwright::process;
 extern "C" {
 
 HEAPWRIGHT_EXPORT struct mallinfo2 mallinfo2() noexcept {
-  const statistics s = collect_statistics();
+  const malloc_statistics s = collect_statistics();
   struct mallinfo2 info {};
   info.arena = s.mapped - s.large_in_use;
   info.hblkhd = s.large_in_use;
@@ -69,7 +69,7 @@ HEAPWRIGHT_EXPORT void malloc_stats() noexcept { write_statistics(2); }
 
 HEAPWRIGHT_EXPORT int malloc_info(int options, std::FILE* out) noexcept {
   if (options != 0) return EINVAL;
-  const statistics s = collect_statistics();
+  const malloc_statistics s = collect_statistics();
   text<2000> xml;
   xml.add("<malloc version=\"heapwright-1\">\n<heap nr=\"0\">\n<sizes>\n</sizes>\n");
   const auto total = [&](const char* type, std::uint64_t bytes) {
@@ -83,7 +83,7 @@ HEAPWRIGHT_EXPORT int malloc_info(int options, std::FILE* out) noexcept {
   total("free-returned", s.free_returned);
   xml.add("<system type=\"current\" size=\"").add(s.mapped).add("\"/>\n");
   xml.add("<system type=\"max\" size=\"").add(s.mapped_peak).add("\"/>\n");
-  xml.add("<aspace type=\"total\" size=\"").add(s.mapped + s.metadata).add("\"/>\n</heap>\n");
+  xml.add("<aspace type=\"total\" size=\"").add(s.mapped + s.metadata_reserved).add("\"/>\n</heap>\n");
   xml.add("<system type=\"current\" size=\"").add(s.mapped).add("\"/>\n");
   xml.add("<system type=\"max\" size=\"").add(s.mapped_peak).add("\"/>\n</malloc>\n");
   return std::fputs(xml.c_str(), out) < 0 ? -1 : 0;

@@ -1,9 +1,11 @@
 // Programs whose lives take a turn, for lives_test.cpp. What they allocate is of one size, so that the test knows it when it sees it.
 //
-//   lives killed | exec | threads N | together N | stacks DEPTH | commands | without_files | peaks
+//   lives killed | exec | threads N | together N | stacks DEPTH | commands | without_files | peaks | holders N
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -71,6 +73,26 @@ void have_peaks() {
   std::thread([] { allocate(500, false); }).join();
 }
 
+/// Threads of which one after the other holds 3 MiB. All live on until the last has.
+void hold_one_after_the_other(int n) {
+  std::mutex lock;
+  std::condition_variable changed;
+  int turn = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < n; ++i) {
+    threads.emplace_back([&, i] {
+      std::unique_lock guard(lock);
+      changed.wait(guard, [&] { return turn == i; });
+      void* volatile p = std::malloc(3 << 20);
+      std::free(p);
+      ++turn;
+      changed.notify_all();
+      changed.wait(guard, [&] { return turn == n; });
+    });
+  }
+  for (auto& t : threads) t.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,6 +111,8 @@ int main(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) branch(std::atoi(argv[2]));  // twice, from one place
   } else if (what == "commands") {
     obey();
+  } else if (what == "holders") {
+    hold_one_after_the_other(std::atoi(argv[2]));
   } else if (what == "peaks") {
     have_peaks();
   } else if (what == "without_files") {

@@ -123,6 +123,19 @@ TEST_F(Lives, PeaksOfClassesAndThreads) {
   }
 }
 
+TEST_F(Lives, NoPeakAddsUpWhatThreadsHeldOneAfterTheOther) {
+  for (const char* const interval : {"524288", "1", "65536", "0"}) {
+    SCOPED_TRACE(interval);
+    fs::remove_all(directory);
+    fs::create_directory(directory);
+    ASSERT_EQ(run({"holders", "40"}, {{"HEAPWRIGHT_SAMPLE", interval}}), 0);
+    const snapshot s = segment_reader(segments().front()).read();
+    constexpr std::uint64_t block = 3 << 20;
+    EXPECT_LE(s.process.class_peak[size_scale::index(block + 1)], block + (block >> 2));
+    EXPECT_LE(s.process.peak, block + (block >> 2) + 42 * s.process.peak_grain);
+  }
+}
+
 TEST_F(Lives, TheKilledLeaveTheirLastFigures) {
   const int status = run({"killed"});
   ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);

@@ -74,6 +74,16 @@ class own_segment {
   void reset_peak() const noexcept { header().reset.fetch_add(1); }
   [[nodiscard]] std::uint64_t forked_from() const noexcept { return header().forked_from; }
 
+  [[nodiscard]] std::uint64_t peak_of_thread(pid_t id) const noexcept {
+    using namespace heapwright::trace;
+    const segment_header& h = header();
+    for (std::uint32_t i = 1; i < h.thread_slots; ++i) {
+      const auto& s = *reinterpret_cast<const thread_slot*>(base_ + h.threads_at + i * thread_slot_bytes);
+      if (s.thread_id == static_cast<std::uint32_t>(id)) return s.peak_net;
+    }
+    return 0;
+  }
+
   [[nodiscard]] figures read() const noexcept {
     using namespace heapwright::trace;
     figures f;

@@ -16,7 +16,7 @@ KIT = LAYERS + [PUBLIC_MALLOC]
 FRONT_DOORS = {"kit.hpp", "heap.hpp", "live.hpp"}
 
 # What a folder outside of include/ may use of the kit. Tools see the library as its users do, never the heap's inside.
-TOOLS_MAY_USE = {"heapwright/malloc/process_record.hpp", "heapwright/heap/figures.hpp"}
+TOOLS_MAY_USE = {"heapwright/malloc/process_record.hpp", "heapwright/malloc/process_report.hpp", "heapwright/heap/figures.hpp"}
 
 # What programs call in the probe.
 PROBES_FACE = "heapwright/live.h"

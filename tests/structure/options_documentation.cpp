@@ -17,5 +17,11 @@ int main() {
     std::printf("| `%s` | %llu | %llu | %s |\n", o.name, static_cast<unsigned long long>(o.default_value),
                 static_cast<unsigned long long>(o.max), o.meaning);
   }
+  std::printf(
+      "\n`%s=FILE` appends the statistics to a file instead, as records for `heapwright run --stats`, which sets it.\n",
+      heapwright::process::stats_file_variable);
+  std::puts(
+      "\nStatistics are written by exit, and with the shared library by _exit. A process that is killed by a signal "
+      "writes none.");
   std::puts("\nThis page is made from the table in malloc/options.hpp; a test compares the two.");
 }

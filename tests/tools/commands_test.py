@@ -6,6 +6,7 @@ Usage: commands_test.py path/to/heapwright path/to/fixtures [unittest options]. 
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import unittest
 
 HEAPWRIGHT, FIXTURES = sys.argv[1], pathlib.Path(sys.argv[2])
 TRUE = shutil.which("true")
+PYTHON = "/usr/bin/python3"
 
 
 def fixture(name):
@@ -158,6 +160,109 @@ class BadInput(Case):
         self.assertRegex(heapwright("--version").stdout, r"^heapwright \d+\.\d+\.\d+\n$")
 
 
+def pages(errors):
+    """The pages of statistics in a text, as (process, command)."""
+    return [(int(pid), command) for pid, command in re.findall(r"^heapwright \S+ \([^)]*\), process (\d+): (.*)$", errors, re.MULTILINE)]
+
+
+class RunStatistics(Case):
+    SCRIPT = "for i in 1 2 3 4 5; do /bin/ls / >/dev/null; done; echo done; echo trouble >&2"
+
+    def test_nothing_unless_asked(self):
+        self.assertEqual(heapwright("run", "--", TRUE).stderr, "")
+
+    def test_one_page_for_the_command_after_all_output(self):
+        result = subprocess.run([HEAPWRIGHT, "run", "--stats", "sh", "-c", self.SCRIPT], stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, timeout=60)
+        self.assertEqual(result.returncode, 0, result)
+        self.assertTrue(result.stdout.startswith("done\ntrouble\nheapwright "), result)
+        self.assertEqual([command for _, command in pages(result.stdout)], ["sh -c " + self.SCRIPT])
+        self.assertRegex(result.stdout, r"\n  mapped at the peak +[\d.]+ [KM]iB\n")
+
+    def test_records_resident_and_reserved(self):
+        text = heapwright("run", "--stats", "--", PYTHON, "-c", "1").stderr
+        resident = re.search(r"records, in memory +([\d.]+) KiB", text)
+        self.assertTrue(resident, text)
+        self.assertLess(float(resident[1]), 512)
+        self.assertRegex(text, r"records, reserved +[\d.]+ MiB")
+
+    def test_a_table_of_all_processes_on_request(self):
+        result = heapwright("run", "--stats=all", "sh", "-c", self.SCRIPT)
+        self.assertEqual(result.stdout, "done\n")
+        self.assertEqual(len(pages(result.stderr)), 1)
+        rows = [line for line in result.stderr.splitlines() if re.match(r"^ +\d+ .*/bin/ls /$", line)]
+        self.assertEqual(len(rows), 5, result.stderr)
+        self.assertEqual(len({row.split()[0] for row in rows}), 5, "each has its process id")
+        self.assertIn(" 6 processes", result.stderr)
+
+    def test_a_long_table_is_cut(self):
+        result = heapwright("run", "--stats=all", "sh", "-c", "for i in $(seq 60); do /bin/true; done")
+        self.assertLess(len(result.stderr.splitlines()), 70)
+        self.assertIn(" 62 processes", result.stderr)
+        self.assertIn("22 more", result.stderr)
+
+    def test_exec_is_one_process(self):
+        result = heapwright("run", "--stats=all", "sh", "-c", "echo $$; exec " + PYTHON + " -c 'x = bytearray(50_000_000)'")
+        self.assertEqual(pages(result.stderr), [(int(result.stdout), f"{PYTHON} -c x = bytearray(50_000_000)")])
+
+    def test_however_the_program_ends(self):
+        for end, code in [("import os; os._exit(3)", 3), ("import os; os.close(2)", 0), ("import sys; sys.exit(4)", 4),
+                          ("import os; os.close(2); os._exit(5)", 5), ("raise OSError", 1)]:
+            with self.subTest(end):
+                result = heapwright("run", "--stats", PYTHON, "-c", end)
+                self.assertEqual(result.returncode, code)
+                self.assertEqual([command for _, command in pages(result.stderr)], [f"{PYTHON} -c {end}"], result)
+
+    def test_killed(self):
+        for name in ("KILL", "TERM", "ABRT"):
+            result = heapwright("run", "--stats=all", "sh", "-c", f"/bin/true; kill -{name} $$")
+            self.assertEqual(result.returncode, -getattr(signal, "SIG" + name), result)
+            self.assertIn(f"was killed by SIG{name}", result.stderr)
+            self.assertIn("/bin/true", result.stderr, "the children's are there all the same")
+            self.assertEqual(pages(result.stderr), [])
+
+    def test_a_program_without_the_library(self):
+        for command in (["sh", "-c", "exec " + fixture("static")], ["env", "-u", "LD_PRELOAD", "sh", "-c", ":"]):
+            result = heapwright("run", "--stats", *command)
+            self.assertEqual(result.returncode, 0, result)
+            self.assertIn("left no statistics", result.stderr)
+        self.assertIn("left no statistics", heapwright("run", "--with", PLAIN, "--stats", "--", TRUE).stderr)
+        self.refused(heapwright("run", "--stats", "--", fixture("static")), 125, "statically linked")
+
+    def test_children_that_close_all_files(self):
+        program = "import subprocess; subprocess.run(['/usr/bin/python3', '-c', '1'], close_fds=True)"
+        self.assertEqual(len(re.findall(r"^ +\d+ .*/usr/bin/python3 -c 1$", heapwright("run", "--stats=all", PYTHON, "-c", program).stderr, re.MULTILINE)), 1)
+
+    def test_children_that_fork_or_share_memory(self):
+        program = "import os, subprocess\nif os.fork() == 0: os._exit(0)\nos.wait()\ntry: subprocess.run(['/no/such/program'])\nexcept OSError: pass"
+        result = heapwright("run", "--stats=all", PYTHON, "-c", program)
+        self.assertIn(" 2 processes", result.stderr, "not the one that could not become a program")
+
+    def test_signals_go_to_the_command(self):
+        with subprocess.Popen([HEAPWRIGHT, "run", "--stats", PYTHON, "-uc",
+                               "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\nprint('ready')\ntime.sleep(60)"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            process.terminate()
+            errors = process.communicate(timeout=60)[1]
+            self.assertEqual(process.returncode, 9)
+            self.assertEqual(len(pages(errors)), 1)
+
+    def test_nothing_is_left_behind(self):
+        heapwright("run", "--stats", "--", TRUE, env={**os.environ, "TMPDIR": str(self.folder)})
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_the_environment_alone(self):
+        library = heapwright("run", "sh", "-c", "echo $LD_PRELOAD").stdout.strip()
+        result = subprocess.run(["sh", "-c", f"{PYTHON} -c 1; :"], env={**os.environ, "LD_PRELOAD": library, "HEAPWRIGHT_STATS": "1"},
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual([command for _, command in pages(result.stderr)], [f"{PYTHON} -c 1", f"sh -c {PYTHON} -c 1; :"])
+
+    def test_usage(self):
+        self.refused(heapwright("run", "--stats=some", "--", TRUE), 125, "--stats")
+        self.assertEqual(heapwright("run", "--stats", "sh", "-c", "cat; exit 7", input="in").stdout, "in")
+
+
 class Run(Case):
     def test_becomes_the_command(self):
         result = heapwright("run", "sh", "-c", 'echo "$@"; cat; exit 7', "sh", "--", "--stats", "-x", input="in")
@@ -167,10 +272,6 @@ class Run(Case):
     def test_preloads_before_what_is_there(self):
         result = heapwright("run", "--", "sh", "-c", "echo $LD_PRELOAD", env={**os.environ, "LD_PRELOAD": PLAIN})
         self.assertRegex(result.stdout, rf"^/.*libheapwright\.so:{PLAIN}\n$")
-
-    def test_statistics_at_exit(self):
-        self.assertEqual(heapwright("run", "--", TRUE).stderr, "")
-        self.assertIn("heapwright", heapwright("run", "--stats", "--", TRUE).stderr)
 
     def test_through_scripts(self):
         script = self.folder / "script"
@@ -478,6 +579,9 @@ class Info(Case):
         self.assertTrue(found["loaded"])
         b = found["bytes"]
         self.assertGreater(b["mapped"], 0)
+        self.assertLess(b["metadata_resident"], 512 << 10)
+        self.assertLess(b["metadata_resident"], b["metadata"])
+        self.assertRegex(result.stdout, r"reserved for the heap's records +6\.\d MiB.*\n +of these in memory, about +\d+ KiB")
         self.assertEqual(b["mapped"], b["spans"] + b["large"] + b["free_resident"] + b["free_returned"])
 
     def test_not_loaded(self):

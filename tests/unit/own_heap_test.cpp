@@ -36,6 +36,7 @@ void expect_sums(const heap_statistics& s) {
   EXPECT_EQ(s.mapped, s.in_use + s.in_stocks + s.free_in_spans + s.free_resident + s.free_returned);
   for (const std::uint64_t part : {s.in_use, s.in_stocks, s.free_in_spans, s.free_resident, s.free_returned})
     EXPECT_LE(part, s.mapped);
+  EXPECT_LE(s.metadata_resident, s.metadata);
 }
 
 template <class Heap>

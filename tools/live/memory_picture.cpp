@@ -66,10 +66,6 @@ std::uint64_t heap_reading::outside() const noexcept {
   return bytes;
 }
 
-std::uint64_t heap_reading::records() const noexcept {
-  return without(metadata, page_map) + std::min(page_map, page_map_of_spans);
-}
-
 std::optional<heap_reading> read_heap(const heap_record& of) {
   heap_figures f;
   if (!of.read(f)) return std::nullopt;

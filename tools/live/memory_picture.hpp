@@ -28,8 +28,10 @@ struct heap_reading {
   /// With the program or in the stocks of threads.
   [[nodiscard]] std::uint64_t outside() const noexcept;
 
-  /// What of the metadata has been written to, about: all but the parts of the page map that no span has.
-  [[nodiscard]] std::uint64_t records() const noexcept;
+  /// About how much of the metadata, which is address space, is in memory.
+  [[nodiscard]] std::uint64_t records() const noexcept {
+    return resident_metadata(metadata, page_map, page_map_of_spans);
+  }
 };
 
 [[nodiscard]] std::optional<heap_reading> read_heap(const heap_record& of);

@@ -40,14 +40,9 @@ json parts_part(const memory_parts& p) {
 }
 
 json heap_part(const heap_reading& h) {
-  return {{"mapped", h.mapped},
-          {"outside", h.outside()},
-          {"spans", h.spans},
-          {"large", h.large},
-          {"free_resident", h.free_resident},
-          {"free_returned", h.free_returned},
-          {"metadata", h.metadata},
-          {"returned_total", h.returned_total}};
+  return {{"mapped", h.mapped},     {"outside", h.outside()},           {"spans", h.spans},
+          {"large", h.large},       {"free_resident", h.free_resident}, {"free_returned", h.free_returned},
+          {"metadata", h.metadata}, {"metadata_resident", h.records()}, {"returned_total", h.returned_total}};
 }
 
 }  // namespace

@@ -88,7 +88,10 @@ std::string metrics_view(watched_process& process) {
     e.one("heapwright_heap_outside_bytes", "gauge", "With the program or in the stocks of threads.", m.heap->outside());
     e.one("heapwright_heap_span_bytes", "gauge", "In spans that are cut into blocks.", m.heap->spans);
     e.one("heapwright_heap_free_resident_bytes", "gauge", "Free pages that are kept in memory.", m.heap->free_resident);
-    e.one("heapwright_heap_metadata_bytes", "gauge", "Mapped for the heap's own records.", m.heap->metadata);
+    e.one("heapwright_heap_metadata_bytes", "gauge", "Address space reserved for the heap's own records.",
+          m.heap->metadata);
+    e.one("heapwright_heap_metadata_resident_bytes", "gauge", "About how much of that is in memory.",
+          m.heap->records());
     e.one("heapwright_heap_returned_bytes_total", "counter", "Given back to the system so far.",
           m.heap->returned_total);
   }
@@ -103,7 +106,8 @@ std::string metrics_view(watched_process& process) {
   e.one("heapwright_live_bytes", "gauge", "Bytes allocated and not freed, since counting began.", m.live());
   e.one("heapwright_live_blocks", "gauge", "Blocks allocated and not freed, since counting began.",
         static_cast<std::int64_t>(m.total.allocations - m.total.frees));
-  e.one("heapwright_peak_bytes", "gauge", "The most bytes that were live at one moment.", p.peak);
+  e.one("heapwright_peak_bytes", "gauge", "The most bytes that were live at one moment, to 16 KiB for each thread.",
+        p.peak);
   e.one("heapwright_allocations_total", "counter", "Blocks allocated.", m.total.allocations);
   e.one("heapwright_allocated_bytes_total", "counter", "Bytes allocated, as malloc_usable_size has them.",
         m.total.allocated_bytes);

@@ -26,6 +26,7 @@
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/concepts.hpp>
 #include <heapwright/core/poison.hpp>
+#include <heapwright/source/slab_memory.hpp>
 #include <heapwright/source/upstream.hpp>
 
 namespace heapwright {
@@ -53,11 +54,11 @@ struct slab_stats {
 /// A double free, and a pointer that is not the beginning of a block, end the process with a message in every build. To
 /// recognise a pointer that is not from here at all, its slab's header is read where it would be: where nothing is
 /// mapped, that faults. Checked builds look the slab up first, in O(slabs), and name every such pointer.
-template <allocator Source = upstream_malloc>
+template <allocator Source = slab_memory>
 class slab {
  public:
   /// For blocks of this layout, whose size is rounded up to a multiple of its alignment; both below 2^48. The source is
-  /// asked for ranges aligned to their size.
+  /// asked for ranges aligned to their size, which are shorter by Source::header_bytes if it has that.
   explicit slab(layout block, slab_plan plan = {}, Source source = {}) noexcept
       : size_(align_up(std::max<std::size_t>(block.size, 1), block.alignment)),
         mask_(~(bytes_for(plan.bytes, size_, block.alignment) - 1)),
@@ -66,9 +67,9 @@ class slab {
         alignment_(block.alignment),
         keep_empty_(plan.keep_empty),
         source_(source) {
-    const std::size_t at_most = (bytes() - sizeof(header) - 2 * margin) / size_;
+    const std::size_t at_most = (range().size - sizeof(header) - 2 * margin) / size_;
     first_offset_ = first_offset(at_most, alignment_);
-    capacity_ = std::min(at_most, (bytes() - first_offset_ - margin) / size_);
+    capacity_ = std::min(at_most, (range().size - first_offset_ - margin) / size_);
   }
 
   ~slab() {
@@ -155,7 +156,7 @@ class slab {
       if (live_in(s) > 0) return;
       if (s == current_) leave();
       release(s);
-      released += bytes();
+      released += range().size;
     });
     empty_ = 0;
     return released;
@@ -166,7 +167,7 @@ class slab {
     slab_stats all{};
     for_each([&](const header* s) {
       all.in_use += live_in(s) * size_;
-      all.held += bytes();
+      all.held += range().size;
       ++all.slabs;
     });
     return all;
@@ -189,12 +190,18 @@ class slab {
   /// Headers are read all the time, so they are not poisoned themselves, but have poisoned bytes on both sides.
   static constexpr std::size_t margin = poisons ? 64 : 0;
 
+  /// Left to the source at the end of a slab.
+  static constexpr std::size_t spare = [] {
+    if constexpr (requires { Source::header_bytes; }) return std::size_t{Source::header_bytes};
+    return std::size_t{0};
+  }();
+
   [[nodiscard]] static std::size_t first_offset(std::size_t blocks, std::size_t alignment) noexcept {
     return align_up(sizeof(header) + divide_up(blocks, 64) * 8 + margin, alignment);
   }
 
   [[nodiscard]] static std::size_t bytes_for(std::size_t wanted, std::size_t size, std::size_t alignment) noexcept {
-    return std::bit_ceil(std::max(wanted, first_offset(8, alignment) + 8 * size + margin));
+    return std::bit_ceil(std::max(wanted, first_offset(8, alignment) + 8 * size + margin + spare));
   }
 
   /// Of an odd number, modulo 2^64: Newton's iteration, whose right bits double from 5 each time.
@@ -205,6 +212,7 @@ class slab {
   }
 
   [[nodiscard]] std::size_t bytes() const noexcept { return ~mask_ + 1; }
+  [[nodiscard]] layout range() const noexcept { return {bytes() - spare, bytes()}; }  ///< what the source is asked for
   [[nodiscard]] std::size_t words() const noexcept { return divide_up(capacity_, 64); }
 
   [[nodiscard]] header* slab_of(const void* p) const noexcept {
@@ -282,7 +290,7 @@ class slab {
   }
 
   bool grow() noexcept {
-    void* const fresh = source_.allocate({bytes(), bytes()});
+    void* const fresh = source_.allocate(range());
     if (fresh == nullptr) return false;
     auto* const s = new (fresh) header{};
     s->key = (address_of(s) + first_offset_) ^ tag_;
@@ -299,7 +307,7 @@ class slab {
     if (capacity_ % 64 != 0) bitmap[words() - 1] = (std::uint64_t{1} << capacity_ % 64) - 1;
     s->frees_left = 0;
     s->search_from = 0;
-    poison(bitmap + words(), bytes() - sizeof(header) - words() * 8);
+    poison(bitmap + words(), range().size - sizeof(header) - words() * 8);
   }
 
   /// frees_left has come to its end by the free of a block in this word.
@@ -333,11 +341,11 @@ class slab {
   void release(header* s) noexcept {
     s->previous->next = s->next;
     s->next->previous = s->previous;
-    unpoison(s, bytes());
+    unpoison(s, range().size);
     // Volatile, or the compiler drops the store in front of free: the key must not be found in memory that is somebody
     // else's.
     const_cast<volatile std::uintptr_t&>(s->key) = 0;
-    source_.deallocate(s, {bytes(), bytes()});
+    source_.deallocate(s, range());
   }
 
   /// Takes s out of the ring it is in, and puts it in front of `before` into the ring of that.

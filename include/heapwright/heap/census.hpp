@@ -56,25 +56,27 @@ class census {
     for_each_kept([&](const block*, unsigned c) { kept += bytes_of(c); });
     const std::uint64_t outside = in_cut + f.large;
     const std::uint64_t in_stocks = std::min(kept, outside);
-    return {.name = name,
-            .mapped = f.mapped,
-            .in_use = outside - in_stocks,
-            .requested = std::min(requested(), outside - in_stocks),
-            .in_stocks = in_stocks,
-            .free_in_spans = f.spans - in_cut,
-            .free_resident = f.free_resident,
-            .free_returned = f.free_returned,
-            .metadata = f.metadata,
-            .mapped_peak = f.mapped_peak,
-            .returned_total = f.returned_total,
-            .limit = heap_.limit(),
-            .huge_reserved_total = f.huge_reserved_total,
-            .huge_transparent_total = f.huge_transparent_total,
-            .locked_total = f.locked_total,
-            .bound_total = f.bound_total,
-            .huge_excess = huge_excess(),
-            .threads = f.threads,
-            .threads_total = f.threads_total};
+    return {
+        .name = name,
+        .mapped = f.mapped,
+        .in_use = outside - in_stocks,
+        .requested = std::min(requested(), outside - in_stocks),
+        .in_stocks = in_stocks,
+        .free_in_spans = f.spans - in_cut,
+        .free_resident = f.free_resident,
+        .free_returned = f.free_returned,
+        .metadata = f.metadata,
+        .metadata_resident = resident_metadata(f.metadata, f.page_map, f.spans / heap_page * page_map_bytes_per_page),
+        .mapped_peak = f.mapped_peak,
+        .returned_total = f.returned_total,
+        .limit = heap_.limit(),
+        .huge_reserved_total = f.huge_reserved_total,
+        .huge_transparent_total = f.huge_transparent_total,
+        .locked_total = f.locked_total,
+        .bound_total = f.bound_total,
+        .huge_excess = huge_excess(),
+        .threads = f.threads,
+        .threads_total = f.threads_total};
   }
 
   /// Of the blocks in use; 0 where the recipe has it not noted.

@@ -39,8 +39,8 @@ struct heap_figures {
   figure large;                   ///< bytes in blocks that are a run of pages of their own
   figure free_resident;           ///< bytes free in runs, contents still in memory
   figure free_returned;           ///< bytes free in runs, contents given back to the system or never touched
-  figure metadata;                ///< bytes mapped for the heap's own records
-  figure page_map;                ///< of these, address space of the page map: touched where there are spans
+  figure metadata;                ///< address space reserved for the heap's own records, bytes
+  figure page_map;                ///< of these, the page map's: in memory where there are spans, see resident_metadata
   figure returned_total;          ///< bytes given back to the system since the start
   figure mappings;                ///< times memory was mapped since the start
   figure huge_reserved_total;     ///< bytes had from the system so far in huge pages that were set aside ...
@@ -50,6 +50,13 @@ struct heap_figures {
   figure threads;                 ///< threads that have a cache now
   figure threads_total;           ///< threads that have ever had one
 };
+
+/// About how many bytes of the heap's own records are in memory: all but the parts of the page map that no span has.
+[[nodiscard]] constexpr std::uint64_t resident_metadata(std::uint64_t metadata, std::uint64_t page_map,
+                                                        std::uint64_t page_map_of_spans) noexcept {
+  const std::uint64_t others = metadata > page_map ? metadata - page_map : 0;
+  return others + (page_map_of_spans < page_map ? page_map_of_spans : page_map);
+}
 
 /// Of one size class cut from spans. Plain, as its lock guards it; who reads from outside sees each word whole.
 struct class_figures {

@@ -22,9 +22,10 @@ struct heap_statistics {
   std::uint64_t in_stocks = 0;  ///< free, kept by threads for their next request, or on their way back
   std::uint64_t free_in_spans =
       0;  ///< free, in spans of which something is outside, with what is too short for a block
-  std::uint64_t free_resident = 0;  ///< free pages, in memory
-  std::uint64_t free_returned = 0;  ///< free pages, given back to the system or never touched
-  std::uint64_t metadata = 0;       ///< the heap's own records, mapped apart
+  std::uint64_t free_resident = 0;      ///< free pages, in memory
+  std::uint64_t free_returned = 0;      ///< free pages, given back to the system or never touched
+  std::uint64_t metadata = 0;           ///< address space reserved for the heap's own records, apart from `mapped`
+  std::uint64_t metadata_resident = 0;  ///< about how much of that is in memory
   std::uint64_t mapped_peak = 0;
   std::uint64_t returned_total = 0;  ///< given back to the system so far
   std::uint64_t limit = 0;           ///< that in_use, in_stocks, free_in_spans and free_resident together may reach
@@ -55,6 +56,7 @@ struct heap_statistics {
     add("free_resident", free_resident);
     add("free_returned", free_returned);
     add("metadata", metadata);
+    add("metadata_resident", metadata_resident);
     add("mapped_peak", mapped_peak);
     add("returned_total", returned_total);
     add("limit", limit);

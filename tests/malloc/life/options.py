@@ -38,7 +38,8 @@ def check_options(program, library=""):
 
     expect(with_options())
     expect(with_options(HEAPWRIGHT_VERBOSE="1"), r"^heapwright \S+ \(\w+\): loaded into process \d+$")
-    expect(with_options(HEAPWRIGHT_STATS="1"), r"^heapwright .*process \d+$", r"mapped at the peak +[\d.]+ \w+")
+    expect(with_options(HEAPWRIGHT_STATS="1"), r"^heapwright .*process \d+: .*" + re.escape(os.path.basename(program)) + "$",
+           r"records, in memory +[\d.]+ KiB", r"records, reserved +[\d.]+ \w+", r"mapped at the peak +[\d.]+ \w+")
     expect(with_options(HEAPWRIGHT_PURGE_DELAY_MS="0"))
     expect(with_options(HEAPWRIGHT_PURGE_DELAY_MS="1000"))
     for bad in ("abc", "", "-1", "1x", " 5", "99999999999999999999999999", "0x10"):

@@ -24,14 +24,14 @@ const tables = {
     columns: [
       { key: "largest", title: "block size", left: true, width: "minmax(96px,.9fr)", value: row => row.largest, text: row => range(row.largest), tip: row => exactBytes(row.largest) },
       { ...byteFigure("live", "live", "Bytes of blocks of this size that are live"), share: row => row.live / most },
-      byteFigure("peak", "peak", "The most bytes of this size that were live at one moment; with a sampling interval of 1 to the byte"), figure("blocks", "live blocks"), perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"), figure("frees", "frees"), byteFigure("freed_bytes", "freed"),
+      byteFigure("peak", "peak", "Bytes of this size that were live at one moment: never more than there were. The most of them with a sampling interval of 1; otherwise perhaps less, by what each thread allocates between two samples and 16 KiB for each thread"), figure("blocks", "live blocks"), perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"), figure("frees", "frees"), byteFigure("freed_bytes", "freed"),
     ],
     sort: { key: "live", falls: true }, key: row => row.largest,
   },
   threads: {
     columns: [threadName, threadId,
       { key: "state", title: "state", left: true, width: "72px", value: row => row.state, text: row => row.state, mood: row => (row.state === "alive" ? "" : "faint") },
-      net, byteFigure("peak", "peak", "The most that this thread had allocated beyond what it had freed"), perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"),
+      net, byteFigure("peak", "peak", "The most that this thread had allocated beyond what it had freed, since the peak began; less by 16 KiB at most"), perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"),
       { key: "rounding", title: "rounding", about: "How much more was allocated than asked for", width: "minmax(70px,.7fr)", value: row => row.rounding, text: row => (row.rounding == null ? "–" : (row.rounding * 100).toFixed(1) + " %") },
       figure("frees", "frees", "Frees by this thread, whoever allocated"), byteFigure("freed_bytes", "freed", "Freed by this thread, whoever allocated")],
     sort: { key: "allocated_bytes", falls: true }, key: row => row.slot,
@@ -132,7 +132,7 @@ export class NowView {
     text($("rate-more"), span > 0 && !isOver ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
     text($("peak"), bytes(p.peak));
     text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? duration(Math.max(0, this.state.at - p.peak_at)) + " ago" : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
-    $("peak").parentNode.title = p.interval === 1 ? "To the byte" : `To ${bytes(p.peak_grain)} for each thread; to the byte with a sampling interval of 1`;
+    $("peak").parentNode.title = p.peak_grain === 0 ? "Exact: the sampling interval has been 1 since the peak began" : `To ${bytes(p.peak_grain)} for each thread, either way; exact where the sampling interval is 1 since the peak began`;
   }
 
   fillTable() {

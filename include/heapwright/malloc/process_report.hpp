@@ -1,0 +1,68 @@
+// What a process on libheapwright says of itself and its heap: when it exits (HEAPWRIGHT_STATS), or when it is asked (malloc_stats).
+//
+// With HEAPWRIGHT_STATS_FILE each process appends its report, as it lies in memory, to that file: whole, as it is one write to a file
+// opened for appending. `heapwright run --stats` reads them there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/core/text.hpp>
+
+namespace heapwright {
+
+/// All in bytes, but for the threads. mapped = small_in_use + large_in_use + cached + free_in_spans + free_resident + free_returned.
+struct malloc_statistics {
+  std::uint64_t mapped;  ///< address space held for blocks
+  std::uint64_t mapped_peak;
+  std::uint64_t small_in_use;   ///< in blocks of a size class, with the program (or in the cache of another thread)
+  std::uint64_t large_in_use;   ///< in blocks of their own pages
+  std::uint64_t cached;         ///< in the calling thread's cache
+  std::uint64_t free_in_spans;  ///< free or never used, within spans cut into blocks
+  std::uint64_t free_resident;
+  std::uint64_t free_returned;
+  std::uint64_t metadata_reserved;  ///< address space of the heap's own records, beside `mapped`
+  std::uint64_t metadata_resident;  ///< about how much of that is in memory
+  std::uint64_t returned_total;
+  std::uint64_t threads;
+  std::uint64_t threads_total;
+
+  [[nodiscard]] std::uint64_t in_use() const noexcept { return small_in_use + large_in_use; }
+};
+
+struct process_report {
+  static constexpr char expected_magic[16] = "heapwright rep1";
+
+  char magic[16];
+  std::uint32_t bytes;  ///< sizeof(process_report)
+  std::uint32_t process_id;
+  char version[32];
+  char build[32];
+  char command[256];       ///< its words with spaces between them, cut off where it is longer
+  std::uint64_t peak_rss;  ///< bytes
+  malloc_statistics heap;
+
+  /// As a page for people.
+  template <std::size_t N>
+  void write_page(text<N>& out) const noexcept {
+    const auto row = [&](const char* name, std::uint64_t n) { out.add("  ").add(name).add_bytes(n).add("\n"); };
+    out.add("heapwright ").add(version).add(" (").add(build).add("), process ").add(std::uint64_t{process_id});
+    out.add(": ").add(command).add("\n");
+    row("mapped                 ", heap.mapped);
+    row("  blocks in use        ", heap.in_use());
+    row("    small              ", heap.small_in_use);
+    row("    large              ", heap.large_in_use);
+    row("  this thread's stock  ", heap.cached);
+    row("  free within spans    ", heap.free_in_spans);
+    row("  free, in memory      ", heap.free_resident);
+    row("  free, given back     ", heap.free_returned);
+    row("records, in memory     ", heap.metadata_resident);
+    row("records, reserved      ", heap.metadata_reserved);
+    row("mapped at the peak     ", heap.mapped_peak);
+    row("given back so far      ", heap.returned_total);
+    row("RSS at the peak        ", peak_rss);
+    out.add("  threads now ").add(heap.threads).add(", ever ").add(heap.threads_total).add("\n");
+  }
+};
+
+}  // namespace heapwright
