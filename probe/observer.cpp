@@ -173,8 +173,8 @@ void start() noexcept {
   const sampling_interval interval(the_segment->interval.load(relaxed));
   s->until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s->random.store(random, relaxed);
-  s->stack_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_end = end_of_this_stack();
+  s->stack_at = stack_end != 0 ? stack_end : reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (this_memo == nullptr) {
     this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
   } else {

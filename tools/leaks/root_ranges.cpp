@@ -11,8 +11,6 @@ constexpr std::uint64_t glibc_heap_bytes = 64 << 20;
 /// Room for thread-local storage below a thread pointer, and for libc's description of the thread above it.
 constexpr std::uint64_t below_thread_pointer = 16 * 1024, above_thread_pointer = 8 * 1024;
 constexpr std::uint64_t link_map_bytes = 2048;
-/// A stack that has ended is taken for dead from its lowest address up to here beyond its first call of malloc.
-constexpr std::uint64_t beyond_first_call = 64 * 1024;
 constexpr std::uint64_t longest_stack = 64 << 20;
 
 using ranges = std::vector<address_range>;
@@ -134,7 +132,8 @@ class root_finder {
            !p_.mappings[i - 1].is_writable;
   }
 
-  /// What of this mapping is below a stack pointer, or is the stack of a thread that has ended: libc keeps those.
+  /// What of this mapping is below a stack pointer, or is the stack of a thread that has ended: libc keeps those, with
+  /// records of its own at the end.
   [[nodiscard]] ranges dead_stacks(std::size_t i) const {
     const address_range at = p_.mappings[i].at;
     if (!has_guard_below(i)) return {};
@@ -143,8 +142,7 @@ class root_finder {
       if (at.contains(t.stack_pointer)) live = std::min(live, t.stack_pointer - red_zone_bytes());
     if (live < at.end) return {{at.begin, live}};
     for (const std::uint64_t old : p_.old_stacks)
-      if (at.contains(old) && old - at.begin < longest_stack)
-        return {{at.begin, std::min(at.end, old + beyond_first_call)}};
+      if (at.contains(old) && old - at.begin < longest_stack) return {{at.begin, old}};
     return {};
   }
 

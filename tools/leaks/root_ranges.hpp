@@ -43,7 +43,7 @@ struct scanned_process {
   std::vector<std::string> observers;     ///< files whose data is not looked at: the malloc and the probe
   std::string segment;                    ///< what the probe writes: not looked at
   std::vector<thread_state> threads;      ///< that are left
-  std::vector<std::uint64_t> old_stacks;  ///< an address in the stack of each thread that has ended
+  std::vector<std::uint64_t> old_stacks;  ///< where the stack of each thread that has ended began
   std::vector<std::uint64_t> loader;      ///< where the loader describes what is loaded
 };
 
