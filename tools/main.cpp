@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include "commands.hpp"
 #include "diff.hpp"
@@ -170,7 +170,8 @@ int main(int argc, char** argv) {
   leaks_app.add_option("--suppressions", leaks_with.suppression_files, "A file of such names, one a line; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  leaks_app.add_flag("--all", leaks_with.all, "Also what is still reachable, and what is indirectly lost, by call stack");
+  leaks_app.add_flag("--all", leaks_with.all,
+                     "Also what is still reachable, and what is indirectly lost, by call stack");
   leaks_app.add_option("--limit", leaks_with.limit, "List at most so many call stacks of a process and kind")
       ->capture_default_str();
   leaks_app.add_flag("--json", leaks_with.json, "The report as JSON");

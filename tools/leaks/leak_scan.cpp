@@ -30,6 +30,10 @@ std::string segment_in(const std::vector<memory_mapping>& mappings, pid_t proces
   return {};
 }
 
+bool is_inherited(const trace::sample_figures& sample, const trace::process_figures& process) {
+  return process.forked_from != 0 && sample.at_ns < process.started_ns;
+}
+
 std::vector<heap_block> blocks_of(const std::vector<trace::sample_figures>& samples) {
   std::vector<heap_block> blocks;
   blocks.reserve(samples.size());
@@ -59,8 +63,8 @@ void ask_glibc(const process_memory& memory, std::vector<heap_block>& blocks, sc
     // Where the program break cannot grow, glibc maps memory and goes on in it.
     const memory_mapping* const m = mapping_of(b.address, process.mappings);
     if (m == nullptr || m->path == "[heap]") continue;
-    const bool continues = last_apart != nullptr && last_apart->address >= m->at.begin &&
-                           b.address - last_apart->end() <= longest_gap;
+    const bool continues =
+        last_apart != nullptr && last_apart->address >= m->at.begin && b.address - last_apart->end() <= longest_gap;
     process.heap.push_back({continues ? last_apart->address : b.address, b.end()});
     last_apart = &b;
   }
@@ -101,10 +105,6 @@ class site_table {
   std::vector<leak_site> sites_;
 };
 
-bool is_inherited(const trace::sample_figures& sample, const trace::process_figures& process) {
-  return process.forked_from != 0 && sample.at_ns < process.started_ns;
-}
-
 judgement judge_memory(const ending_process& process, const std::vector<trace::sample_figures>& samples,
                        const std::string& segment, std::vector<memory_mapping> mappings,
                        const trace::snapshot& figures) {
@@ -114,6 +114,7 @@ judgement judge_memory(const ending_process& process, const std::vector<trace::s
   scanned.mappings = std::move(mappings);
   scanned.segment = segment;
   scanned.threads = process.threads;
+  scanned.is_heap_root = figures.process.forked_from != 0 || figures.process.lost_samples > 0;
   const std::string& allocator = figures.process.allocator;
   scanned.is_glibc = is_libc(allocator);
   if (scanned.is_glibc)
@@ -129,10 +130,8 @@ judgement judge_memory(const ending_process& process, const std::vector<trace::s
   return judge(blocks, roots_of(scanned), memory);
 }
 
-void add_judged(const std::vector<trace::sample_figures>& samples, const judgement& judged,
-                const trace::process_figures& process, site_table& sites) {
+void add_judged(const std::vector<trace::sample_figures>& samples, const judgement& judged, site_table& sites) {
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (is_inherited(samples[i], process)) continue;
     const leak_figures block{samples[i].bytes, 1};
     leak_site& site = sites.of(samples[i].at_stack);
     switch (judged.of[i]) {
@@ -140,8 +139,7 @@ void add_judged(const std::vector<trace::sample_figures>& samples, const judgeme
       case verdict::lost: site.lost += block; break;
       case verdict::indirectly_lost:
         site.indirectly_lost += block;
-        const trace::sample_figures& leader = samples[judged.leader[i]];
-        if (!is_inherited(leader, process)) sites.of(leader.at_stack).lost_with_these += block;
+        sites.of(samples[judged.leader[i]].at_stack).lost_with_these += block;
         break;
     }
   }
@@ -161,14 +159,14 @@ std::optional<process_leaks> scan(const ending_process& process) {
   result.not_judged = why_not_judged(process, figures);
   result.unknown_blocks = figures.lost_samples;
   std::vector<trace::sample_figures> samples = reader.live_samples();
+  std::erase_if(samples, [&](const trace::sample_figures& s) { return is_inherited(s, figures); });
   std::ranges::sort(samples, {}, &trace::sample_figures::address);
   site_table sites(reader.stacks());
   if (result.not_judged.empty()) {
     const judgement judged = judge_memory(process, samples, segment, std::move(mappings), result.figures);
-    add_judged(samples, judged, figures, sites);
+    add_judged(samples, judged, sites);
   } else {
-    for (const trace::sample_figures& s : samples)
-      if (!is_inherited(s, figures)) sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for};
+    for (const trace::sample_figures& s : samples) sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for};
   }
   result.sites = std::move(sites).not_empty();
   return result;

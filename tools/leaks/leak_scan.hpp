@@ -38,14 +38,14 @@ struct leak_site {
 struct process_leaks {
   trace::snapshot figures;  ///< of the segment, at the end
   std::vector<leak_site> sites;
-  std::optional<int> status;  ///< how the process ended, as waitpid tells it
-  std::string not_judged;     ///< why lost is not told from reachable; empty: it is
-  bool is_estimate = false;   ///< from samples
+  std::optional<int> status;         ///< how the process ended, as waitpid tells it
+  std::string not_judged;            ///< why lost is not told from reachable; empty: it is
+  bool is_estimate = false;          ///< from samples
   std::uint64_t unknown_blocks = 0;  ///< of which there is no record
 };
 
 /// Of a process at its end. Nothing where the probe has not seen it, or where it has allocated nothing since it was
-/// forked. Blocks that a child has inherited are looked through, but are not the child's leaks.
+/// forked. Blocks that a child has inherited are not the child's leaks.
 [[nodiscard]] std::optional<process_leaks> scan(const ending_process& process);
 
 /// What a segment tells alone. Throws trace::bad_segment.

@@ -35,7 +35,8 @@ std::string end_text(const named_leaks& p) {
     return trace::is_there(process) ? "still runs" : "ended without returning from main";
   }
   const int status = *p.leaks.status;
-  if (WIFSIGNALED(status)) return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  if (WIFSIGNALED(status))
+    return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
@@ -101,13 +102,14 @@ std::string totals_text(const named_leaks& p) {
 
 std::string process_text(const named_leaks& p, const report_options& options) {
   const auto& process = p.leaks.figures.process;
-  std::string text = fmt::format("heapwright leaks: {} (process {}) {}\n", command_of(process), process.process_id,
-                                 end_text(p));
+  std::string text =
+      fmt::format("heapwright leaks: {} (process {}) {}\n", command_of(process), process.process_id, end_text(p));
   text += totals_text(p);
   if (p.suppressed_sites > 0) text += fmt::format("  {} suppressed\n", amount(p.suppressed));
   if (p.leaks.unknown_blocks > 0)
     text += fmt::format(
-        "  {} blocks have no record, for want of memory for it: what only they lead to is counted as lost.\n",
+        "  {} blocks have no record, for want of memory for it: they are not listed, and freed memory counts as a "
+        "reference.\n",
         show_count(static_cast<double>(p.leaks.unknown_blocks)));
   text += sites_text(p.sites, "definitely lost", &leak_site::lost, options.limit);
   text += sites_text(p.sites, "not freed", &leak_site::not_judged, options.limit);

@@ -119,10 +119,11 @@ observed_command observe(const leaks_options& options, const suppressions& suppr
   if (!refused.empty()) {
     kill(command, SIGKILL);
     waitpid(command, nullptr, 0);
-    throw failure(exit_code::bad_input, fmt::format("the command cannot be traced (ptrace: {}): its memory could not be "
-                                                    "looked at; `heapwright live --save FILE` and `heapwright leaks "
-                                                    "FILE` tell what is not freed without that",
-                                                    refused));
+    throw failure(exit_code::bad_input,
+                  fmt::format("the command cannot be traced (ptrace: {}): its memory could not be "
+                              "looked at; `heapwright live --save FILE` and `heapwright leaks "
+                              "FILE` tell what is not freed without that",
+                              refused));
   }
   signals.begin();
   bool has_told = false;

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <sstream>
 
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "process_image.hpp"

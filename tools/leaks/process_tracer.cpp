@@ -54,8 +54,8 @@ bool is_in_exec(pid_t process, pid_t thread) {
 }  // namespace
 
 bool process_tracer::follow(pid_t child) {
-  constexpr unsigned long events = PTRACE_O_TRACEEXIT | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-                                   PTRACE_O_TRACEEXEC;
+  constexpr unsigned long events =
+      PTRACE_O_TRACEEXIT | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC;
   if (ptrace(PTRACE_SEIZE, child, 0, events) != 0) return false;
   threads_[child].process = child;
   return true;
@@ -180,8 +180,7 @@ void process_tracer::look_for_ends() {
       is_certain |= t.ends_process;
       is_late |= clock::now() - t.since > longest_wait;
     }
-    const bool is_exec =
-        !is_certain && std::ranges::any_of(missing, [&](pid_t id) { return is_in_exec(process, id); });
+    const bool is_exec = !is_certain && std::ranges::any_of(missing, [&](pid_t id) { return is_in_exec(process, id); });
     if (is_certain && is_late) finish(process);
     if (!is_exec && (is_certain || !is_late)) continue;
     for (const pid_t id : threads_of(process)) {

@@ -79,7 +79,8 @@ class root_finder {
     if (m.is_shared) return is_shared_memory(m.path);
     if (is_anonymous(m)) {
       // What a library's data needs beyond its file follows it.
-      const bool is_observers_bss = i > 0 && p_.mappings[i - 1].at.end == m.at.begin && is_observers(p_.mappings[i - 1]);
+      const bool is_observers_bss =
+          i > 0 && p_.mappings[i - 1].at.end == m.at.begin && is_observers(p_.mappings[i - 1]);
       return !is_observers_bss || has_blocks(m.at);
     }
     return m.is_writable && !is_observers(m);
@@ -95,7 +96,7 @@ class root_finder {
   void add_parts(std::size_t i) {
     const memory_mapping& m = p_.mappings[i];
     ranges left_out = dead_stacks(i);
-    if (is_anonymous(m)) {
+    if (is_anonymous(m) && !p_.is_heap_root) {
       if (p_.is_glibc) {
         left_out.insert(left_out.end(), heap_.begin(), heap_.end());
         if (m.path == "[heap]" || is_glibc_heap(i)) return;

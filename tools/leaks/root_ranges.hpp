@@ -8,6 +8,10 @@
 //   own. Only these are left out.
 // - Of another malloc's mapping the parts between blocks that are no longer than `longest_gap` are left out, except what
 //   is known to be a stack or thread-local storage.
+//
+// Of the child of a fork some blocks that it has inherited may not be known: those that its parent freed before the child
+// first called malloc. So all of its heap but its own blocks counts as roots. So does that of a process some of whose
+// blocks have no record, for want of memory.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +43,7 @@ struct scanned_process {
   std::vector<memory_mapping> mappings;   ///< by address
   std::span<const heap_block> blocks;     ///< by address
   std::vector<address_range> heap;        ///< what glibc has for blocks outside of the program break
+  bool is_heap_root = false;              ///< all of the heap but `blocks`
   bool is_glibc = false;                  ///< whether it is the malloc below
   std::vector<std::string> observers;     ///< files whose data is not looked at: the malloc and the probe
   std::string segment;                    ///< what the probe writes: not looked at

@@ -23,11 +23,11 @@ std::uint64_t red_zone_bytes() { return 128; }
 std::optional<thread_state> read_thread_state(pid_t thread) {
   user_regs_struct r{};
   if (!read_set(thread, NT_PRSTATUS, r)) return std::nullopt;
-  return thread_state{r.rsp,
-                      r.fs_base,
-                      r.orig_rax,
-                      {r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14,
-                       r.r15}};
+  return thread_state{
+      r.rsp,
+      r.fs_base,
+      r.orig_rax,
+      {r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15}};
 }
 
 #elif defined(__aarch64__)
