@@ -12,6 +12,7 @@
 #include <heapwright/core/check.hpp>
 
 #include "../trace/segment.hpp"
+#include "malloc_mappings.hpp"
 
 // jemalloc's. Declared, not looked up: dlsym asks for memory when it finds nothing.
 extern "C" {
@@ -151,6 +152,7 @@ void find_next_malloc() noexcept {
   }
   is_searching = false;
   next = n;
+  find_next_mappings();
   if (is_jemalloc(n.allocate)) promised.learn(nallocx);
 }
 

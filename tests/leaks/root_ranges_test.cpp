@@ -71,7 +71,7 @@ TEST(RootRanges, WhatGlibcHasForBlocks) {
       "7f0004100000-7f0008000000 ---p 00000000 00:00 0 \n"
       "7f0010000000-7f0010100000 rw-p 00000000 00:00 0 \n");
   const heap_block blocks[] = {{0x50010, 24}, {0x7f0010010010, 0x1fff0}};
-  p.is_glibc = true;
+  p.is_glibc = p.knows_heap = true;
   p.blocks = blocks;
   p.heap = {{0x7f0010010000, 0x7f0010030000}};
   // The heap of 64 MiB is known without a live block in it; beside a block's own mapping is the program's memory.
@@ -85,6 +85,17 @@ TEST(RootRanges, BetweenBlocksOfAnotherMallocOnlyLongGaps) {
   EXPECT_EQ(roots_of(p).ranges, (ranges{{0x1001040, 0x1080000}, {0x1080040, 0x1100000}}));
 }
 
+TEST(RootRanges, WhatAMallocHasMapped) {
+  scanned_process p = with(
+      "50000-60000 rw-p 00000000 00:00 0 [heap]\n"
+      "1000000-1100000 rw-p 00000000 00:00 0 \n");
+  const heap_block blocks[] = {{0x50010, 0x100}, {0x1000100, 64}};
+  p.blocks = blocks;
+  p.knows_heap = true;
+  p.heap = {{0x1000000, 0x1080000}};
+  EXPECT_EQ(roots_of(p).ranges, (ranges{{0x1080000, 0x1100000}}));
+}
+
 TEST(RootRanges, ThreadLocalStorageBesideBlocks) {
   scanned_process p = with("1000000-1020000 rw-p 00000000 00:00 0 \n");
   const heap_block blocks[] = {{0x1000100, 64}};
@@ -96,7 +107,7 @@ TEST(RootRanges, ThreadLocalStorageBesideBlocks) {
 TEST(RootRanges, AllOfTheHeapButTheBlocksWhereBlocksMayBeUnknown) {
   scanned_process p = with("50000-60000 rw-p 00000000 00:00 0 [heap]\n");
   const heap_block blocks[] = {{0x50010, 0x100}};
-  p.is_glibc = p.is_heap_root = true;
+  p.is_glibc = p.knows_heap = p.is_heap_root = true;
   p.blocks = blocks;
   EXPECT_EQ(roots_of(p).ranges, (ranges{{0x50000, 0x50010}, {0x50110, 0x60000}}));
 }
@@ -118,8 +129,8 @@ TEST(GlibcPlace, InAMappingOfItsOwn) {
 }
 
 TEST(GlibcPlace, AlignedInAMappingOfItsOwn) {
-  EXPECT_EQ(place_of({0x7f0010010000, 0x20ff0}, {0xfff0, 0x21000 | 2}).at,
-            (address_range{0x7f0010000000, 0x7f0010030ff0}));
+  EXPECT_EQ(place_of({0x7f0010010000, 0x20000}, {0xfff0, 0x20010 | 2}).at,
+            (address_range{0x7f0010000000, 0x7f0010030000}));
 }
 
 TEST(GlibcPlace, WhatDoesNotFitTheBlockIsNotGlibcs) {

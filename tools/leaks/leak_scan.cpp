@@ -117,6 +117,9 @@ judgement judge_memory(const ending_process& process, const std::vector<trace::s
   scanned.is_heap_root = figures.process.forked_from != 0 || figures.process.lost_samples > 0;
   const std::string& allocator = figures.process.allocator;
   scanned.is_glibc = is_libc(allocator);
+  scanned.knows_heap = scanned.is_glibc || figures.process.knows_malloc_mappings;
+  for (const trace::mapping_figures& m : figures.process.malloc_mappings)
+    scanned.heap.push_back({m.begin, m.begin + m.bytes});
   if (scanned.is_glibc)
     ask_glibc(memory, blocks, scanned);
   else if (allocator != figures.process.program)

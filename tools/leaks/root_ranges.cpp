@@ -74,7 +74,7 @@ class root_finder {
 
   [[nodiscard]] bool may_hold_roots(std::size_t i) const {
     const memory_mapping& m = p_.mappings[i];
-    if (!m.is_readable || m.path == p_.segment) return false;
+    if (!m.is_readable || (m.is_shared && m.path == p_.segment)) return false;
     if (m.path == "[vvar]" || m.path == "[vdso]" || m.path == "[vsyscall]" || m.path.starts_with("[vvar")) return false;
     if (m.is_shared) return is_shared_memory(m.path);
     if (is_anonymous(m)) {
@@ -97,12 +97,11 @@ class root_finder {
     const memory_mapping& m = p_.mappings[i];
     ranges left_out = dead_stacks(i);
     if (is_anonymous(m) && !p_.is_heap_root) {
-      if (p_.is_glibc) {
-        left_out.insert(left_out.end(), heap_.begin(), heap_.end());
-        if (m.path == "[heap]" || is_glibc_heap(i)) return;
-      } else if (const auto blocks = blocks_in(m.at); !blocks.empty()) {
-        add_heap_between(m.at, blocks, left_out);
-      }
+      const auto blocks = blocks_in(m.at);
+      if (m.path == "[heap]" && (p_.is_glibc || !blocks.empty())) return;
+      if (p_.is_glibc && is_glibc_heap(i)) return;
+      left_out.insert(left_out.end(), heap_.begin(), heap_.end());
+      if (!p_.knows_heap && !blocks.empty()) add_heap_between(m.at, blocks, left_out);
     }
     for (const heap_block& b : blocks_in(m.at)) left_out.push_back({b.address, b.end()});
     const ranges rest = without(m.at, joined(std::move(left_out)));
@@ -149,7 +148,7 @@ class root_finder {
 
   /// Stacks, thread-local storage and the loader's records, where they share a mapping with the malloc.
   void add_known_parts(const memory_mapping& m) {
-    if (p_.is_glibc || !is_anonymous(m) || !m.is_readable || !has_blocks(m.at)) return;
+    if (p_.knows_heap || !is_anonymous(m) || !m.is_readable || !has_blocks(m.at)) return;
     const auto add = [&](address_range part) {
       ranges blocks;
       for (const heap_block& b : blocks_in(m.at)) blocks.push_back({b.address, b.end()});

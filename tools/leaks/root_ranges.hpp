@@ -6,6 +6,7 @@
 // The kernel joins neighbouring mappings, so a malloc's memory and the program's own can be one mapping:
 // - glibc says before each block which memory it belongs to: the program break, a heap of 64 MiB, or a mapping of its
 //   own. Only these are left out.
+// - Of a malloc in a library of its own the probe knows what it has mapped (segment.hpp).
 // - Of another malloc's mapping the parts between blocks that are no longer than `longest_gap` are left out, except what
 //   is known to be a stack or thread-local storage.
 //
@@ -42,7 +43,8 @@ struct glibc_place {
 struct scanned_process {
   std::vector<memory_mapping> mappings;   ///< by address
   std::span<const heap_block> blocks;     ///< by address
-  std::vector<address_range> heap;        ///< what glibc has for blocks outside of the program break
+  std::vector<address_range> heap;        ///< the malloc's memory outside of the program break, as far as it is known
+  bool knows_heap = false;                ///< that is all of it
   bool is_heap_root = false;              ///< all of the heap but `blocks`
   bool is_glibc = false;                  ///< whether it is the malloc below
   std::vector<std::string> observers;     ///< files whose data is not looked at: the malloc and the probe
