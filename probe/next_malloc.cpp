@@ -121,6 +121,8 @@ bool is_jemalloc(void* (*allocate)(std::size_t size) noexcept) noexcept {
 
 constinit promised_sizes promised;
 
+bool is_finding_next_malloc() noexcept { return is_searching; }
+
 void promised_sizes::learn(std::size_t (*usable_size_of)(std::size_t requested, int flags)) noexcept {
   for (std::size_t i = 0; i < promises_.size(); ++i) {
     const std::size_t bytes = usable_size_of(i == 0 ? 1 : i * step, 0);
@@ -145,6 +147,7 @@ void find_next_malloc() noexcept {
   look_up(n.allocate_aligned, "memalign");
   look_up(n.usable_size, "malloc_usable_size");
   found = n;
+  (void)n.usable_size(nullptr);  // tcmalloc allocates when it is first asked: now that comes from the early room
   if (early.is_used()) {  // blocks from there may come back at any time
     n.deallocate = first_deallocate;
     n.reallocate = first_reallocate;

@@ -168,7 +168,7 @@ void begin(char** environment) noexcept;
 
 /// The first call after libc has handed out the environment begins to observe the process.
 [[gnu::noinline]] thread_slot* new_slot() noexcept {
-  if (is_inside || has_ended) return nullptr;
+  if (is_inside || has_ended || is_finding_next_malloc()) return nullptr;
   if (now == stage::forked) start();
   if (now == stage::early && environ != nullptr) begin(environ);
   if (now != stage::observed) return nullptr;

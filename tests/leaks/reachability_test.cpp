@@ -103,6 +103,17 @@ TEST_F(Reachability, OneOfACircleLeadsTheOthers) {
   EXPECT_EQ(judged(), "Lii");
 }
 
+TEST_F(Reachability, TheOldestOfACircleLeads) {
+  make(3);
+  blocks[0].allocated_ns = 30;
+  blocks[1].allocated_ns = 10;
+  blocks[2].allocated_ns = 20;
+  refer(0, 1);
+  refer(1, 2);
+  refer(2, 0);
+  EXPECT_EQ(judged(), "iLi");
+}
+
 TEST_F(Reachability, NoneOfACircleLeadsWhereSomethingLeadsToIt) {
   make(4);
   refer(0, 1);

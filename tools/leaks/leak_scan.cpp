@@ -37,7 +37,7 @@ bool is_inherited(const trace::sample_figures& sample, const trace::process_figu
 std::vector<heap_block> blocks_of(const std::vector<trace::sample_figures>& samples) {
   std::vector<heap_block> blocks;
   blocks.reserve(samples.size());
-  for (const trace::sample_figures& s : samples) blocks.push_back({s.address, s.bytes});
+  for (const trace::sample_figures& s : samples) blocks.push_back({s.address, s.bytes, 0, s.at_ns});
   return blocks;
 }
 

@@ -92,10 +92,10 @@ void process_memory::for_each_words(address_range range,
     const std::uint64_t part_end = std::min(end, first + pages_at_once * page_bytes);
     const std::size_t count = (part_end - first + page_bytes - 1) / page_bytes;
     constexpr std::size_t few = 8;
-    const std::vector<bool> touched = count <= few ? std::vector<bool>(count, true) : touched_pages(first, count);
+    const std::vector<bool> touched = count <= few ? std::vector<bool>() : touched_pages(first, count);
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t at = first + i * page_bytes;
-      const std::uint64_t* const words = touched[i] ? page(at) : nullptr;
+      const std::uint64_t* const words = touched.empty() || touched[i] ? page(at) : nullptr;
       if (words == nullptr) continue;
       const std::uint64_t from = std::max(part, at), to = std::min(part_end, at + page_bytes);
       each({words + (from - at) / word, words + (to - at) / word});

@@ -1,6 +1,7 @@
 #include "reachability.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace heapwright::tool {
 namespace {
@@ -116,6 +117,13 @@ lost_graph graph_of_lost(std::size_t count, marking& marks) {
   return graph;
 }
 
+std::vector<block_number> oldest_first(const lost_graph& graph, std::span<const heap_block> blocks) {
+  std::vector<block_number> numbers(graph.blocks.size());
+  std::iota(numbers.begin(), numbers.end(), block_number{0});
+  std::ranges::stable_sort(numbers, {}, [&](block_number n) { return blocks[graph.blocks[n]].allocated_ns; });
+  return numbers;
+}
+
 /// Visits all that can be reached from `start` and has not been visited; calls `done` with each when all that it leads
 /// to has been visited.
 template <class Done>
@@ -153,7 +161,7 @@ judgement judge(std::span<const heap_block> blocks, const root_set& roots, word_
   const lost_graph graph = graph_of_lost(blocks.size(), marks);
   std::vector<block_number> finished;
   std::vector<bool> is_visited(graph.blocks.size(), false);
-  for (block_number n = 0; n < graph.blocks.size(); ++n)
+  for (const block_number n : oldest_first(graph, blocks))
     if (!is_visited[n]) visit(graph, n, is_visited, [&](block_number done) { finished.push_back(done); });
   is_visited.assign(graph.blocks.size(), false);
   for (auto last = finished.rbegin(); last != finished.rend(); ++last) {

@@ -5,7 +5,8 @@
 // looked at: what lies in freed memory refers to nothing.
 //
 //   reachable         from the roots, directly or through other blocks
-//   lost              not reachable, and no other lost block leads to it. Of a circle that nothing leads to, one block
+//   lost              not reachable, and no other lost block leads to it. Of blocks that lead to each other, and to
+//                     which nothing else leads, the oldest: as a rule the others are its parts
 //   indirectly lost   reachable only from a lost one, its leader: freeing what the leader leads to frees it too
 #pragma once
 
@@ -21,6 +22,7 @@ struct heap_block {
   std::uint64_t address = 0, bytes = 0;
   /// The last bytes that nobody points to: there a malloc may keep what belongs to the next block.
   std::uint64_t unreferenced_tail = 0;
+  std::uint64_t allocated_ns = 0;
 
   [[nodiscard]] std::uint64_t end() const noexcept { return address + bytes; }
 };
