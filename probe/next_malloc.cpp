@@ -148,7 +148,7 @@ void find_next_malloc() noexcept {
   look_up(n.usable_size, "malloc_usable_size");
   found = n;
   (void)n.usable_size(nullptr);  // tcmalloc allocates when it is first asked: now that comes from the early room
-  if (early.is_used()) {  // blocks from there may come back at any time
+  if (early.is_used()) {         // blocks from there may come back at any time
     n.deallocate = first_deallocate;
     n.reallocate = first_reallocate;
     n.usable_size = first_usable_size;
