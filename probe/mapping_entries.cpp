@@ -100,7 +100,7 @@ HEAPWRIGHT_EXPORT int munmap(void* p, std::size_t bytes) noexcept {
 }
 
 HEAPWRIGHT_EXPORT void* mremap(void* p, std::size_t bytes, std::size_t wanted, int flags, ...) noexcept {
-  std::va_list more;
+  va_list more;
   va_start(more, flags);
   void* const place = (flags & MREMAP_FIXED) != 0 ? va_arg(more, void*) : nullptr;
   va_end(more);

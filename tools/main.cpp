@@ -177,7 +177,7 @@ int main(int argc, char** argv) {
   leaks_app.add_flag("--json", leaks_with.json, "The report as JSON");
   leaks_app
       .add_option("-o,--output", leaks_with.output,
-                  "Where the report goes; by default to stderr for a command, to stdout for a segment")
+                  "Where the report goes, - for stdout; by default to stderr for a command, to stdout for a segment")
       ->type_name("FILE");
   leaks_app
       .add_option("COMMAND", leaks_words, "The command and its arguments; or a segment that `live --save` has kept")

@@ -213,6 +213,19 @@ class Report(unittest.TestCase):
         result = heapwright("leaks", "--limit", "1", "--", LEAKING, "freed")
         self.assertRegex(result.stderr, rf"\n  {NODE} bytes in 1 block definitely lost at 1 more places? \(--limit\)")
 
+    def test_standard_output(self):
+        result = heapwright("leaks", "-o", "-", "--", LEAKING, "most")
+        self.assertEqual((result.returncode, result.stderr), (1, ""))
+        self.assertIn("499 blocks definitely lost", result.stdout)
+
+    def test_json_of_all(self):
+        _, report = report_of("list")
+        self.assertEqual(report["processes"][0]["sites"], [])
+        _, report = report_of("list", options=("--all",))
+        site = report["processes"][0]["sites"][0]
+        self.assertEqual(site["reachable"], {"bytes": 100 * NODE, "blocks": 100})
+        self.assertEqual((site["stack"][0]["function"], site["stack"][0]["line"]), ("make_node", line_of("malloc(sizeof *n)")))
+
     def test_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "report")

@@ -53,6 +53,7 @@ json process_json(const named_leaks& p) {
     if (WIFSIGNALED(*status)) result["signal"] = WTERMSIG(*status);
   }
   std::vector<const named_site*> sites;
+  sites.reserve(p.sites.size());
   for (const named_site& s : p.sites) sites.push_back(&s);
   const auto weight = [](const named_site* s) {
     return s->figures.lost.bytes + s->figures.lost_with_these.bytes + s->figures.not_judged.bytes;

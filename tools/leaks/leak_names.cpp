@@ -54,15 +54,17 @@ void sum_up(named_leaks& all) {
     }
     all.lost += f.lost;
     all.indirectly_lost += f.lost_with_these;
-    all.reachable += f.reachable;
     all.not_judged += f.not_judged;
   }
 }
 
 }  // namespace
 
-named_leaks named(process_leaks leaks, const suppressions& suppressed) {
+named_leaks named(process_leaks leaks, const suppressions& suppressed, bool all_sites) {
   named_leaks result;
+  for (const leak_site& site : leaks.sites) result.reachable += site.reachable;
+  if (!all_sites)
+    std::erase_if(leaks.sites, [](const leak_site& s) { return s.lost.blocks + s.not_judged.blocks <= 0; });
   places_book book;
   std::map<std::string, std::size_t> known;
   for (leak_site& site : leaks.sites) {

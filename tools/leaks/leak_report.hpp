@@ -18,7 +18,8 @@ struct named_site {
   std::string suppressed_by;  ///< pattern; empty: it is not
 };
 
-/// What one process has not freed.
+/// What one process has not freed. Unless all sites are asked for, `sites` are those where something was lost or is not
+/// judged: the names of others would take longer than the scan.
 struct named_leaks {
   process_leaks leaks;  ///< without sites
   std::vector<named_site> sites;
@@ -28,7 +29,7 @@ struct named_leaks {
   std::size_t suppressed_sites = 0;
 };
 
-[[nodiscard]] named_leaks named(process_leaks leaks, const suppressions& suppressed);
+[[nodiscard]] named_leaks named(process_leaks leaks, const suppressions& suppressed, bool all_sites);
 
 struct report_options {
   bool all = false;        ///< reachable and indirectly lost blocks too
@@ -38,7 +39,7 @@ struct report_options {
 /// The processes, the command's own first.
 [[nodiscard]] std::string leak_text(const std::vector<named_leaks>& processes, const report_options& options);
 
-/// `exit_code`: what `heapwright leaks` ends with. All sites, without regard to `limit`.
+/// `exit_code`: what `heapwright leaks` ends with. No limit.
 [[nodiscard]] std::string leak_json(const std::vector<named_leaks>& processes, int exit_code);
 
 }  // namespace heapwright::tool

@@ -34,6 +34,12 @@ bool is_inherited(const trace::sample_figures& sample, const trace::process_figu
   return process.forked_from != 0 && sample.at_ns < process.started_ns;
 }
 
+/// A program may have overwritten the segment.
+bool is_damaged(const trace::sample_figures& sample) {
+  constexpr std::uint64_t end_of_addresses = std::uint64_t{1} << trace::sample::address_bits;
+  return sample.bytes > end_of_addresses - sample.address;
+}
+
 std::vector<heap_block> blocks_of(const std::vector<trace::sample_figures>& samples) {
   std::vector<heap_block> blocks;
   blocks.reserve(samples.size());
@@ -162,7 +168,7 @@ std::optional<process_leaks> scan(const ending_process& process) {
   result.not_judged = why_not_judged(process, figures);
   result.unknown_blocks = figures.lost_samples;
   std::vector<trace::sample_figures> samples = reader.live_samples();
-  std::erase_if(samples, [&](const trace::sample_figures& s) { return is_inherited(s, figures); });
+  std::erase_if(samples, [&](const trace::sample_figures& s) { return is_inherited(s, figures) || is_damaged(s); });
   std::ranges::sort(samples, {}, &trace::sample_figures::address);
   site_table sites(reader.stacks());
   if (result.not_judged.empty()) {

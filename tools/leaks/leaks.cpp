@@ -66,7 +66,8 @@ suppressions suppressions_of(const leaks_options& options) {
 class report_file {
  public:
   report_file(const std::string& path, FILE* otherwise) : path_(path), file_(otherwise) {
-    if (path.empty()) return;
+    if (path == "-") file_ = stdout;
+    if (path.empty() || path == "-") return;
     file_ = std::fopen(path.c_str(), "we");
     if (file_ == nullptr) throw trouble();
     owned_.reset(file_);
@@ -103,9 +104,9 @@ observed_command observe(const leaks_options& options, const suppressions& suppr
       auto found = scan(ending);
       if (!found) return;
       if (ending.id == command)
-        own = named(std::move(*found), suppressed);
+        own = named(std::move(*found), suppressed, options.all);
       else
-        result.processes.push_back(named(std::move(*found), suppressed));
+        result.processes.push_back(named(std::move(*found), suppressed, options.all));
     } catch (const trace::bad_segment& trouble) {
       fmt::print(stderr, "heapwright: process {}: {}\n", ending.id, trouble.what());
     }
@@ -158,7 +159,7 @@ int leaks_of_segment(const leaks_options& options) {
   report_file report(options.output, stdout);
   try {
     std::vector<named_leaks> processes;
-    processes.push_back(named(unfreed_in(options.segment), suppressed));
+    processes.push_back(named(unfreed_in(options.segment), suppressed, options.all));
     report.write(report_of(processes, options, EXIT_SUCCESS));
   } catch (const trace::bad_segment& trouble) {
     throw failure(exit_code::bad_input, trouble.what());

@@ -14,7 +14,7 @@ struct leaks_options {
 
   std::vector<std::string> suppressed;         ///< patterns of functions' names
   std::vector<std::string> suppression_files;  ///< with such patterns
-  std::string output;                          ///< the report's file; empty: stderr for a command, stdout for a segment
+  std::string output;  ///< the report's file, - for stdout; empty: stderr for a command, stdout for a segment
   std::size_t limit = 50;
   bool all = false;
   bool json = false;

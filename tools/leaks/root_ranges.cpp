@@ -9,7 +9,7 @@ constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t word = sizeof(std::uint64_t);
 constexpr std::uint64_t glibc_heap_bytes = 64 << 20;
 /// Room for thread-local storage below a thread pointer, and for libc's description of the thread above it.
-constexpr std::uint64_t below_thread_pointer = 16 * 1024, above_thread_pointer = 8 * 1024;
+constexpr std::uint64_t below_thread_pointer = 16384, above_thread_pointer = 8192;
 constexpr std::uint64_t link_map_bytes = 2048;
 constexpr std::uint64_t longest_stack = 64 << 20;
 

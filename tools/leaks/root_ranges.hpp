@@ -54,7 +54,7 @@ struct scanned_process {
   std::vector<std::uint64_t> loader;      ///< where the loader describes what is loaded
 };
 
-inline constexpr std::uint64_t longest_gap = 128 * 1024;
+inline constexpr std::uint64_t longest_gap = 128UL * 1024;
 
 [[nodiscard]] root_set roots_of(const scanned_process& process);
 
