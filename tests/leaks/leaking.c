@@ -58,11 +58,11 @@ APART static void lose_circle(int count) {
 
 /* The only pointer to a node is in a block that has been freed. */
 APART static void keep_in_freed_block(void) {
-  struct node** blocks[8];
+  struct node* volatile* blocks[8]; /* volatile: a store before free would be left out */
   for (int i = 0; i < 8; ++i) blocks[i] = calloc(16, sizeof(struct node*));
   blocks[4][8] = make_node(0);
   kept = (struct node*)blocks[0]; /* the others are lost too */
-  free(blocks[4]);
+  free((void*)blocks[4]);
 }
 
 APART static void keep_inside(void) {

@@ -38,6 +38,29 @@ def report_of(*words, options=(), **more):
         return result, json.load(file)
 
 
+class Started(subprocess.Popen):
+    """Ends with its block: a test that fails must not wait for it."""
+
+    def __exit__(self, *what):
+        if what[0] is not None and self.poll() is None:
+            for process in descendants_of(self.pid):
+                os.kill(process, signal.SIGKILL)
+            self.kill()
+        super().__exit__(*what)
+
+
+def children_of(process):
+    try:
+        with open(f"/proc/{process}/task/{process}/children") as file:
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return []
+
+
+def descendants_of(process):
+    return [d for child in children_of(process) for d in (child, *descendants_of(child))]
+
+
 def blocks(process):
     return {kind: process[kind]["blocks"] for kind in ("lost", "indirectly_lost", "reachable")}
 
@@ -143,7 +166,7 @@ class Processes(unittest.TestCase):
             self.assertEqual(lost, [499])
 
     def test_a_signal_reaches_the_command(self):
-        with subprocess.Popen([HEAPWRIGHT, "leaks", "--", LEAKING, "most", "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+        with Started([HEAPWRIGHT, "leaks", "--", LEAKING, "most", "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
             self.assertEqual(tool.stdout.readline(), "ready\n")
             tool.send_signal(signal.SIGTERM)
             report = tool.communicate(timeout=30)[1]
@@ -154,7 +177,7 @@ class Processes(unittest.TestCase):
     def test_a_command_outlives_this_tool(self):
         with tempfile.TemporaryDirectory() as folder:
             done = os.path.join(folder, "done")
-            with subprocess.Popen([HEAPWRIGHT, "leaks", "--", "sh", "-c", f"echo ready; sleep 0.5; echo > {done}"], stdout=subprocess.PIPE,
+            with Started([HEAPWRIGHT, "leaks", "--", "sh", "-c", f"echo ready; sleep 0.5; echo > {done}"], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True) as tool:
                 self.assertEqual(tool.stdout.readline(), "ready\n")
                 tool.kill()
@@ -165,7 +188,7 @@ class Processes(unittest.TestCase):
 
     def test_stopped_and_continued(self):
         script = f"kill -STOP $$; echo on; exec {LEAKING} list"
-        with subprocess.Popen([HEAPWRIGHT, "leaks", "--", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+        with Started([HEAPWRIGHT, "leaks", "--", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
             end = time.monotonic() + 30
             while not (stopped := [pid for pid in children_of(tool.pid) if state_of(pid) in "tT"]):
                 self.assertLess(time.monotonic(), end)
@@ -174,14 +197,6 @@ class Processes(unittest.TestCase):
             os.kill(stopped[0], signal.SIGCONT)
             output, _ = tool.communicate(timeout=30)
             self.assertEqual((output, tool.returncode), ("on\n", 0))
-
-
-def children_of(process):
-    try:
-        with open(f"/proc/{process}/task/{process}/children") as file:
-            return [int(pid) for pid in file.read().split()]
-    except OSError:
-        return []
 
 
 def state_of(process):
