@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define APART __attribute__((noinline, noclone))
+#define APART __attribute__((noinline))
 
 struct node {
   struct node* next;

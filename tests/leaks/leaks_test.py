@@ -310,6 +310,43 @@ class Segments(unittest.TestCase):
             self.assertIn(path, result.stderr)
 
 
+PYTHON_SESSION = """
+import json, sqlite3, threading
+numbers = {i: str(i) * 10 for i in range(5000)}
+json.loads(json.dumps(numbers))
+database = sqlite3.connect(":memory:")
+database.execute("create table t(a, b)")
+database.executemany("insert into t values(?, ?)", numbers.items())
+threads = [threading.Thread(target=lambda: [bytearray(100000) for _ in range(50)]) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+kept = [bytearray(3000) for _ in range(1000)]
+"""
+
+
+class NoFalseAlarms(unittest.TestCase):
+    """Programs that lose nothing by memcheck's judgement, with memory of their own beside malloc's."""
+
+    def check(self, *command):
+        for malloc in ("", LIBRARY):
+            with self.subTest(command[0], malloc=os.path.basename(malloc) or "glibc"):
+                result = heapwright("leaks", "--", *command, environment={"LD_PRELOAD": malloc} if malloc else {})
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("\n  0 bytes in 0 blocks definitely lost\n", result.stderr)
+                self.assertRegex(result.stderr, r"in [1-9][\d,]* blocks? still reachable")
+
+    def test_python(self):
+        self.check("/usr/bin/python3", "-c", PYTHON_SESSION)
+
+    @unittest.skipUnless(shutil.which("sqlite3"), "sqlite3 is not here")
+    def test_sqlite(self):
+        self.check("sqlite3", ":memory:", "create table t(a); insert into t values (1), (2); create index i on t(a); select * from t;")
+
+    @unittest.skipUnless(shutil.which("git"), "git is not here")
+    def test_git(self):
+        self.check("git", "--version")
+
+
 class Misuse(unittest.TestCase):
     def test_commands_that_cannot_run(self):
         self.assertEqual(heapwright("leaks", "--", "/no/such/program").returncode, 127)
