@@ -12,6 +12,7 @@
 #include <heapwright/core/check.hpp>
 
 #include "../trace/segment.hpp"
+#include "malloc_mappings.hpp"
 
 // jemalloc's. Declared, not looked up: dlsym asks for memory when it finds nothing.
 extern "C" {
@@ -120,6 +121,8 @@ bool is_jemalloc(void* (*allocate)(std::size_t size) noexcept) noexcept {
 
 constinit promised_sizes promised;
 
+bool is_finding_next_malloc() noexcept { return is_searching; }
+
 void promised_sizes::learn(std::size_t (*usable_size_of)(std::size_t requested, int flags)) noexcept {
   for (std::size_t i = 0; i < promises_.size(); ++i) {
     const std::size_t bytes = usable_size_of(i == 0 ? 1 : i * step, 0);
@@ -144,13 +147,15 @@ void find_next_malloc() noexcept {
   look_up(n.allocate_aligned, "memalign");
   look_up(n.usable_size, "malloc_usable_size");
   found = n;
-  if (early.is_used()) {  // blocks from there may come back at any time
+  (void)n.usable_size(nullptr);  // tcmalloc allocates when it is first asked: now that comes from the early room
+  if (early.is_used()) {         // blocks from there may come back at any time
     n.deallocate = first_deallocate;
     n.reallocate = first_reallocate;
     n.usable_size = first_usable_size;
   }
   is_searching = false;
   next = n;
+  find_next_mappings();
   if (is_jemalloc(n.allocate)) promised.learn(nallocx);
 }
 

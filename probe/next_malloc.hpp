@@ -48,4 +48,7 @@ extern constinit promised_sizes promised [[gnu::visibility("hidden")]];
 /// Finds the malloc below, if it has not been found yet.
 void find_next_malloc() noexcept;
 
+/// Whether the calling thread is about to: what is allocated meanwhile comes from the early room.
+[[nodiscard]] bool is_finding_next_malloc() noexcept;
+
 }  // namespace heapwright::probe

@@ -1,6 +1,7 @@
 #include "observer.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <heapwright/core/bits.hpp>
 
 #include "clocks.hpp"
+#include "malloc_mappings.hpp"
 #include "poisson.hpp"
 #include "stacks.hpp"
 #include "thread_slots.hpp"
@@ -145,6 +147,7 @@ void start() noexcept {
   slots.reset(*h);
   the_peak.reset(*h, chosen.interval);
   copy_meters(*the_segment, *h);
+  malloc_mappings::copy(*the_segment, *h);
   the_segment = h;
   now = stage::observed;
   if (before == stage::forked) {
@@ -160,9 +163,13 @@ void start() noexcept {
   if (chosen.is_counting) take_over(sums_of(early_slot));
 }
 
+void begin(char** environment) noexcept;
+
+/// The first call after libc has handed out the environment begins to observe the process.
 [[gnu::noinline]] thread_slot* new_slot() noexcept {
-  if (is_inside || has_ended) return nullptr;
+  if (is_inside || has_ended || is_finding_next_malloc()) return nullptr;
   if (now == stage::forked) start();
+  if (now == stage::early && environ != nullptr) begin(environ);
   if (now != stage::observed) return nullptr;
   inside guard;
   thread_slot* const s = slots.open(*the_segment);
@@ -173,8 +180,8 @@ void start() noexcept {
   (void)the_peak.follow(interval.bytes());
   s->until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s->random.store(random, relaxed);
-  s->stack_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_end = end_of_this_stack();
+  s->stack_at = stack_end != 0 ? stack_end : reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (this_memo == nullptr) {
     this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
   } else {
@@ -336,6 +343,7 @@ void after_fork_in_child() noexcept {
     chosen.interval = the_segment->interval.load(relaxed);
     early_header.counting = chosen.is_counting ? 1 : 0;
     copy_meters(*parents_segment, early_header);
+    malloc_mappings::copy(*parents_segment, early_header);
     clear(early_slot);
     the_segment = &early_header;
     this_slot = &early_slot;
@@ -345,8 +353,10 @@ void after_fork_in_child() noexcept {
   is_inside = false;
 }
 
-/// libc has handed out the environment by now; its own early blocks have been counted.
-[[gnu::constructor]] void begin(int, char**, char** environment) noexcept {
+/// Once. libc's own early blocks have been counted by now.
+void begin(char** environment) noexcept {
+  static std::atomic<bool> has_begun{false};
+  if (has_begun.exchange(true)) return;
   find_next_malloc();
   chosen = read_settings(environment);
   tick_clock::find_out();
@@ -361,6 +371,9 @@ void after_fork_in_child() noexcept {
   }
   start();
 }
+
+/// Constructors of other libraries may run before this one, and call malloc: then it has begun.
+[[gnu::constructor]] void begin_at_last(int, char**, char** environment) noexcept { begin(environment); }
 
 [[gnu::destructor]] void finish() noexcept {
   if (now != stage::observed) return;

@@ -1,14 +1,18 @@
 // The command line: which subcommand, with which options; everything else is theirs.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
 #include "diff.hpp"
 #include "failure.hpp"
+#include "leaks.hpp"
 #include "live.hpp"
 #include "top.hpp"
 
@@ -32,6 +36,21 @@ void what_to_watch(const std::vector<std::string>& words, live_options& options)
   }
   const int said = int{!words.empty()} + int{options.list} + int{!options.file.empty()};
   if (said != 1) throw CLI::ValidationError("live", "say one of COMMAND, PID, --list and --file SEGMENT");
+}
+
+/// A word behind `--` is a command. Without that a single word may be a segment: a file that cannot be executed.
+void what_has_leaked(const std::vector<std::string>& words, bool is_command, leaks_options& options) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const bool is_file = !is_command && words.size() == 1 && words[0].find('/') == std::string::npos
+                           ? fs::is_regular_file(words[0], ignored)
+                           : !is_command && words.size() == 1;
+  const bool is_segment =
+      is_file && (fs::path(words[0]).extension() == ".segment" || access(words[0].c_str(), X_OK) != 0);
+  if (is_segment)
+    options.segment = words[0];
+  else
+    options.command = words;
 }
 
 }  // namespace
@@ -144,6 +163,35 @@ int main(int argc, char** argv) {
   diff_app.add_option("--sites", diff_with.sites, "List at most so many call sites")->capture_default_str();
   diff_app.footer("Exit code: 0; 1 if a condition is so; 125 for bad input.");
 
+  leaks_options leaks_with;
+  std::vector<std::string> leaks_words;
+  CLI::App& leaks_app = *app.add_subcommand("leaks", "What a program has not freed at its end, and what of it is lost");
+  leaks_app
+      .add_option("--suppress", leaks_with.suppressed,
+                  "Not what is allocated in or below this function; * and ? stand for anything; repeatable")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  leaks_app.add_option("--suppressions", leaks_with.suppression_files, "A file of such names, one a line; repeatable")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  leaks_app.add_flag("--all", leaks_with.all,
+                     "Also what is still reachable, and what is indirectly lost, by call stack");
+  leaks_app.add_option("--limit", leaks_with.limit, "List at most so many call stacks of a process and kind")
+      ->capture_default_str();
+  leaks_app.add_flag("--json", leaks_with.json, "The report as JSON");
+  leaks_app
+      .add_option("-o,--output", leaks_with.output,
+                  "Where the report goes, - for stdout; by default to stderr for a command, to stdout for a segment")
+      ->type_name("FILE");
+  leaks_app
+      .add_option("COMMAND", leaks_words, "The command and its arguments; or a segment that `live --save` has kept")
+      ->required()
+      ->take_all();
+  leaks_app.positionals_at_end();
+  leaks_app.footer(
+      "Exit code: 1 if something is definitely lost; otherwise the command's own, 0 for a segment; 125 for bad input, "
+      "126 if the command cannot be executed, 127 if it is not found.");
+
   info_options info_with;
   CLI::App& info_app =
       *app.add_subcommand("info", "Is it loaded, which version, which options, how much memory and where");
@@ -163,6 +211,11 @@ int main(int argc, char** argv) {
     if (build_app.parsed()) return build(build_with);
     if (top_app.parsed()) return top(top_with);
     if (diff_app.parsed()) return diff(diff_with);
+    if (leaks_app.parsed()) {
+      const bool is_command = std::find(argv, argv + argc, std::string_view("--")) != argv + argc;
+      what_has_leaked(leaks_words, is_command, leaks_with);
+      return leaks(leaks_with);
+    }
     if (live_app.parsed()) {
       what_to_watch(live_words, live_with);
       return live(live_with);

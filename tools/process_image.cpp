@@ -60,24 +60,32 @@ std::uint64_t loader_list(pid_t pid) {
   }
 }
 
-/// Paths in lookup order; empty if the process has no such list (yet) or its memory is not ours to read.
-std::vector<std::string> listed_objects(pid_t pid) {
-  std::vector<std::string> objects;
+/// Calls `each` with the address and a copy of each of the loader's records, in lookup order.
+template <typename Each>
+void for_each_object(pid_t pid, const Each& each) {
   const std::uint64_t list = loader_list(pid);
   r_debug head;
-  if (list == 0 || !read_record(pid, list, head)) return objects;
+  if (list == 0 || !read_record(pid, list, head)) return;
   auto next = reinterpret_cast<std::uint64_t>(head.r_map);
   // A process that scribbled over its own list must not hold us in a circle.
   for (unsigned hops = 0; next != 0 && hops < 10000; ++hops) {
     link_map object;
     if (!read_record(pid, next, object)) break;
+    each(next, object);
+    next = reinterpret_cast<std::uint64_t>(object.l_next);
+  }
+}
+
+/// Paths in lookup order; empty if the process has no such list (yet) or its memory is not ours to read.
+std::vector<std::string> listed_objects(pid_t pid) {
+  std::vector<std::string> objects;
+  for_each_object(pid, [&](std::uint64_t, const link_map& object) {
     const std::string name = read_text(pid, reinterpret_cast<std::uint64_t>(object.l_name));
     if (name.empty() && objects.empty())
       objects.push_back(executable_of(pid));
     else if (name.starts_with('/'))
       objects.push_back(name);
-    next = reinterpret_cast<std::uint64_t>(object.l_next);
-  }
+  });
   return objects;
 }
 
@@ -159,6 +167,12 @@ std::optional<std::string> malloc_of(pid_t pid) {
   const std::string executable = executable_of(pid);
   if (!found && !executable.empty() && is_static(path_inside(pid, executable))) return executable;
   return found;
+}
+
+std::vector<std::uint64_t> loaded_object_records(pid_t pid) {
+  std::vector<std::uint64_t> addresses;
+  for_each_object(pid, [&](std::uint64_t address, const link_map&) { addresses.push_back(address); });
+  return addresses;
 }
 
 std::uint64_t proc_bytes(pid_t pid, const char* file, const char* name) {

@@ -40,6 +40,9 @@ std::string executable_of(pid_t pid);
 /// Nothing while the loader has not come that far, or when it cannot be found out.
 std::optional<std::string> malloc_of(pid_t pid);
 
+/// Where the loader's records of loaded objects (link_map) are; empty if they cannot be read.
+std::vector<std::uint64_t> loaded_object_records(pid_t pid);
+
 /// A figure in bytes that /proc gives in a file of lines "Name:  123 kB"; zero if it is not there.
 std::uint64_t proc_bytes(pid_t pid, const char* file, const char* name);
 

@@ -34,7 +34,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 2;
+inline constexpr std::uint32_t segment_version = 3;
 
 inline constexpr std::array<char, 16> segment_magic{"heapwright segm"};
 
@@ -62,6 +62,11 @@ struct named_meter {
   std::atomic<std::uint32_t> state;  ///< meter_state
   std::uint32_t padding;
   std::array<counter, 6> figures;  ///< allocations, deallocations, failures; bytes in total, in use, at the peak
+};
+
+/// Memory that the malloc below has mapped for itself. `begin` 0: unused.
+struct malloc_mapping {
+  counter begin, bytes;
 };
 
 struct segment_header {
@@ -123,6 +128,10 @@ struct segment_header {
   counter modules_used{};              ///< of `modules`
 
   std::array<named_meter, 64> meters{};
+
+  /// What is known of the malloc's memory: empty for libc's, and for one within the program.
+  std::array<malloc_mapping, 512> malloc_mappings{};
+  counter lost_mappings{};  ///< for want of room there
 };
 
 /// What was mapped from a file when code in it was first seen in a stack: code at `pc` is at pc - base + the file's own first address, as ELF files say.
@@ -164,7 +173,7 @@ struct alignas(64) thread_slot {
   counter band_ahead{};                      ///< how much of the band is beyond what is published
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
   counter random{};                          ///< state of the thread's random numbers
-  std::uint64_t stack_at{};                  ///< an address in the thread's stack
+  std::uint64_t stack_at{};  ///< an address in the thread's stack, as near to its outer end as is known
   counter peak_net{};  ///< the most that net_bytes has been since header.peak began; less by header.peak_grain at most
   std::array<class_counters, size_scale::count> classes{};
   std::array<counter, size_scale::count>

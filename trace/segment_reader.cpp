@@ -76,6 +76,10 @@ process_figures process_of(const segment_header& h) {
       p.meters.push_back({text_of(m.name), state == meter_state::open, figure(0), figure(1), figure(2), figure(3),
                           figure(4), figure(5)});
   }
+  for (const malloc_mapping& m : h.malloc_mappings)
+    if (const std::uint64_t begin = m.begin.load(relaxed); begin != 0)
+      p.malloc_mappings.push_back({begin, m.bytes.load(relaxed)});
+  p.knows_malloc_mappings = !p.malloc_mappings.empty() && h.lost_mappings.load(relaxed) == 0;
   return p;
 }
 

@@ -82,6 +82,11 @@ struct meter_figures {
   std::uint64_t allocations = 0, deallocations = 0, failures = 0, total_bytes = 0, in_use = 0, peak = 0;
 };
 
+/// Memory that the malloc below has mapped for itself.
+struct mapping_figures {
+  std::uint64_t begin = 0, bytes = 0;
+};
+
 struct process_figures {
   std::uint32_t process_id = 0;
   process_state state = process_state::running;
@@ -96,6 +101,8 @@ struct process_figures {
   std::array<std::uint64_t, size_scale::count> class_peak{};
   std::vector<mark_figures> marks;
   std::vector<meter_figures> meters;
+  std::vector<mapping_figures> malloc_mappings;  ///< in no order
+  bool knows_malloc_mappings = false;            ///< these are all there are
 
   /// Whether counting began with the process, so that what is live is known and not only how it has changed.
   [[nodiscard]] bool counts_from_start() const noexcept {

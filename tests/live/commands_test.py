@@ -58,6 +58,23 @@ class Commands(unittest.TestCase):
         live = next(line for line in result.stdout.splitlines() if line.startswith("live"))
         self.assertRegex(live, r"\+(19|20)(\.\d+)? MiB|\+19\.\d MiB")
 
+    def test_sites_are_named_by_the_programs_own_code(self):
+        source = os.path.join(self.folder.name, "rows.cpp")
+        with open(source, "w") as file:
+            file.write("""#include <map>
+#include <string>
+std::map<int, std::string> table;
+__attribute__((noinline)) void fill_table(int n) { for (int i = 0; i < n; ++i) table[i] = std::string(100, 'x'); }
+int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
+""")
+        program = os.path.join(self.folder.name, "rows")
+        subprocess.run([os.environ.get("CXX", "c++"), "-g", "-O0", "-o", program, source], check=True, timeout=120)
+        for name, arguments in {"short": [], "long": ["more"]}.items():
+            heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1", "--save", self.path(name), "--", program, *arguments)
+        sites = self.diff("short", "long").stdout.partition("call site")[2].splitlines()[1:]
+        self.assertRegex(sites[0], r"^ +\+\d+ KiB  fill_table  rows.cpp:4  <  main")
+        self.assertEqual(len(sites), 1)  # nodes and texts are allocated in the same place
+
     def test_all_conditions_that_hold_are_named(self):
         result = self.diff("few", "many", "peak>+5%", "live>+10MiB", "allocations>+1000%", "peak>1GiB")
         self.assertEqual(result.returncode, 1)

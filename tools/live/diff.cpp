@@ -11,13 +11,16 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "comparison.hpp"
 #include "failure.hpp"
-#include "profile.hpp"
+#include "places.hpp"
+#include "printable.hpp"
 #include "segment_reader.hpp"
+#include "stack_measure.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -80,22 +83,48 @@ condition parsed(const std::string& text) {
   return {of, value * *factor, is_change, is_relative};
 }
 
+struct call_site {
+  double live = 0;    ///< bytes
+  std::string shown;  ///< the program's own function with its line, and its callers
+};
+
 struct watched_run {
   trace::snapshot figures;
-  std::map<std::string, double> live_at;  ///< bytes, by the names of the functions
+  std::map<std::string, call_site> sites;  ///< by the names of the functions, from the program's own outwards
 };
+
+constexpr std::size_t shown_callers = 3;
+
+/// The name of a site, and what is shown of it.
+std::pair<std::string, std::string> named(const trace::stack_figures& stack, const trace::snapshot& of_run,
+                                          places_book& book) {
+  const auto places = places_of(stack, of_run, book);
+  if (places.empty()) return {"(unknown)", "(unknown)"};
+  const std::size_t site = site_in(places, book);
+  std::string name = stack.is_cut ? "(cut)" : "", shown;
+  for (std::size_t i = site; i < places.size(); ++i) {
+    const place p = book[places[i]];
+    name += ';' + p.function;
+    if (i - site > shown_callers) continue;
+    if (i > site) shown += "  <  ";
+    shown += printable(p.function);
+    if (i == site && !p.file.empty())
+      shown += printable(fmt::format("  {}:{}", p.file.substr(p.file.rfind('/') + 1), p.line));
+  }
+  return {name, shown};
+}
 
 watched_run read(const std::string& path) {
   try {
     const trace::segment_reader reader(path);
     watched_run run{reader.read(), {}};
-    symbolizer symbols(run.figures.modules, run.figures.process.process_id);
-    const std::string lines = collapsed_stacks(reader.stacks(), symbols, heap_measure::inuse_space);
-    for (std::string_view rest = lines; !rest.empty();) {
-      const std::string_view line = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      const auto space = line.rfind(' ');
-      run.live_at[std::string(line.substr(0, space))] += std::stod(std::string(line.substr(space + 1)));
+    places_book book;
+    for (const trace::stack_figures& stack : reader.stacks()) {
+      if (stack.live_bytes() == 0) continue;
+      auto [name, shown] = named(stack, run.figures, book);
+      call_site& site = run.sites[name];
+      site.live += static_cast<double>(stack.live_bytes());
+      site.shown = std::move(shown);
     }
     return run;
   } catch (const trace::bad_segment& trouble) {
@@ -105,27 +134,22 @@ watched_run read(const std::string& path) {
 
 std::string signed_text(double by, std::string (*show)(double)) { return (by < 0 ? "-" : "+") + show(std::abs(by)); }
 
-/// The innermost functions: what a person looks for, and who has called it.
-std::string end_of(const std::string& names) {
-  constexpr int shown = 4;
-  auto from = names.size();
-  for (int i = 0; i < shown && from != std::string::npos && from > 0; ++i) from = names.rfind(';', from - 1);
-  return from == std::string::npos || from == 0 ? names : "..." + names.substr(from);
-}
-
 void print_sites(const watched_run& before, const watched_run& after, unsigned most) {
-  std::map<std::string, double> grown;
-  for (const auto& [names, bytes] : after.live_at) grown[names] += bytes;
-  for (const auto& [names, bytes] : before.live_at) grown[names] -= bytes;
+  std::map<std::string, call_site> grown = after.sites;
+  for (const auto& [name, site] : before.sites) {
+    call_site& g = grown[name];
+    g.live -= site.live;
+    if (g.shown.empty()) g.shown = site.shown;
+  }
   std::vector<std::pair<double, std::string>> sites;
-  for (const auto& [names, by] : grown)
-    if (by != 0) sites.emplace_back(by, names);
+  for (const auto& [name, site] : grown)
+    if (site.live != 0) sites.emplace_back(site.live, site.shown);
   std::sort(sites.begin(), sites.end(),
             [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
   if (sites.empty()) return;
   fmt::print("\nlive bytes by call site, as sampled\n");
   for (std::size_t i = 0; i < std::min<std::size_t>(sites.size(), most); ++i)
-    fmt::print("{:>12}  {}\n", signed_text(sites[i].first, show_bytes), end_of(sites[i].second));
+    fmt::print("{:>12}  {}\n", signed_text(sites[i].first, show_bytes), sites[i].second);
   if (sites.size() > most) fmt::print("{:>12}  {} more\n", "", sites.size() - most);
 }
 

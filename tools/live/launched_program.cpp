@@ -34,26 +34,32 @@ std::filesystem::path fresh_folder() {
 
 }  // namespace
 
-launched_program::launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes) {
+launched_program::launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes,
+                                   const preparation& prepare) {
   const program target = program::resolve(command);
   const std::string preload = preload_value(own_library("libheapwright-probe.so"));
   if (const std::string complaint = ask_loader(target, preload).complaint; !complaint.empty())
     throw failure(exit_code::bad_input, fmt::format("the probe does not load into {}: {}", target.path, complaint));
   folder_ = fresh_folder();
-  start(command, preload, sample_bytes);
+  start(command, preload, sample_bytes, prepare);
 }
 
 void launched_program::start(const std::vector<std::string>& command, const std::string& preload,
-                             std::uint64_t sample_bytes) {
+                             std::uint64_t sample_bytes, const preparation& prepare) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  // The child says through the pipe why it could not become the program; becoming it closes the pipe.
-  int pipe_ends[2];
-  if (pipe2(pipe_ends, O_CLOEXEC) != 0)
+  // The child says through the pipe why it could not become the program; becoming it closes the pipe. It waits at the
+  // gate until this process closes it.
+  int pipe_ends[2], gate[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0 || pipe2(gate, O_CLOEXEC) != 0)
     throw failure(exit_code::bad_input, fmt::format("cannot start {}: {}", command[0], std::strerror(errno)));
   id_ = fork();
   if (id_ == 0) {
+    close(gate[1]);
+    char nothing = 0;
+    while (read(gate[0], &nothing, 1) < 0 && errno == EINTR) {
+    }
     setenv("LD_PRELOAD", preload.c_str(), 1);
     setenv("HEAPWRIGHT_SEGMENT_DIR", folder_.c_str(), 1);
     if (sample_bytes > 0) setenv("HEAPWRIGHT_SAMPLE", std::to_string(sample_bytes).c_str(), 1);
@@ -64,6 +70,9 @@ void launched_program::start(const std::vector<std::string>& command, const std:
   }
   const int fork_error = errno;
   close(pipe_ends[1]);
+  close(gate[0]);
+  if (id_ > 0 && prepare) prepare(id_);
+  close(gate[1]);
   int error = 0;
   const bool has_failed = id_ < 0 || read(pipe_ends[0], &error, sizeof error) == sizeof error;
   close(pipe_ends[0]);

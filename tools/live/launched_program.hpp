@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,8 +16,12 @@ namespace heapwright::tool {
 
 class launched_program {
  public:
+  /// Called with the child's id before the child becomes the program.
+  using preparation = std::function<void(pid_t child)>;
+
   /// Throws `failure` when it cannot be started or the probe does not load into it. The program gets the signal mask and environment of this process.
-  launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes);
+  launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes,
+                   const preparation& prepare = {});
   launched_program(const launched_program&) = delete;
   launched_program& operator=(const launched_program&) = delete;
   ~launched_program();
@@ -30,7 +35,8 @@ class launched_program {
   [[nodiscard]] std::optional<int> exit_code();
 
  private:
-  void start(const std::vector<std::string>& command, const std::string& preload, std::uint64_t sample_bytes);
+  void start(const std::vector<std::string>& command, const std::string& preload, std::uint64_t sample_bytes,
+             const preparation& prepare);
 
   pid_t id_ = 0;
   std::optional<int> exit_code_;

@@ -1,0 +1,45 @@
+// Leaks with names, as text and as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "leak_scan.hpp"
+#include "places.hpp"
+#include "suppressions.hpp"
+
+namespace heapwright::tool {
+
+/// Sites whose named stacks are equal are one here.
+struct named_site {
+  std::vector<place> stack;  ///< from the program's own frame to main, the innermost first
+  bool is_cut = false;
+  leak_site figures;          ///< `addresses` are of one of the stacks
+  std::string suppressed_by;  ///< pattern; empty: it is not
+};
+
+/// What one process has not freed. Unless all sites are asked for, `sites` are those where something was lost or is not
+/// judged: the names of others would take longer than the scan.
+struct named_leaks {
+  process_leaks leaks;  ///< without sites
+  std::vector<named_site> sites;
+  // Sums over sites that are not suppressed.
+  leak_figures lost, indirectly_lost, reachable, not_judged;
+  leak_figures suppressed;  ///< what was lost at the others, also indirectly
+  std::size_t suppressed_sites = 0;
+};
+
+[[nodiscard]] named_leaks named(process_leaks leaks, const suppressions& suppressed, bool all_sites);
+
+struct report_options {
+  bool all = false;        ///< reachable and indirectly lost blocks too
+  std::size_t limit = 50;  ///< sites of a process
+};
+
+/// The processes, the command's own first.
+[[nodiscard]] std::string leak_text(const std::vector<named_leaks>& processes, const report_options& options);
+
+/// `exit_code`: what `heapwright leaks` ends with. No limit.
+[[nodiscard]] std::string leak_json(const std::vector<named_leaks>& processes, int exit_code);
+
+}  // namespace heapwright::tool

@@ -1,0 +1,184 @@
+// `heapwright leaks`: runs a command, looks at the memory of each of its processes at its end, and tells what was lost.
+//
+// Ctrl-C reaches the command too, as it does without this tool, which waits for the command's end. Where the command has
+// ended and processes that it has started have not, ctrl-C ends the wait: they go on without this tool.
+#include "leaks.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include "failure.hpp"
+#include "launched_program.hpp"
+#include "leak_report.hpp"
+#include "leak_scan.hpp"
+#include "process_tracer.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+/// Signals to this process, taken one by one. What is started before `begin` gets the mask that was before.
+class signal_queue {
+ public:
+  signal_queue() {
+    sigemptyset(&set_);
+    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set_, signal);
+  }
+  ~signal_queue() {
+    if (has_begun_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  signal_queue(const signal_queue&) = delete;
+  signal_queue& operator=(const signal_queue&) = delete;
+
+  void begin() {
+    signal(SIGCHLD, SIG_DFL);  // who has started this may have it ignored: then ends would not be told
+    has_begun_ = pthread_sigmask(SIG_BLOCK, &set_, &before_) == 0;
+  }
+
+  /// 0: none within this time.
+  [[nodiscard]] int next(std::optional<std::chrono::milliseconds> patience) const {
+    const auto time = patience.value_or(std::chrono::milliseconds(1000));
+    const timespec most{time.count() / 1000, time.count() % 1000 * 1'000'000};
+    const int taken = sigtimedwait(&set_, nullptr, &most);
+    return taken > 0 ? taken : 0;
+  }
+
+ private:
+  sigset_t set_{}, before_{};
+  bool has_begun_ = false;
+};
+
+suppressions suppressions_of(const leaks_options& options) {
+  suppressions result;
+  for (const std::string& pattern : options.suppressed) result.add(pattern);
+  for (const std::string& file : options.suppression_files) result.add_file(file);
+  return result;
+}
+
+/// Opened before anything is started: a report that cannot be written must not cost a run.
+class report_file {
+ public:
+  report_file(const std::string& path, FILE* otherwise) : path_(path), file_(otherwise) {
+    if (path == "-") file_ = stdout;
+    if (path.empty() || path == "-") return;
+    file_ = std::fopen(path.c_str(), "we");
+    if (file_ == nullptr) throw trouble();
+    owned_.reset(file_);
+  }
+
+  void write(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) throw trouble();
+  }
+
+ private:
+  [[nodiscard]] failure trouble() const {
+    return {exit_code::bad_input, fmt::format("the report cannot be written to {}: {}",
+                                              path_.empty() ? "the standard streams" : path_, std::strerror(errno))};
+  }
+
+  std::string path_;
+  FILE* file_;
+  std::unique_ptr<FILE, int (*)(FILE*)> owned_{nullptr, &std::fclose};
+};
+
+int shell_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+struct observed_command {
+  std::vector<named_leaks> processes;  ///< its own first
+  int exit_code = 0;
+};
+
+observed_command observe(const leaks_options& options, const suppressions& suppressed) {
+  observed_command result;
+  std::optional<named_leaks> own;
+  pid_t command = 0;
+  process_tracer tracer([&](const ending_process& ending) {
+    try {
+      auto found = scan(ending);
+      if (!found) return;
+      if (ending.id == command)
+        own = named(std::move(*found), suppressed, options.all);
+      else
+        result.processes.push_back(named(std::move(*found), suppressed, options.all));
+    } catch (const trace::bad_segment& trouble) {
+      fmt::print(stderr, "heapwright: process {}: {}\n", ending.id, trouble.what());
+    }
+  });
+  std::string refused;
+  signal_queue signals;
+  const launched_program started(options.command, 1, [&](pid_t child) {
+    command = child;
+    if (!tracer.follow(child)) refused = std::strerror(errno);
+  });
+  if (!refused.empty()) {
+    kill(command, SIGKILL);
+    waitpid(command, nullptr, 0);
+    throw failure(exit_code::bad_input,
+                  fmt::format("the command cannot be traced (ptrace: {}): its memory could not be "
+                              "looked at; `heapwright live --save FILE` and `heapwright leaks "
+                              "FILE` tell what is not freed without that",
+                              refused));
+  }
+  signals.begin();
+  bool has_told = false;
+  while (tracer.handle_reports()) {
+    const bool has_ended = tracer.status_of(command).has_value();
+    if (has_ended && !has_told) {
+      has_told = true;
+      if (const std::size_t left = tracer.running_processes(); left > 0)
+        fmt::print(stderr, "heapwright: the command has ended, {} of its processes still {}; ctrl-C ends the wait\n",
+                   left, left == 1 ? "runs" : "run");
+    }
+    const int signal = signals.next(tracer.patience());
+    if (signal == 0 || signal == SIGCHLD) continue;
+    if (has_ended) break;
+    if (signal == SIGTERM || signal == SIGHUP) kill(command, signal);
+  }
+  result.exit_code = shell_status(tracer.status_of(command).value_or(0));
+  if (own) result.processes.insert(result.processes.begin(), std::move(*own));
+  if (result.processes.empty())
+    throw failure(result.exit_code != 0 ? result.exit_code : exit_code::bad_input,
+                  "the command has ended without the probe having seen it call malloc");
+  return result;
+}
+
+std::string report_of(const std::vector<named_leaks>& processes, const leaks_options& options, int exit_code) {
+  if (options.json) return leak_json(processes, exit_code);
+  return leak_text(processes, {.all = options.all, .limit = options.limit});
+}
+
+int leaks_of_segment(const leaks_options& options) {
+  const suppressions suppressed = suppressions_of(options);
+  report_file report(options.output, stdout);
+  try {
+    std::vector<named_leaks> processes;
+    processes.push_back(named(unfreed_in(options.segment), suppressed, options.all));
+    report.write(report_of(processes, options, EXIT_SUCCESS));
+  } catch (const trace::bad_segment& trouble) {
+    throw failure(exit_code::bad_input, trouble.what());
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
+int leaks(const leaks_options& options) {
+  if (options.command.empty()) return leaks_of_segment(options);
+  const suppressions suppressed = suppressions_of(options);
+  report_file report(options.output, stderr);
+  const observed_command observed = observe(options, suppressed);
+  int result = observed.exit_code;
+  for (const named_leaks& p : observed.processes)
+    if (p.lost.blocks > 0) result = exit_code::judged_no;
+  report.write(report_of(observed.processes, options, result));
+  return result;
+}
+
+}  // namespace heapwright::tool
