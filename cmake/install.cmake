@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/heapwright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 install(TARGETS heapwright_headers heapwright_shared heapwright_static EXPORT heapwright-targets)
-if(HEAPWRIGHT_BUILD_TOOLS)
+if(HEAPWRIGHT_BUILD_TOOLS AND NOT HEAPWRIGHT_SANITIZE)
   install(TARGETS heapwright heapwright_probe)
   # What `heapwright build` compiles, and what it tries the result with.
   install(DIRECTORY malloc DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cpp")

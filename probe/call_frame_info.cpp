@@ -114,22 +114,29 @@ struct common_entry {
   table_reader instructions{nullptr, nullptr};
 };
 
-/// An entry of .eh_frame: its contents behind the length, or nothing.
-table_reader entry_at(const std::uint8_t* p) noexcept {
-  table_reader length(p, p + 12);
-  std::uint64_t bytes = length.fixed<std::uint32_t>();
-  if (bytes == 0xFFFFFFFF) bytes = length.fixed<std::uint64_t>();
-  return {length.here(), length.here() + bytes};
+/// Reads at `address`, up to the end of the module. A pointer from a table can have any value: outside of the module nothing is there.
+table_reader reader_at(const code_object& module, std::uintptr_t address) noexcept {
+  const auto* const end = reinterpret_cast<const std::uint8_t*>(module.end);
+  return {address < module.begin || address >= module.end ? end : reinterpret_cast<const std::uint8_t*>(address), end};
 }
 
-bool read_common_entry(const std::uint8_t* p, common_entry& c) noexcept {
-  table_reader r = entry_at(p);
+/// An entry of .eh_frame: its contents behind the length, or nothing.
+table_reader entry_at(const code_object& module, std::uintptr_t address) noexcept {
+  table_reader r = reader_at(module, address);
+  std::uint64_t bytes = r.fixed<std::uint32_t>();
+  if (bytes == 0xFFFFFFFF) bytes = r.fixed<std::uint64_t>();
+  return {r.here(), r.here() + std::min(bytes, static_cast<std::uint64_t>(r.end() - r.here()))};
+}
+
+bool read_common_entry(const code_object& module, std::uintptr_t address, common_entry& c) noexcept {
+  table_reader r = entry_at(module, address);
   if (r.fixed<std::uint32_t>() != 0) return false;  // it is not a common entry
   const auto version = r.fixed<std::uint8_t>();
   if (version != 1 && version != 3) return false;
   const char* const augmentation = reinterpret_cast<const char*>(r.here());
-  while (r.fixed<std::uint8_t>() != 0 && !r.failed()) {
+  while (r.fixed<std::uint8_t>() != 0) {
   }
+  if (r.failed()) return false;  // the text does not end
   c.code_alignment = r.uleb();
   c.data_alignment = r.sleb();
   c.return_register = version == 1 ? r.fixed<std::uint8_t>() : r.uleb();
@@ -254,15 +261,15 @@ class interpreter {
       }
       case 0x11: {  // offset_extended_sf
         const std::uint64_t n = r.uleb();
-        set(n, {saved_register::at_cfa, r.sleb() * common_.data_alignment});
+        set(n, {saved_register::at_cfa, scaled(static_cast<std::uint64_t>(r.sleb()))});
         return true;
       }
       case 0x12:  // def_cfa_sf
         now.cfa = frame_state::of_register;
         now.cfa_register = r.uleb();
-        now.cfa_offset = r.sleb() * common_.data_alignment;
+        now.cfa_offset = scaled(static_cast<std::uint64_t>(r.sleb()));
         return true;
-      case 0x13: now.cfa_offset = r.sleb() * common_.data_alignment; return true;
+      case 0x13: now.cfa_offset = scaled(static_cast<std::uint64_t>(r.sleb())); return true;
       case 0x14:    // val_offset
       case 0x15: {  // val_offset_sf
         const std::uint64_t n = r.uleb();
@@ -276,8 +283,11 @@ class interpreter {
     }
   }
 
-  void save(std::uint64_t n, std::uint64_t factored) noexcept {
-    set(n, {saved_register::at_cfa, static_cast<std::int64_t>(factored) * common_.data_alignment});
+  void save(std::uint64_t n, std::uint64_t factored) noexcept { set(n, {saved_register::at_cfa, scaled(factored)}); }
+
+  /// Unsigned, because a product that is too long for a frame must not be undefined behaviour; as_rule refuses it.
+  [[nodiscard]] std::int64_t scaled(std::uint64_t factored) const noexcept {
+    return static_cast<std::int64_t>(factored * static_cast<std::uint64_t>(common_.data_alignment));
   }
 
   void set(std::uint64_t n, saved_register s) noexcept {
@@ -322,7 +332,8 @@ frame_rule as_rule(const frame_state& s) noexcept {
   frame_rule rule;
   rule.cfa_offset = static_cast<std::int32_t>(s.cfa_offset);
   rule.frame_pointer_at = static_cast<std::int16_t>(fp.offset / 8);
-  const bool is_beside = fp.place == saved_register::at_cfa && ra.offset == fp.offset + 8;
+  const bool is_beside = fp.place == saved_register::at_cfa &&
+                         static_cast<std::uint64_t>(ra.offset) == static_cast<std::uint64_t>(fp.offset) + 8;
   rule.return_address_at = is_beside ? frame_rule::beside_frame_pointer : static_cast<std::int8_t>(ra.offset / 8);
   const bool fits = s.cfa_offset == rule.cfa_offset && fp.offset == rule.frame_pointer_at * 8 &&
                     ra.offset == rule.return_address_words() * 8;
@@ -339,18 +350,20 @@ frame_rule as_rule(const frame_state& s) noexcept {
   return rule;
 }
 
-/// The entry of the function around `pc`, by the sorted table of .eh_frame_hdr; null when there is none.
-const std::uint8_t* find_function_entry(const std::uint8_t* header, std::uintptr_t pc) noexcept {
-  if (header[0] != 1) return nullptr;
-  const auto table = reinterpret_cast<std::uintptr_t>(header);
-  table_reader r(header + 4, header + 64);
-  (void)r.pointer(header[1], table);
-  const std::uintptr_t count = r.pointer(header[2], table);
-  constexpr unsigned sorted_pairs = relative_to_table | 0x0B;
-  if (header[3] != sorted_pairs || count == 0 || r.failed()) return nullptr;
+/// The address of the entry of the function around `pc`, by the sorted table of .eh_frame_hdr; 0 when there is none.
+std::uintptr_t find_function_entry(const code_object& module, std::uintptr_t header, std::uintptr_t pc) noexcept {
   struct pair {
     std::int32_t begin, entry;
   };
+  table_reader r = reader_at(module, header);
+  const unsigned version = r.fixed<std::uint8_t>(), table_pointer = r.fixed<std::uint8_t>(),
+                 count_encoding = r.fixed<std::uint8_t>(), pair_encoding = r.fixed<std::uint8_t>();
+  (void)r.pointer(table_pointer, header);
+  const std::uintptr_t count = r.pointer(count_encoding, header);
+  constexpr unsigned sorted_pairs = relative_to_table | 0x0B;
+  if (version != 1 || pair_encoding != sorted_pairs || count == 0 || r.failed() ||
+      count > static_cast<std::uintptr_t>(r.end() - r.here()) / sizeof(pair))
+    return 0;
   const std::uint8_t* const pairs = r.here();
   const auto pair_at = [&](std::uintptr_t i) {
     pair p;
@@ -360,24 +373,26 @@ const std::uint8_t* find_function_entry(const std::uint8_t* header, std::uintptr
   std::uintptr_t low = 0, high = count;  // the last that begins at pc or before
   while (high - low > 1) {
     const std::uintptr_t middle = low + (high - low) / 2;
-    (table + static_cast<std::uintptr_t>(std::intptr_t{pair_at(middle).begin}) <= pc ? low : high) = middle;
+    (header + static_cast<std::uintptr_t>(std::intptr_t{pair_at(middle).begin}) <= pc ? low : high) = middle;
   }
   const pair p = pair_at(low);
-  if (table + static_cast<std::uintptr_t>(std::intptr_t{p.begin}) > pc) return nullptr;
-  return header + p.entry;
+  if (header + static_cast<std::uintptr_t>(std::intptr_t{p.begin}) > pc) return 0;
+  return header + static_cast<std::uintptr_t>(std::intptr_t{p.entry});
 }
 
 /// For code that no table describes.
 constexpr frame_rule guess{
     .cfa_offset = 16, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
 
-frame_rule rule_in(const std::uint8_t* header, std::uintptr_t pc) noexcept {
-  const std::uint8_t* const entry = find_function_entry(header, pc);
-  if (entry == nullptr) return guess;
-  table_reader r = entry_at(entry);
-  const std::uint8_t* const common_pointer = r.here();
+/// By the module's tables, whose .eh_frame_hdr is at `header`. Reads nothing outside of the module, whatever they say.
+frame_rule rule_in(const code_object& module, std::uintptr_t header, std::uintptr_t pc) noexcept {
+  const std::uintptr_t entry = find_function_entry(module, header, pc);
+  if (entry == 0) return guess;
+  table_reader r = entry_at(module, entry);
+  const auto common_pointer = reinterpret_cast<std::uintptr_t>(r.here());
   common_entry common;
-  if (!read_common_entry(common_pointer - r.fixed<std::uint32_t>(), common) || common.is_signal_frame) return {};
+  if (!read_common_entry(module, common_pointer - r.fixed<std::uint32_t>(), common) || common.is_signal_frame)
+    return {};
   const std::uintptr_t begin = r.pointer(common.pointer_encoding);
   const std::uintptr_t length = r.pointer(common.pointer_encoding & format_mask);
   if (pc - begin >= length) return guess;
@@ -404,7 +419,7 @@ const std::uint8_t* find_object(std::uintptr_t pc, code_object& object) noexcept
 frame_rule find_frame_rule(std::uintptr_t pc, code_object& object) noexcept {
   object = {0, 0, 0, ""};
   const std::uint8_t* const header = find_object(pc, object);
-  if (header != nullptr) return rule_in(header, pc);
+  if (header != nullptr) return rule_in(object, reinterpret_cast<std::uintptr_t>(header), pc);
   if (object.begin != 0) return {};
   return guess;
 }

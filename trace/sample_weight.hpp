@@ -61,12 +61,17 @@ struct weight {
   std::uint64_t bytes;
 };
 
+/// To the nearest; what has no room in 64 bits, as in a damaged file, is the largest number.
+[[nodiscard]] constexpr std::uint64_t rounded(double x) noexcept {
+  return x < 0x1p64 - 4096 ? static_cast<std::uint64_t>(x + 0.5) : ~std::uint64_t{0};
+}
+
 [[nodiscard]] constexpr weight weight_of(std::uint64_t bytes, std::uint64_t interval) noexcept {
   if (interval <= 1) return {1024, bytes};
   const double size = static_cast<double>(bytes);
   const double p = one_minus_exp_of_minus(size / static_cast<double>(interval));
   if (p <= 0) return {0, 0};  // an empty block, which is never sampled
-  return {static_cast<std::uint64_t>(1024 / p + 0.5), static_cast<std::uint64_t>(size / p + 0.5)};
+  return {rounded(1024 / p), rounded(size / p)};
 }
 
 [[nodiscard]] constexpr weight weight_of(std::uint64_t bytes, sampling_interval interval) noexcept {

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -37,10 +38,11 @@ class Served:
     def __exit__(self, *_):
         for process in (self.server, self.program):
             process.terminate()
-            process.wait(10)
-        self.program.stdout.close()
-        self.server.stderr.close()
+        said = self.server.communicate(timeout=30)[1]
+        self.program.communicate(timeout=30)
         shutil.rmtree(self.folder)
+        # A sanitizer writes what it finds, and some let the server go on.
+        assert "Sanitizer" not in said and "runtime error" not in said, said
 
     def raw(self, data, wait=5):
         """All that comes back until the server closes or is silent."""
@@ -82,6 +84,10 @@ class Served:
             with open(f"/proc/{self.server.pid}/task/{thread}/status") as file:
                 total += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", file.read(), re.M).group(1))
         return total
+
+    def has_thread_sanitizer(self):
+        with open(f"/proc/{self.server.pid}/maps") as file:
+            return "/libtsan" in file.read()
 
     def becomes(self, state):
         """The server looks at the process now and then."""
@@ -240,6 +246,47 @@ class Requests(unittest.TestCase):
             line = next(line for line in events.split(b"\n") if line.startswith(b"data: "))
             self.assertEqual(json.loads(line[6:])["format"], "heapwright live 1")
 
+    def test_viewers_at_the_same_time_each_get_their_answers(self):
+        """Each view asked for by several viewers at once, while others follow events, go away in the middle, and give orders."""
+        paths = ["/api/state", "/api/cells", "/api/history", "/api/stacks", "/api/sites", "/api/leaks", "/api/memory", "/api/processes",
+                 "/metrics", "/debug/pprof/heap", "/api/collapsed", "/api/threads.csv", "/"]
+        wrong = []
+
+        def ask(begin):
+            for i in range(len(paths)):
+                path = paths[(begin + i) % len(paths)]
+                status = served.ask(path)[0]
+                if status != 200:
+                    wrong.append((path, status))
+
+        def follow(events):
+            with socket.create_connection(("127.0.0.1", served.port), timeout=20) as s:
+                s.sendall(b"GET /api/events?interval=100 HTTP/1.1\r\n" + HOST + b"\r\n")
+                received = b""
+                while received.count(b"event: state\n") < events:
+                    received += s.recv(65536)
+
+        def leave():
+            for path in paths:
+                with socket.create_connection(("127.0.0.1", served.port), timeout=20) as s:
+                    s.sendall(b"GET " + path.encode() + b" HTTP/1.1\r\n" + HOST + b"\r\n")
+
+        def order(number):
+            for i in range(5):
+                status = served.control(mark=f"mark {number} {i}")
+                if status != 200:
+                    wrong.append(("mark", status))
+
+        with Served() as served:
+            work = [(ask, i) for i in range(0, 12, 2)] + [(follow, 3), (follow, 8), (leave,), (leave,), (order, 1), (order, 2)]
+            threads = [threading.Thread(target=f, args=a) for f, *a in work]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
+            self.assertEqual(sum(m["name"].startswith("mark ") for m in served.state()["marks"]), 10)
+
     def test_the_end_of_the_program_is_told(self):
         for mode, expected in (("", "exited"), ("kill", "killed")):
             with Served(mode=mode, seconds="0") as served:
@@ -250,6 +297,8 @@ class Requests(unittest.TestCase):
 
     def test_without_viewers_it_costs_next_to_nothing(self):
         with Served() as served:
+            if served.has_thread_sanitizer():
+                self.skipTest("ThreadSanitizer has a thread of its own, which wakes up ten times a second")
             served.state()
             time.sleep(1)
             before = served.times_woken()

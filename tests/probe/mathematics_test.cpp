@@ -27,6 +27,11 @@ TEST(Mathematics, TheExponentialIsLibms) {
   }
 }
 
+TEST(Sampling, WhatStandsForMoreThan64BitsIsTheLargestNumber) {
+  EXPECT_EQ(weight_of(UINT64_MAX, 4096).bytes, UINT64_MAX);
+  EXPECT_EQ(weight_of(1, sampling_interval(UINT64_MAX).bytes()).blocks, UINT64_MAX);
+}
+
 TEST(Sampling, AllBlocksAreSampledWithAnIntervalOfOne) {
   std::uint64_t state = 1;
   EXPECT_EQ(bytes_to_next_sample(1, state), 0);

@@ -2,11 +2,13 @@
 #include "process_image.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "loader.hpp"
+#include "this_process.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -14,7 +16,7 @@ namespace {
 TEST(process_image, finds_the_malloc_in_use) {
   const auto malloc = malloc_of(getpid());
   ASSERT_TRUE(malloc);
-  EXPECT_TRUE(is_libc(*malloc)) << *malloc;
+  EXPECT_TRUE(std::filesystem::equivalent(*malloc, file_of_malloc())) << *malloc;
 }
 
 TEST(process_image, reads_memory_or_says_that_it_cannot) {

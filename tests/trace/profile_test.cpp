@@ -1,6 +1,7 @@
 // Profiles, read again as other tools would: the collapsed text line by line, profile.proto message by message.
 #include "profile.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -111,6 +112,15 @@ TEST_F(profiles, collapsed_have_a_line_for_each_stack) {
 TEST_F(profiles, collapsed_names_cannot_break_lines) {
   symbolizer odd({{0x1000, 0x2000, 0x1000, "/lib/a;b\nc.so"}}, 4'000'000'001u);
   EXPECT_EQ(collapsed_stacks({stack_of(1, {0x1010}, 1, 5)}, odd, heap_measure::alloc_space), "a:b c.so+0x10 5\n");
+}
+
+TEST_F(profiles, names_that_are_no_utf8_are_made_so) {
+  symbolizer odd({{0x1000, 0x2000, 0x1000, "/lib/\xff.so"}}, 4'000'000'001u);
+  EXPECT_EQ(collapsed_stacks({stack_of(1, {0x1010}, 1, 5)}, odd, heap_measure::alloc_space),
+            "\xEF\xBF\xBD.so+0x10 5\n");
+  const decoded d(pprof_profile({stack_of(1, {0x1010}, 1, 5)}, odd, {}));
+  EXPECT_NE(std::find(d.texts.begin(), d.texts.end(), "\xEF\xBF\xBD.so+0x10"), d.texts.end());
+  EXPECT_NE(std::find(d.texts.begin(), d.texts.end(), "/lib/\xEF\xBF\xBD.so"), d.texts.end());
 }
 
 TEST_F(profiles, pprof_has_the_values_of_go_heap_profiles) {

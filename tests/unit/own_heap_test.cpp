@@ -23,6 +23,8 @@
 #include <heapwright/core/concepts.hpp>
 #include <heapwright/heap.hpp>
 
+#include "addresses.hpp"
+
 namespace heapwright {
 namespace {
 
@@ -585,6 +587,45 @@ TEST(OwnHeaps, ADestructorThatRunsAfterTheThreadsEnd) {
   }).join();
   EXPECT_EQ(h.statistics().in_use, 0u);
   EXPECT_EQ(h.statistics().threads, 0u);
+}
+
+template <class Heap>
+void expect_foreign(Heap& h, void* p) {
+  EXPECT_EQ(h.usable_size(p), 0U) << p;
+  EXPECT_FALSE(h.owns(p)) << p;
+  if constexpr (checks_callers) {
+    EXPECT_DEATH(h.deallocate(p), "heapwright: free of a foreign pointer: 0x");
+    EXPECT_DEATH((void)h.reallocate(p, 100), "heapwright: free of a foreign pointer: 0x");
+  } else {
+    h.deallocate(p);
+    EXPECT_EQ(h.reallocate(p, 100), nullptr) << p;
+    EXPECT_EQ(h.reallocate(p, 1 * MiB), nullptr) << p;
+  }
+}
+
+template <recipe R>
+void expect_addresses_beyond_48_bits_to_be_foreign() {
+  heap<R> h;
+  for (const std::size_t size : {std::size_t{40}, 1 * MiB}) {
+    void* const p = h.allocate(size);
+    for (void* const beyond : testing::addresses_beyond_48_bits(p)) expect_foreign(h, beyond);
+    const heap_statistics s = h.statistics();
+    EXPECT_GE(s.in_use, size) << "the block is still in use";
+    h.deallocate(p);
+  }
+}
+
+TEST(OwnHeapsDeathTest, AddressesBeyond48BitsAreForeign) {
+  expect_addresses_beyond_48_bits_to_be_foreign<default_recipe>();
+  expect_addresses_beyond_48_bits_to_be_foreign<one_at_a_time>();
+}
+
+TEST(OwnHeapsDeathTest, APointerOfAnotherHeapIsForeign) {
+  own_heap one;
+  own_heap other;
+  void* const p = other.allocate(40);
+  expect_foreign(one, p);
+  other.deallocate(p);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "utf8.hpp"
 #include "views.hpp"
 
 namespace heapwright::tool {
@@ -62,7 +63,7 @@ class exposition {
 std::string csv_text(const std::string& text) {
   std::string result = "\"";
   if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) result += '\'';
-  for (const char c : text) {
+  for (const char c : as_utf8(text)) {
     if (c == '"') result += '"';
     result += c;
   }

@@ -11,6 +11,7 @@
 #include <protozero/pbf_builder.hpp>
 
 #include "profile.hpp"
+#include "utf8.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -88,7 +89,7 @@ class profile_writer {
   };
 
   std::int64_t text(const std::string& s) {
-    const auto [entry, is_new] = text_ids_.try_emplace(s, static_cast<std::int64_t>(texts_.size()));
+    const auto [entry, is_new] = text_ids_.try_emplace(as_utf8(s), static_cast<std::int64_t>(texts_.size()));
     if (is_new) texts_.push_back(&entry->first);
     return entry->second;
   }

@@ -5,6 +5,8 @@
 #include <ranges>
 #include <unordered_map>
 
+#include "utf8.hpp"
+
 namespace heapwright::tool {
 namespace {
 
@@ -34,7 +36,7 @@ std::int64_t rounded(double blocks) {
 
 /// A name for a format in which semicolons part the frames and lines the stacks.
 void add_name(std::string& to, const std::string& name) {
-  for (const char c : name) to += c == ';' ? ':' : static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  for (const char c : as_utf8(name)) to += c == ';' ? ':' : static_cast<unsigned char>(c) < ' ' ? ' ' : c;
 }
 
 }  // namespace

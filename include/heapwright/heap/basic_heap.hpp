@@ -124,7 +124,8 @@ class basic_heap {
 
   void deallocate(void* p, layout) noexcept { deallocate(p); }
 
-  /// A block of `size` bytes with the contents of p, which is freed if the block is another. Null: no memory, p is as it was. p: of this heap, or null.
+  /// A block of `size` bytes with the contents of p, which is freed if the block is another; p may be null. Null: no memory, p is as it was; or p is no block of
+  /// this heap, which ends the process in checked builds and where recipe.hardening.check_callers says so.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
     if (p == nullptr) return allocate(size);
     const std::size_t with_note = noted(size);

@@ -117,7 +117,7 @@ class heap_core {
   /// What push did not keep: another thread's block, a large one, or one too many. Null is ignored. False: not a block of
   /// this heap; checked builds die instead.
   bool deallocate_slow(cache& mine, void* p) noexcept {
-    const page_tag tag = map().tag_of_anything(p);
+    const page_tag tag = map().tag(p);
     if (mine.push_away(p, tag)) return true;
     if (tag == large_tag && map().span_at(p)->block_begin() == p) {
       deallocate_large(p);
@@ -132,7 +132,7 @@ class heap_core {
 
   /// Bytes that may be used behind p; 0 for what is not a block of this heap.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
-    const page_tag tag = map().tag_of_anything(p);
+    const page_tag tag = map().tag(p);
     if (tag == 0) return 0;
     if (tag == large_tag) {
       const span* const s = map().span_at(p);
@@ -144,9 +144,11 @@ class heap_core {
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
 
   /// A block of `size` bytes with the contents of p, as far as they fit; p is freed if the block is another. Null when the
-  /// system has no memory; p is as it was then. Precondition: p is a block of this heap.
+  /// system has no memory; p is as it was then. Null as well for what is not a block of this heap; checked builds die instead.
   [[nodiscard]] void* reallocate(cache& mine, void* p, std::size_t size) noexcept {
     const std::size_t usable = usable_size(p);
+    if (usable == 0) [[unlikely]]
+      return wrong::note_foreign(p), nullptr;
     const bool fits = size <= usable && stays_aligned(p, size);
     // Staying is worth up to half of the block unused.
     if (fits && size >= usable / 2) return p;
@@ -185,7 +187,7 @@ class heap_core {
 
   /// False: not a block of this heap; checked builds die instead.
   [[gnu::cold]] bool deallocate_uncached(void* p) noexcept {
-    const page_tag tag = map().tag_of_anything(p);
+    const page_tag tag = map().tag(p);
     if (tag == large_tag && map().span_at(p)->block_begin() == p) {
       deallocate_large(p);
     } else if (tag != large_tag && tag != 0) [[likely]] {
@@ -207,6 +209,7 @@ class heap_core {
   /// Like reallocate.
   [[nodiscard, gnu::cold]] void* reallocate_uncached(void* p, std::size_t size) noexcept {
     const std::size_t usable = usable_size(p);
+    if (usable == 0) return wrong::note_foreign(p), nullptr;
     void* const fresh = allocate_uncached(size);
     if (fresh == nullptr) return nullptr;
     std::memcpy(fresh, p, size < usable ? size : usable);
@@ -264,7 +267,7 @@ class heap_core {
     for (const cache* c = centre_.idle_caches; c != nullptr; c = c->next) f(*c);
   }
 
-  [[nodiscard]] page_tag tag_of(const void* p) const noexcept { return map().tag_of_anything(p); }
+  [[nodiscard]] page_tag tag_of(const void* p) const noexcept { return map().tag(p); }
   [[nodiscard]] const span* span_of(const void* p) const noexcept { return map().span_at(p); }
 
   // --- every lock at once; for fork, so that the child finds nothing half done

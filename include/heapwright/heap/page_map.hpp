@@ -109,18 +109,17 @@ class page_map {
     std::size_t count_ = 0;
   };
 
-  /// The tag of p's page; 0 for null and everything that is not ours. Precondition: p < 2^48.
+  /// The tag of p's page; 0 for every value that is not an address of ours: null, a tagged pointer, an address of the kernel.
   [[nodiscard]] page_tag tag(const void* p) const noexcept {
-    const std::uintptr_t biased = root_[address_of(p) >> leaf_shift].load(std::memory_order_relaxed);
+    // Masking the index instead would take one instruction for two, but then free would take a wild pointer for a block.
+    const std::uintptr_t index = address_of(p) >> leaf_shift;
+    if (index >= root_entries) [[unlikely]]
+      return 0;
+    const std::uintptr_t biased = root_[index].load(std::memory_order_relaxed);
     if (biased == 0) [[unlikely]]
       return 0;
     const auto page = address_of(p) >> heap_page_shift;
     return reinterpret_cast<const tag_cell*>(biased + page * sizeof(tag_cell))->load(std::memory_order_relaxed);
-  }
-
-  /// Like tag, for any 64-bit value.
-  [[nodiscard]] page_tag tag_of_anything(const void* p) const noexcept {
-    return address_of(p) >> address_bits == 0 ? tag(p) : 0;
   }
 
   /// The span at p's page, or null. May be out of date inside a free run or a large block: ask only about pages whose tag is

@@ -127,9 +127,6 @@ class thread_cache {
 
   /// Keeps a freed block. False: it has not been kept; it is null, large, another thread's, not ours, or there is no room.
   [[nodiscard]] bool push(void* p) noexcept {
-    if constexpr (misuse<R, OS>::checks) {
-      if (map_->tag_of_anything(p) == 0) return false;
-    }
     const page_tag scaled = map_->tag(p) ^ owner_;  // the class alone, if the owner bits are equal
     if (scaled > class_mask) [[unlikely]]
       return false;
