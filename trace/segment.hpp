@@ -173,7 +173,7 @@ struct alignas(64) thread_slot {
   counter band_ahead{};                      ///< how much of the band is beyond what is published
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
   counter random{};                          ///< state of the thread's random numbers
-  std::uint64_t stack_at{};  ///< an address in the thread's stack, as near to its outer end as is known
+  std::uint64_t stack_at{};                  ///< an address in the thread's stack, as near to its outer end as is known
   counter peak_net{};  ///< the most that net_bytes has been since header.peak began; less by header.peak_grain at most
   std::array<class_counters, size_scale::count> classes{};
   std::array<counter, size_scale::count>

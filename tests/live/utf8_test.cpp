@@ -6,7 +6,8 @@ namespace heapwright::tool {
 namespace {
 
 TEST(utf8, text_stays_as_it_is) {
-  for (const char* text : {"", "plain", "caf\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"})
+  for (const char* text :
+       {"", "plain", "caf\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"})
     EXPECT_EQ(as_utf8(text), text);
   EXPECT_EQ(as_utf8(std::string_view("a\0b", 3)), std::string("a\0b", 3));
 }
