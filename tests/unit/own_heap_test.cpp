@@ -603,7 +603,7 @@ void expect_foreign(Heap& h, void* p) {
   }
 }
 
-template <recipe R>
+template <const recipe& R>
 void expect_addresses_beyond_48_bits_to_be_foreign() {
   heap<R> h;
   for (const std::size_t size : {std::size_t{40}, 1 * MiB}) {
