@@ -60,7 +60,8 @@ template <class A>
 void replace_any(A& memory, std::uint64_t seed, shared_blocks& blocks) {
   random_numbers random(seed);
   for (int i = 0; i < operations; ++i)
-    memory.deallocate(blocks[random.next() % blocks.size()].exchange(some_block(memory, random), std::memory_order_acq_rel));
+    memory.deallocate(
+        blocks[random.next() % blocks.size()].exchange(some_block(memory, random), std::memory_order_acq_rel));
 }
 
 /// Seconds from the first thread's begin until the last one's end. All begin together.

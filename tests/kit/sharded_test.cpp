@@ -270,7 +270,7 @@ TEST(ShardedThreads, AForkedChildAllocatesWhileOthersHeldLocks) {
     const pid_t child = fork();
     a.unlock_all();
     if (child == 0) {
-      alarm(20);  // a lock that stays held ends it
+      alarm(20);                                 // a lock that stays held ends it
       while (a.allocate(64 * KiB) != nullptr) {  // from every shard
       }
       _exit(0);

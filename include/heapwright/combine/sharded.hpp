@@ -16,7 +16,6 @@
 
 #include <array>
 #include <atomic>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,12 +33,6 @@
 
 namespace heapwright {
 
-/// attach(range): takes a range of memory that the caller has; false if it is too small.
-template <class A>
-concept can_attach = requires(A a, std::span<std::byte> range) {
-  { a.attach(range) } noexcept -> std::same_as<bool>;
-};
-
 /// N instances of A, a best_fit for example, for any number of threads. Lock has acquire() and release(). Null when no
 /// shard has a block that is large enough; the largest block is smaller than an Nth of the range. Has the capabilities
 /// of A. Neither copied nor moved.
@@ -48,11 +41,13 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
   using base = forwards<sharded, true, A>;
   friend base;
 
-  static_assert(allocator<A>,
-                "sharded: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
-  static_assert(can_attach<A> && can_deallocate_unsized<A> && has_usable_size<A>,
-                "sharded: the part must have attach(span), deallocate(void*) and usable_size(const void*): a best_fit, say; "
-                "for blocks of one layout there is cached");
+  static_assert(
+      allocator<A>,
+      "sharded: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
+  static_assert(
+      can_attach<A> && can_deallocate_unsized<A> && has_usable_size<A>,
+      "sharded: the part must have attach(span), deallocate(void*) and usable_size(const void*): a best_fit, say; "
+      "for blocks of one layout there is cached");
   static_assert(N >= 1 && N <= thread_index::most, "sharded: there are 1 to 1024 shards");
 
  public:
