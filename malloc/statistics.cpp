@@ -54,10 +54,23 @@ process_report report_of_this_process() noexcept {
   return r;
 }
 
+[[gnu::cold]] void say_unwritable(const char* file) noexcept {
+  text<400> line;
+  line.add("heapwright: HEAPWRIGHT_STATS_FILE: ")
+      .add(file)
+      .add(" cannot be opened, error ")
+      .add(static_cast<std::uint64_t>(errno));
+  line.add(" (it must be there already); the statistics are lost\n").write_to(2);
+}
+
 /// All or nothing, where the file system appends a write as a whole: those of Linux do.
 void append(const char* file, const process_report& r) noexcept {
   const int fd = ::open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (fd < 0) return;
+  if (fd < 0) {
+    // In /proc it is the tool's, which says itself whose report is missing.
+    if (std::strncmp(file, "/proc/", 6) != 0) say_unwritable(file);
+    return;
+  }
   (void)!::write(fd, &r, sizeof r);
   ::close(fd);
 }
@@ -103,6 +116,7 @@ void report_at_exit(const char* file) noexcept {
   report_file = file;
   note_process();
   ::pthread_atfork(nullptr, nullptr, note_process);
+  ::at_quick_exit(report_exit);
 }
 
 void report_exit() noexcept {

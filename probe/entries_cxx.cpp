@@ -4,9 +4,11 @@
 #include <new>
 
 #include "../malloc/override/cxx_runtime.hpp"
+#include "../malloc/override/default_operators.hpp"
 #include "observer.hpp"
 
 using namespace heapwright::probe;
+using heapwright::process::defaults;
 
 namespace {
 
@@ -55,27 +57,87 @@ std::size_t number(std::align_val_t a) noexcept { return static_cast<std::size_t
 }  // namespace
 
 void* operator new(std::size_t size) { return allocate(size); }
-void* operator new[](std::size_t size) { return allocate(size); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return allocate_nothrow(size); }
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return allocate_nothrow(size); }
+void* operator new[](std::size_t size) {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_array(size);
+  return allocate(size);
+}
+void* operator new(std::size_t size, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_nothrow(size, tag);
+  return allocate_nothrow(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_array_nothrow(size, tag);
+  return allocate_nothrow(size);
+}
 void* operator new(std::size_t size, std::align_val_t a) { return allocate(size, number(a)); }
-void* operator new[](std::size_t size, std::align_val_t a) { return allocate(size, number(a)); }
-void* operator new(std::size_t size, std::align_val_t a, const std::nothrow_t&) noexcept {
+void* operator new[](std::size_t size, std::align_val_t a) {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_array_aligned(size, a);
+  return allocate(size, number(a));
+}
+void* operator new(std::size_t size, std::align_val_t a, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_aligned_nothrow(size, a, tag);
   return allocate_nothrow(size, number(a));
 }
-void* operator new[](std::size_t size, std::align_val_t a, const std::nothrow_t&) noexcept {
+void* operator new[](std::size_t size, std::align_val_t a, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_array_aligned_nothrow(size, a, tag);
   return allocate_nothrow(size, number(a));
 }
 
 void operator delete(void* p) noexcept { deallocate(p); }
-void operator delete[](void* p) noexcept { deallocate(p); }
-void operator delete(void* p, std::size_t) noexcept { deallocate(p); }
-void operator delete[](void* p, std::size_t) noexcept { deallocate(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { deallocate(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete[](void* p) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array(p);
+  deallocate(p);
+}
+void operator delete(void* p, std::size_t size) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_sized(p, size);
+  deallocate(p);
+}
+void operator delete[](void* p, std::size_t size) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_sized(p, size);
+  deallocate(p);
+}
+void operator delete(void* p, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_nothrow(p, tag);
+  deallocate(p);
+}
+void operator delete[](void* p, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_nothrow(p, tag);
+  deallocate(p);
+}
 void operator delete(void* p, std::align_val_t) noexcept { deallocate(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { deallocate(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { deallocate(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { deallocate(p); }
-void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }
-void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete[](void* p, std::align_val_t a) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_aligned(p, a);
+  deallocate(p);
+}
+void operator delete(void* p, std::size_t size, std::align_val_t a) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_aligned_sized(p, size, a);
+  deallocate(p);
+}
+void operator delete[](void* p, std::size_t size, std::align_val_t a) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_aligned_sized(p, size, a);
+  deallocate(p);
+}
+void operator delete(void* p, std::align_val_t a, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_aligned_nothrow(p, a, tag);
+  deallocate(p);
+}
+void operator delete[](void* p, std::align_val_t a, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_aligned_nothrow(p, a, tag);
+  deallocate(p);
+}

@@ -41,6 +41,7 @@ std::string proven(const program& target, const allocator& candidate) {
 
 allocator given_by_user(const std::string& text) {
   const auto equals = text.find('=');
+  if (equals == 0) throw failure(exit_code::bad_input, fmt::format("--with {}: there is no name before the =", text));
   if (equals != std::string::npos && text.substr(0, equals).find('/') == std::string::npos)
     return {text.substr(0, equals), library_path(text.substr(equals + 1))};
   std::string name = std::filesystem::path(text).filename();

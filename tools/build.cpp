@@ -22,6 +22,7 @@
 #include "descriptor.hpp"
 #include "failure.hpp"
 #include "measured_run.hpp"
+#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -137,7 +138,7 @@ std::vector<std::string> words_of(const char* line) {
 }
 
 void progress(const std::string& text) {
-  if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r  {:60}\r", text);
+  if (isatty(STDERR_FILENO)) tell("\r  {:60}\r", text);
 }
 
 /// What the compiler says of some code after the header.
@@ -159,9 +160,11 @@ void check(const compiler& with, const std::string& header, const std::string& n
   for (const char* const code :
        {"constexpr const heapwright::recipe& checked = ::{};", "template class heapwright::class_table<::{}>;"}) {
     const compiler_result result = probe(with, arguments, fmt::format(fmt::runtime(code), name), scratch);
-    if (!result.good)
-      throw failure(exit_code::bad_input,
-                    fmt::format("{}: {} cannot be built:{}", header, name, recipe_errors(result.complaints)));
+    if (result.good) continue;
+    if (without_comments(read_header(header)).find(name) == std::string::npos)
+      throw failure(exit_code::bad_input, fmt::format("{} defines no recipe named {}", header, name));
+    throw failure(exit_code::bad_input,
+                  fmt::format("{}: {} cannot be built:{}", header, name, recipe_errors(result.complaints)));
   }
 }
 
@@ -206,6 +209,9 @@ int build(const build_options& options) {
   const files::path library = files::absolute(options.output);
   if (!files::is_directory(library.parent_path()))
     throw failure(exit_code::bad_input, fmt::format("{}: its folder does not exist", options.output));
+  if (files::exists(library) && !files::is_regular_file(library))
+    throw failure(exit_code::bad_input,
+                  fmt::format("{} is there and is no file that could be replaced", options.output));
   if (access(library.parent_path().c_str(), W_OK) != 0)
     throw failure(exit_code::bad_input,
                   fmt::format("{}: its folder cannot be written to: {}", options.output, std::strerror(errno)));

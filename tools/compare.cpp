@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -14,6 +13,8 @@
 #include "commands.hpp"
 #include "experiment.hpp"
 #include "failure.hpp"
+#include "output_file.hpp"
+#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -24,19 +25,18 @@ class progress_line {
   void operator()(unsigned done, unsigned total, unsigned round, const std::string& name) {
     const std::string stage = round == 0 ? "warm-up" : fmt::format("round {}", round);
     if (!terminal_) {
-      if (round != last_round_ || done == 0)
-        fmt::print(stderr, "heapwright: {} ({} of {} runs done)\n", stage, done, total);
+      if (round != last_round_ || done == 0) tell("heapwright: {} ({} of {} runs done)\n", stage, done, total);
       last_round_ = round;
       return;
     }
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
     std::string left;
     if (done >= 2) left = fmt::format(", about {:.0f} s left", spent.count() / done * (total - done));
-    fmt::print(stderr, "\r\033[K[{}/{}] {}: {}{}", done + 1, total, stage, name, left);
+    tell("\r\033[K[{}/{}] {}: {}{}", done + 1, total, stage, name, left);
     std::fflush(stderr);
   }
   void clear() const {
-    if (terminal_) fmt::print(stderr, "\r\033[K");
+    if (terminal_) tell("\r\033[K");
   }
 
  private:
@@ -52,19 +52,10 @@ std::optional<scratch_file> given_input() {
   if (!S_ISREG(about.st_mode) && !S_ISFIFO(about.st_mode) && !S_ISSOCK(about.st_mode)) return std::nullopt;
   pollfd waiting{STDIN_FILENO, POLLIN, 0};
   if (poll(&waiting, 1, 1000) == 0)
-    fmt::print(stderr, "heapwright: reading standard input for the command; give it </dev/null if it needs none\n");
+    tell("heapwright: reading standard input for the command; give it </dev/null if it needs none\n");
   std::optional<scratch_file> input(std::in_place);
   input->fill_from(STDIN_FILENO);
   return input;
-}
-
-void check_writable(const std::string& path) {
-  if (path.empty() || path == "-") return;
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  std::error_code error;
-  const bool exists = std::filesystem::exists(path, error);
-  if (std::filesystem::is_directory(path, error) || access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
-    throw failure(exit_code::bad_input, fmt::format("cannot write to {}", path));
 }
 
 void write(const std::string& path, const std::string& text) {
@@ -106,7 +97,7 @@ int compare(const compare_options& options) {
   int code = EXIT_SUCCESS;
   for (const comparison_row& row : found.rows) {
     if (row.failure.empty() && row.difference.empty()) continue;
-    fmt::print(stderr, "heapwright: {}: {}\n", row.who.name, row.failure.empty() ? row.difference : row.failure);
+    tell("heapwright: {}: {}\n", row.who.name, row.failure.empty() ? row.difference : row.failure);
     code = exit_code::judged_no;
   }
   return code;

@@ -110,7 +110,7 @@ std::string recipe_errors(const std::string& complaints) {
   }
   constexpr std::size_t most = 10;
   const auto& shown = sentences.empty() ? others : sentences;
-  std::string text;
+  std::string text = shown.empty() ? "\n  the compiler failed without naming an error" + complaints : "";
   for (std::size_t i = 0; i < std::min(most, shown.size()); ++i) text += fmt::format("\n  {}", shown[i]);
   return text;
 }

@@ -56,9 +56,10 @@ listing ask_loader(const program& target, const std::string& ld_preload) {
     if (start != std::string::npos && end != std::string::npos && start < end)
       result.objects.push_back(line.substr(start, end - start));
   }
-  // "ERROR: ld.so: object 'X' from LD_PRELOAD cannot be preloaded (reason): ignored."
+  // "ERROR: ld.so: object 'X' from LD_PRELOAD cannot be preloaded (reason): ignored." Others that the user preloads are theirs.
   const std::string text = errors.content();
-  const std::string marker = "cannot be preloaded (";
+  const std::string first = ld_preload.substr(0, ld_preload.find(':'));
+  const std::string marker = fmt::format("'{}' from LD_PRELOAD cannot be preloaded (", first);
   if (const auto at = text.find(marker); at != std::string::npos) {
     const auto reason = at + marker.size();
     result.complaint = text.substr(reason, text.find("): ignored", reason) - reason);

@@ -13,7 +13,7 @@ namespace heapwright::tool {
 
 struct listing {
   std::vector<std::string> objects;  ///< the program first, then paths in lookup order
-  std::string complaint;             ///< why a preload was ignored, in the loader's words; empty if none was
+  std::string complaint;             ///< why the first preload was ignored, in the loader's words; empty if it was not
 
   /// The object whose malloc every part of the program binds to: the first that defines one. Empty if there is none.
   [[nodiscard]] std::string malloc() const;

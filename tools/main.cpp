@@ -1,9 +1,8 @@
 // The command line: which subcommand, with which options; everything else is theirs.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <iostream>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "failure.hpp"
 #include "leaks.hpp"
 #include "live.hpp"
+#include "terminal.hpp"
 #include "top.hpp"
 
 namespace {
@@ -53,9 +53,29 @@ void what_has_leaked(const std::vector<std::string>& words, bool is_command, lea
     options.command = words;
 }
 
-}  // namespace
+/// What the parser says of the words, made clearer where it names none.
+std::string complaint_about(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const auto subcommands = app.get_subcommands();
+  if (subcommands.empty())
+    return argc > 1 && argv[1][0] != '-' ? fmt::format("no subcommand {}; heapwright --help lists them", argv[1])
+                                         : std::string(error.what());
+  const CLI::App& chosen = *subcommands.front();
+  for (const std::string& word : chosen.remaining()) {
+    if (word.starts_with('-') && word != "--")
+      return fmt::format("{0}: no option {1}; heapwright {0} --help lists them", chosen.get_name(), word);
+  }
+  return fmt::format("{}: {}", chosen.get_name(), error.what());
+}
 
-int main(int argc, char** argv) {
+std::string check_process_id(const std::string& word) {
+  const bool is_number = !word.empty() && word.size() <= 9 && word.find_first_not_of("0123456789") == std::string::npos;
+  return is_number && std::stoi(word) > 0 ? "" : fmt::format("'{}' is no process id", word);
+}
+
+std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
+
+/// Answers go to standard output, and may be incomplete until finish_answers.
+int run_subcommand(int argc, char** argv) {
   CLI::App app("heapwright " HEAPWRIGHT_VERSION
                ": run programs on heapwright's malloc, compare it with others, look into a "
                "process that runs on it, make a malloc of your own.");
@@ -118,8 +138,10 @@ int main(int argc, char** argv) {
   live_app.add_option("--port", live_with.port, "Port; 0 for any")->check(CLI::Range(0, 65535))->capture_default_str();
   live_app.add_option("--host", live_with.host, "Address to listen on; any but loopback needs a token")
       ->capture_default_str();
-  live_app.add_option("--token", live_with.token,
-                      "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere");
+  live_app
+      .add_option("--token", live_with.token,
+                  "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere")
+      ->check(check_not_empty);
   live_app
       .add_option("--sample", live_with.sample,
                   "Bytes between two sampled allocations, on average; 1 for all (default: 524288)")
@@ -146,7 +168,7 @@ int main(int argc, char** argv) {
 
   top_options top_with;
   CLI::App& top_app = *app.add_subcommand("top", "Watch a program's heap in the terminal");
-  top_app.add_option("PID", top_with.pid, "A process that has the probe")->required()->check(CLI::PositiveNumber);
+  top_app.add_option("PID", top_with.pid, "A process that has the probe")->required()->check(check_process_id);
   top_app.add_option("--every", top_with.every_seconds, "Seconds between two looks")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
@@ -160,7 +182,9 @@ int main(int argc, char** argv) {
   diff_app.add_option("--fail-if", diff_with.fail_if, "As peak>+5%, live>+10MiB, allocations>1000; repeatable")
       ->type_name("CONDITION")
       ->allow_extra_args(false);
-  diff_app.add_option("--sites", diff_with.sites, "List at most so many call sites")->capture_default_str();
+  diff_app.add_option("--sites", diff_with.sites, "List at most so many call sites")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
   diff_app.footer("Exit code: 0; 1 if a condition is so; 125 for bad input.");
 
   leaks_options leaks_with;
@@ -177,6 +201,7 @@ int main(int argc, char** argv) {
   leaks_app.add_flag("--all", leaks_with.all,
                      "Also what is still reachable, and what is indirectly lost, by call stack");
   leaks_app.add_option("--limit", leaks_with.limit, "List at most so many call stacks of a process and kind")
+      ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   leaks_app.add_flag("--json", leaks_with.json, "The report as JSON");
   leaks_app
@@ -196,7 +221,7 @@ int main(int argc, char** argv) {
   CLI::App& info_app =
       *app.add_subcommand("info", "Is it loaded, which version, which options, how much memory and where");
   info_app.add_option("PID", info_with.pid, "The process; without one, tells about this installation")
-      ->check(CLI::PositiveNumber);
+      ->check(check_process_id);
   info_app.add_flag("--json", info_with.json, "As JSON");
   info_app.footer("Exit code: 0 if heapwright's malloc is loaded, 1 if it is not, 2 if that cannot be found out.");
 
@@ -224,13 +249,25 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
-    app.exit(error);
-    return info_app.parsed() ? exit_code::unreadable : exit_code::bad_input;
-  } catch (const std::filesystem::filesystem_error& trouble) {
-    fmt::print(stderr, "heapwright: {}\n", trouble.what());
-    return info_app.parsed() ? exit_code::unreadable : exit_code::bad_input;
+    throw failure(info_app.parsed() ? exit_code::unreadable : exit_code::bad_input,
+                  complaint_about(app, error, argc, argv));
+  } catch (const std::system_error& trouble) {
+    throw failure(info_app.parsed() ? exit_code::unreadable : exit_code::bad_input, trouble.what());
   } catch (const failure& trouble) {
-    fmt::print(stderr, "heapwright: {}\n", trouble.what());
-    return info_app.parsed() ? exit_code::unreadable : trouble.code();
+    throw failure(info_app.parsed() ? exit_code::unreadable : trouble.code(), trouble.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  occupy_standard_descriptors();
+  try {
+    const int code = run_subcommand(argc, argv);
+    finish_answers();
+    return code;
+  } catch (const failure& trouble) {
+    tell("heapwright: {}\n", trouble.what());
+    return trouble.code();
   }
 }

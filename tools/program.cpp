@@ -79,6 +79,10 @@ program program::resolve(const std::vector<std::string>& command) {
   std::string path = find_command(command.front());
   auto elf = elf_file::open(path);
   for (int hops = 0; !elf; ++hops) {
+    if (access(path.c_str(), R_OK) != 0)
+      throw failure(
+          exit_code::bad_input,
+          fmt::format("{} cannot be read ({}), so that no allocator can be put under it", path, std::strerror(errno)));
     const std::string interpreter = interpreter_of(path);
     if (interpreter.empty() || hops == 5)
       throw failure(exit_code::not_executable,

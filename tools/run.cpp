@@ -18,6 +18,7 @@
 #include "failure.hpp"
 #include "loader.hpp"
 #include "program.hpp"
+#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -105,7 +106,7 @@ int run_with_statistics(const run_options& options) {
   const auto all = reports.read();
   std::string text = page_view(all, child.id(), WIFSIGNALED(status) ? WTERMSIG(status) : 0);
   if (options.statistics == wanted_statistics::of_all_processes) text += '\n' + processes_view(all);
-  std::fputs(text.c_str(), stderr);  // if stderr is closed, the command has ended well all the same
+  tell_text(text);
   return end_like(status);
 }
 

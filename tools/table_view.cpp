@@ -21,6 +21,9 @@ struct palette {
 
 std::string trimmed(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1) + '\n'; }
 
+/// Never without a gap behind it.
+std::string cell(const std::string& text) { return fmt::format("{:<{}}  ", text, cell_width - 2); }
+
 std::string ratio_text(const ratio_estimate& r) {
   const auto bound = [](double v) { return fmt::format("{:.{}f}", v, v < 10 ? 2 : v < 100 ? 1 : 0); };
   return fmt::format("{} ({}-{})", r.same() ? "same" : bound(r.ratio), bound(r.low), bound(r.high));
@@ -33,9 +36,8 @@ std::vector<std::string> value_and_ratio_lines(const comparison& all, const comp
   for (std::size_t i = 0; i < std::size(metrics); ++i) {
     const auto found = summarise(all, row, metrics[i]);
     const bool leads = found->median <= best[i];
-    values +=
-        fmt::format("{}{:<{}}{}", leads ? p.best : "", metrics[i].show(found->median), cell_width, leads ? p.end : "");
-    ratios += fmt::format("{:<{}}", found->to_glibc ? ratio_text(*found->to_glibc) : "", cell_width);
+    values += fmt::format("{}{}{}", leads ? p.best : "", cell(metrics[i].show(found->median)), leads ? p.end : "");
+    ratios += cell(found->to_glibc ? ratio_text(*found->to_glibc) : "");
   }
   std::vector<std::string> lines{values};
   if (ratios.find_first_not_of(' ') != std::string::npos) lines.push_back(p.dim + ratios + p.end);
@@ -51,7 +53,7 @@ std::string table_view(const comparison& all, bool colour) {
   std::string text = fmt::format("{:<{}}", "", name_width);
   std::vector<double> best;
   for (const metric& property : metrics) {
-    text += fmt::format("{:<{}}", property.title, cell_width);
+    text += cell(property.title);
     double least = std::numeric_limits<double>::infinity();
     for (const comparison_row& row : all.rows)
       if (const auto found = summarise(all, row, property)) least = std::min(least, found->median);

@@ -2,12 +2,14 @@
 // null.
 //
 // The library is loaded into programs that have no C++ runtime, so it must not need one: what of the runtime is used here is
-// looked up when memory has run out (cxx_runtime.hpp).
+// looked up when memory has run out (cxx_runtime.hpp). A program that replaces some of the forms changes what the others do
+// (default_operators.hpp).
 #include <cstddef>
 #include <new>
 
 #include "../process_heap.hpp"
 #include "cxx_runtime.hpp"
+#include "default_operators.hpp"
 
 namespace heapwright::process {
 namespace {
@@ -57,34 +59,90 @@ void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
 using namespace heapwright::process;
 
 void* operator new(std::size_t size) { return pop_or(size, new_larger, new_slow_of_twice); }
-void* operator new[](std::size_t size) { return pop_or(size, new_larger, new_slow_of_twice); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+void* operator new[](std::size_t size) {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_array(size);
+  return pop_or(size, new_larger, new_slow_of_twice);
+}
+void* operator new(std::size_t size, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_nothrow(size, tag);
   return pop_or(size, new_nothrow_larger, new_nothrow_slow_of_twice);
 }
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_array_nothrow(size, tag);
   return pop_or(size, new_nothrow_larger, new_nothrow_slow_of_twice);
 }
 
 void* operator new(std::size_t size, std::align_val_t a) { return new_slow(size, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t size, std::align_val_t a) { return new_slow(size, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t size, std::align_val_t a) {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_array_aligned(size, a);
+  return new_slow(size, static_cast<std::size_t>(a));
+}
 
-void* operator new(std::size_t size, std::align_val_t a, const std::nothrow_t&) noexcept {
+void* operator new(std::size_t size, std::align_val_t a, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_aligned_nothrow(size, a, tag);
   return new_nothrow_slow(size, static_cast<std::size_t>(a));
 }
 
-void* operator new[](std::size_t size, std::align_val_t a, const std::nothrow_t&) noexcept {
+void* operator new[](std::size_t size, std::align_val_t a, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.new_array_aligned_nothrow(size, a, tag);
   return new_nothrow_slow(size, static_cast<std::size_t>(a));
 }
 
 void operator delete(void* p) noexcept { deallocate(p); }
-void operator delete[](void* p) noexcept { deallocate(p); }
-void operator delete(void* p, std::size_t size) noexcept { deallocate_sized(p, size); }
-void operator delete[](void* p, std::size_t size) noexcept { deallocate_sized(p, size); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { deallocate(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete[](void* p) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array(p);
+  deallocate(p);
+}
+void operator delete(void* p, std::size_t size) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_sized(p, size);
+  deallocate_sized(p, size);
+}
+void operator delete[](void* p, std::size_t size) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_sized(p, size);
+  deallocate_sized(p, size);
+}
+void operator delete(void* p, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_nothrow(p, tag);
+  deallocate(p);
+}
+void operator delete[](void* p, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_nothrow(p, tag);
+  deallocate(p);
+}
 void operator delete(void* p, std::align_val_t) noexcept { deallocate(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { deallocate(p); }
-void operator delete(void* p, std::size_t size, std::align_val_t) noexcept { deallocate_sized(p, size); }
-void operator delete[](void* p, std::size_t size, std::align_val_t) noexcept { deallocate_sized(p, size); }
-void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }
-void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { deallocate(p); }
+void operator delete[](void* p, std::align_val_t a) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_aligned(p, a);
+  deallocate(p);
+}
+void operator delete(void* p, std::size_t size, std::align_val_t a) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_aligned_sized(p, size, a);
+  deallocate_sized(p, size);
+}
+void operator delete[](void* p, std::size_t size, std::align_val_t a) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_aligned_sized(p, size, a);
+  deallocate_sized(p, size);
+}
+void operator delete(void* p, std::align_val_t a, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_aligned_nothrow(p, a, tag);
+  deallocate(p);
+}
+void operator delete[](void* p, std::align_val_t a, const std::nothrow_t& tag) noexcept {
+  if (defaults.are_used) [[unlikely]]
+    return defaults.delete_array_aligned_nothrow(p, a, tag);
+  deallocate(p);
+}

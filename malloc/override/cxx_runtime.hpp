@@ -1,4 +1,5 @@
-// What operator new needs of the C++ runtime when memory has run out, found without linking to it.
+// What operator new needs of the C++ runtime when memory has run out. Defined once for the shared library, which must not need a
+// runtime and looks for one then, also for one that was loaded after it; and once for static linking, which links it.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +7,10 @@
 
 namespace heapwright::process {
 
-/// The runtime's function of this mangled name; null when the process has no C++ runtime. One definition for the shared
-/// library, which finds runtimes loaded after it as well, and one for static linking.
+/// The runtime's function of this mangled name; null when the process has no C++ runtime. In the shared library.
 [[nodiscard]] void* cxx_runtime_function(const char* mangled) noexcept;
 
-/// The throwing form of operator new with its exceptions caught: null instead. One definition each, likewise.
+/// The throwing form of operator new with its exceptions caught: null instead.
 [[nodiscard]] void* new_caught(std::size_t size, std::size_t alignment) noexcept;
 
 /// Null when no handler is set.

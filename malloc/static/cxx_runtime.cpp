@@ -1,12 +1,17 @@
-// In a statically linked program the weak symbols are all there is. The symbols that the compiler puts in for the `catch` are made
-// weak as well: where there is no runtime there are no exceptions, and nobody looks at them.
+// In a statically linked program only C++ code refers to operator new, and so to this file: the C++ runtime is linked in with it.
 #include "../override/cxx_runtime.hpp"
+#include "../override/default_operators.hpp"
 
-__asm__(".weak __gxx_personality_v0\n\t.weak __cxa_begin_catch\n\t.weak __cxa_end_catch\n\t.weak _Unwind_Resume");
+// By the name that it has in libstdc++ and libc++ alike: `throw` would put a copy of the exception's type into the archive.
+extern "C" [[noreturn]] void _ZSt17__throw_bad_allocv();
 
 namespace heapwright::process {
 
-void* cxx_runtime_function(const char*) noexcept { return nullptr; }
+constinit default_operators defaults{};
+
+std::new_handler current_new_handler() noexcept { return std::get_new_handler(); }
+
+void throw_bad_alloc() { _ZSt17__throw_bad_allocv(); }
 
 void* new_caught(std::size_t size, std::size_t alignment) noexcept {
   try {

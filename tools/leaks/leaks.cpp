@@ -20,6 +20,7 @@
 #include "leak_report.hpp"
 #include "leak_scan.hpp"
 #include "process_tracer.hpp"
+#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -108,7 +109,7 @@ observed_command observe(const leaks_options& options, const suppressions& suppr
       else
         result.processes.push_back(named(std::move(*found), suppressed, options.all));
     } catch (const trace::bad_segment& trouble) {
-      fmt::print(stderr, "heapwright: process {}: {}\n", ending.id, trouble.what());
+      tell("heapwright: process {}: {}\n", ending.id, trouble.what());
     }
   });
   std::string refused;
@@ -133,8 +134,8 @@ observed_command observe(const leaks_options& options, const suppressions& suppr
     if (has_ended && !has_told) {
       has_told = true;
       if (const std::size_t left = tracer.running_processes(); left > 0)
-        fmt::print(stderr, "heapwright: the command has ended, {} of its processes still {}; ctrl-C ends the wait\n",
-                   left, left == 1 ? "runs" : "run");
+        tell("heapwright: the command has ended, {} of its processes still {}; ctrl-C ends the wait\n", left,
+             left == 1 ? "runs" : "run");
     }
     const int signal = signals.next(tracer.patience());
     if (signal == 0 || signal == SIGCHLD) continue;

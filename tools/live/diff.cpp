@@ -21,6 +21,7 @@
 #include "printable.hpp"
 #include "segment_reader.hpp"
 #include "stack_measure.hpp"
+#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -176,7 +177,7 @@ int diff(const diff_options& options) {
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     if (!holds(conditions[i], conditions[i].of->of(before.figures), conditions[i].of->of(after.figures))) continue;
     std::fflush(stdout);
-    fmt::print(stderr, "heapwright: {}\n", options.fail_if[i]);
+    tell("heapwright: {}\n", options.fail_if[i]);
     result = exit_code::judged_no;
   }
   return result;

@@ -26,9 +26,11 @@
 #include "http_server.hpp"
 #include "launched_program.hpp"
 #include "memory_picture.hpp"
+#include "output_file.hpp"
 #include "process_image.hpp"
 #include "routes.hpp"
 #include "segment_choice.hpp"
+#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -123,8 +125,7 @@ int print_list() {
       fmt::print("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
   }
   if (running.empty())
-    fmt::print(stderr,
-               "heapwright: no process that runs now has the probe or runs on libheapwright, as far as you may look\n");
+    tell("heapwright: no process that runs now has the probe or runs on libheapwright, as far as you may look\n");
   for (const std::string& line : ended) fmt::print("{}\n", line);
   return EXIT_SUCCESS;
 }
@@ -171,8 +172,7 @@ void wait_for_end(const taken_signals& signals, launched_program& started, bool 
     if (signal == SIGCHLD) {
       if (was_running) continue;
       if (leaves_with_program) return;
-      fmt::print(stderr, "heapwright: the program has ended (exit code {}); the page stays until ctrl-C\n",
-                 *started.exit_code());
+      tell("heapwright: the program has ended (exit code {}); the page stays until ctrl-C\n", *started.exit_code());
       continue;
     }
     if (!was_running) return;
@@ -211,6 +211,7 @@ void close_all_but(int fd) {
 int live(const live_options& options) {
   if (options.list) return print_list();
   close_all_but(options.ready_fd);
+  check_writable(options.save);
   const std::string token = token_for(options);
 
   // Listens before anything is started: a port that is taken must not cost a run of the program.
@@ -236,7 +237,7 @@ int live(const live_options& options) {
 
   std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });
   const std::string url = url_of(options, server->port(), token);
-  fmt::print(stderr, "heapwright: live at {}\n", url);
+  tell("heapwright: live at {}\n", url);
   if (!options.no_browser) open_browser(url);
   tell_ready(options.ready_fd, url);
   if (started) {

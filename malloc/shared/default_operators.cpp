@@ -1,0 +1,59 @@
+#include "../override/default_operators.hpp"
+
+#include <initializer_list>
+
+#include <dlfcn.h>
+
+namespace heapwright::process {
+
+constinit default_operators defaults{};
+
+namespace {
+
+/// Where the object begins that holds this address.
+const void* object_of(const void* address) noexcept {
+  Dl_info about{};
+  return ::dladdr(address, &about) != 0 ? about.dli_fbase : nullptr;
+}
+
+/// Whether the process binds this form to another object than this library.
+bool is_replaced(const char* mangled) noexcept {
+  const void* const found = ::dlsym(RTLD_DEFAULT, mangled);
+  return found != nullptr && object_of(found) != object_of(&defaults);
+}
+
+/// The runtime stands behind this library. Not by dlopen: this runs before libc is initialised, and that would allocate.
+template <class Function>
+bool find(Function*& into, const char* mangled) noexcept {
+  into = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, mangled));
+  return into != nullptr;
+}
+
+bool find_all(default_operators& d) noexcept {
+  return find(d.new_array, "_Znam") && find(d.new_nothrow, "_ZnwmRKSt9nothrow_t") &&
+         find(d.new_array_nothrow, "_ZnamRKSt9nothrow_t") && find(d.new_array_aligned, "_ZnamSt11align_val_t") &&
+         find(d.new_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t") &&
+         find(d.new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t") && find(d.delete_array, "_ZdaPv") &&
+         find(d.delete_sized, "_ZdlPvm") && find(d.delete_array_sized, "_ZdaPvm") &&
+         find(d.delete_nothrow, "_ZdlPvRKSt9nothrow_t") && find(d.delete_array_nothrow, "_ZdaPvRKSt9nothrow_t") &&
+         find(d.delete_array_aligned, "_ZdaPvSt11align_val_t") &&
+         find(d.delete_aligned_sized, "_ZdlPvmSt11align_val_t") &&
+         find(d.delete_array_aligned_sized, "_ZdaPvmSt11align_val_t") &&
+         find(d.delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t") &&
+         find(d.delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t");
+}
+
+[[gnu::constructor(101)]] void find_defaults() noexcept {
+  for (const char* const called_by_defaults :
+       {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t", "_ZdlPvSt11align_val_t",
+        "_ZdaPvSt11align_val_t"}) {
+    if (!is_replaced(called_by_defaults)) continue;
+    default_operators found{};
+    found.are_used = find_all(found);
+    if (found.are_used) defaults = found;
+    return;
+  }
+}
+
+}  // namespace
+}  // namespace heapwright::process

@@ -1,0 +1,29 @@
+// What the tool says: answers on standard output, messages on standard error.
+//
+// An answer that does not arrive is an error (a full disk, a closed descriptor), which finish_answers tells main. A
+// message that does not arrive is none: daemons and cron jobs run with a closed standard error.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace heapwright::tool {
+
+/// Writes a message as it is; what cannot be written is lost.
+void tell_text(const std::string& text) noexcept;
+
+template <class... Arguments>
+void tell(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  tell_text(fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+/// Where the standard descriptors are closed, puts something there until the next exec, so that no file of ours gets their
+/// numbers. Writing to it fails, as before. To be called first.
+void occupy_standard_descriptors() noexcept;
+
+/// Flushes standard output. Throws failure if anything written to it was lost.
+void finish_answers();
+
+}  // namespace heapwright::tool
