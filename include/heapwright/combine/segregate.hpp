@@ -22,16 +22,21 @@ class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Smal
   static_assert(Largest > 0, "segregate: the limit is the largest size that the small part takes; 0 leaves it nothing");
 
  public:
+  /// Both parts as their default constructors make them.
   segregate() = default;
 
+  /// The parts are constructed in place, from arguments given with from.
   template <class... S, class... L>
   explicit segregate(std::tuple<S...>&& small, std::tuple<L...>&& large = from())
       : small_(built<Small>(std::move(small))), large_(built<Large>(std::move(large))) {}
 
+  /// From Small if `l.size` is at most `Largest`, otherwise from Large. Null when that one has no
+  /// memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     return l.size <= Largest ? small_.allocate(l) : large_.allocate(l);
   }
 
+  /// In the part that the size tells. Null does nothing.
   void deallocate(void* p, layout l) noexcept { l.size <= Largest ? small_.deallocate(p, l) : large_.deallocate(p, l); }
 
   /// Without a layout, Small is asked whether it owns p.
@@ -61,6 +66,7 @@ class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Smal
     return is_small ? small_.reallocate(p, size) : large_.reallocate(p, size);
   }
 
+  /// The parts.
   [[nodiscard]] Small& small() noexcept { return small_; }
   [[nodiscard]] Large& large() noexcept { return large_; }
 
