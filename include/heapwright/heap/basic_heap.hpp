@@ -142,7 +142,8 @@ class basic_heap {
     return bytes == 0 ? 0 : bytes - request_note::bytes_in<R>;
   }
 
-  /// Whether p is a block of this heap, or points into one. Any pointer value will do. O(1).
+  /// True for each live block, false for memory that is not this heap's; either for a pointer into a
+  /// block. Any pointer value will do. O(1).
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
 
   // --- the whole
