@@ -44,7 +44,7 @@ class basic_heap {
 
   /// `name` must outlive the heap. `limit`: bytes in memory for blocks, instead of recipe.pages.limit. Without memory for its records the heap is there, but
   /// has no memory for blocks either.
-  explicit basic_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept : name_(name) {
+  explicit basic_heap(const char* name = "", std::uint64_t limit = default_limit) noexcept : name_(name) {
     start(limit);
   }
 
