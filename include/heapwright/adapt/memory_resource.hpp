@@ -55,8 +55,10 @@ class upstream_resource {
     }
   }
 
-  /// `p` came from allocate(l). Null goes to the resource as it is: most accept it.
-  void deallocate(void* p, layout l) noexcept { from_->deallocate(p, l.size, l.alignment); }
+  /// `p` came from allocate(l). Null does nothing.
+  void deallocate(void* p, layout l) noexcept {
+    if (p != nullptr) from_->deallocate(p, l.size, l.alignment);
+  }
 
   friend bool operator==(upstream_resource a, upstream_resource b) noexcept { return a.from_->is_equal(*b.from_); }
 
