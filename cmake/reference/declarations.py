@@ -4,6 +4,8 @@ import textwrap
 
 from doxygen import flat
 
+EXPRESSION = re.compile(r"(requires|&&|\|\|)\s+requires\s*(\([^()]*\))?\s*$")
+
 
 def tidy(code):
     """As clang-format writes it."""
@@ -43,9 +45,12 @@ def declaration(source, line):
     code = "\n".join(source[first:])
     depth = 0
     for at, c in enumerate(code):
-        depth += (c in "([") - (c in ")]")
+        # A requires-expression has braces of its own.
+        if c == "{" and depth == 0 and not EXPRESSION.search(code[:at]):
+            break
+        depth += (c in "([{") - (c in ")]}")
         is_initializer = c == ":" and code[at - 1].isspace() and code[at + 1] != ":"
-        if depth == 0 and (c in ";{" or is_initializer):
+        if depth == 0 and (c == ";" or is_initializer):
             break
     code = re.sub(r"\[\[[^]]*\]\] ?|HEAPWRIGHT_EXPORT |\binline ", "", code[:at])
     return textwrap.dedent(code).strip() + ";"

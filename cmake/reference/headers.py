@@ -51,6 +51,7 @@ CHAPTERS = {
         "bucketed": ["combine/bucketed.hpp"],
         "locked": ["combine/locked.hpp"],
         "cached": ["combine/cached.hpp"],
+        "sharded": ["combine/sharded.hpp"],
         "metered": ["combine/metered.hpp"],
         "poisoned": ["combine/poisoned.hpp"],
         "guarded": ["combine/guarded.hpp"],
