@@ -110,7 +110,8 @@ class pool {
     return false;
   }
 
-  /// Bytes of a block: the layout's size, rounded up to its alignment and to at least 8.
+  /// Bytes of a block: the layout's size, rounded up to a multiple of its alignment and of 8. In checked
+  /// builds at least 16.
   [[nodiscard]] std::size_t usable_size(const void*) const noexcept { return size_; }
 
   /// Frees all blocks; the chunks stay.

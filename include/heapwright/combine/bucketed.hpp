@@ -61,7 +61,7 @@ class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
     }
   }
 
-  /// In place when both sizes share a bucket.
+  /// True when both sizes share a bucket: nothing has to be done. Otherwise false. O(1).
   [[nodiscard]] bool try_resize(void*, layout old, layout wanted) noexcept {
     return fits(wanted) && bucket(old.size) == bucket(wanted.size);
   }

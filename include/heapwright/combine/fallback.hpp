@@ -40,7 +40,7 @@ class fallback : public forwards<fallback<First, Second>, true, First, Second> {
     return second_.allocate(l);
   }
 
-  /// Asks First whether it owns p, and frees in Second if it does not. Null goes to Second.
+  /// Asks First whether it owns p, and frees in Second if it does not. Null does nothing.
   void deallocate(void* p, layout l) noexcept { first_.owns(p) ? first_.deallocate(p, l) : second_.deallocate(p, l); }
 
   /// As above, where both parts can free without a layout.

@@ -69,7 +69,7 @@ class guarded : public forwards<guarded<A>, true, A> {
     part_.deallocate(static_cast<std::byte*>(p) - before(l), widened(l));
   }
 
-  /// As above; the layout is the one that is written before the block.
+  /// Frees without a layout: that of the request is written before the block. Looks at the canaries too.
   void deallocate(void* p) noexcept {
     if (p != nullptr) deallocate(p, {head_of(p)->size, head_of(p)->alignment});
   }

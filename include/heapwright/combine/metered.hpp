@@ -88,7 +88,8 @@ class metered : public forwards<metered<A, Report>, true, A> {
     return true;
   }
 
-  /// Counts as a change of size, or as an allocation or a free where it is one.
+  /// As realloc of C. Counts as a change of size; as an allocation or a free where it is one; as a
+  /// failure where it is null and p is as it was.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_reallocate<A> && has_usable_size<A>
   {

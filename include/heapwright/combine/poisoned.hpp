@@ -34,8 +34,8 @@ class poisoned : public forwards<poisoned<A>, true, A> {
   template <class... Arguments>
   explicit poisoned(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
-  /// A block of the part, of which only `l.size` bytes may be touched. Null when the part has no
-  /// memory.
+  /// A block of the part. Under either tool only its first `l.size` bytes may be touched. Null when the
+  /// part has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     const layout whole = widened(l);
     if (whole.size < l.size) return nullptr;
@@ -55,7 +55,8 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     return p;
   }
 
-  /// The block may not be touched from now on, but for its first 16 bytes. Null does nothing.
+  /// Under either tool the block may not be touched from now on, but for its first 16 bytes, where the
+  /// part may keep links. Null does nothing.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) return;
     free_watched(p, room_of(p, widened(l)), [&] { part_.deallocate(p, widened(l)); });

@@ -42,7 +42,8 @@ class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Smal
   /// Without a layout, Small is asked whether it owns p.
   using base::deallocate;
 
-  /// Never across the limit.
+  /// In place, in the part that has the block. False where that part cannot, and always across the
+  /// limit; the block is as it was then.
   [[nodiscard]] bool try_resize(void* p, layout old, layout wanted) noexcept
     requires can_resize<Small> || can_resize<Large>
   {
@@ -55,7 +56,7 @@ class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Smal
     return false;
   }
 
-  /// The block moves where it crosses the limit.
+  /// As realloc of C. The block moves where it crosses the limit. Null: no memory, and p is as it was.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_own<Small> && can_reallocate<Small> && can_reallocate<Large> && has_usable_size<Small> &&
              has_usable_size<Large> && can_deallocate_unsized<Small> && can_deallocate_unsized<Large>

@@ -136,7 +136,7 @@ class basic_heap {
     return note(moved, size);
   }
 
-  /// Bytes that may be used behind p, a live block; 0 for a pointer that is no block of this heap. O(1).
+  /// Bytes that may be used behind p, a live block; 0 for memory that is not this heap's. O(1).
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
     const std::size_t bytes = core_ == nullptr ? 0 : core_->usable_size(p);
     return bytes == 0 ? 0 : bytes - request_note::bytes_in<R>;

@@ -35,7 +35,7 @@ class lock {
     return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
-  /// `acquire` or `try_acquire` came before it.
+  /// Gives the lock up; `acquire` or `try_acquire` came before. Wakes one thread that sleeps on it.
   void release() noexcept {
     if (word_.exchange(0, std::memory_order_release) == 2) [[unlikely]]
       OS::wake_one(word_);
