@@ -27,6 +27,7 @@ CHAPTERS = {
         "poison": ["core/poison.hpp"],
         "text": ["core/text.hpp"],
         "lock": ["sync/lock.hpp"],
+        "platform": ["platform/concept.hpp"],
         "kit": ["kit.hpp"],
     },
     "Sources": {

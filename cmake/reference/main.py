@@ -137,7 +137,8 @@ def introduction(source):
         return text
     below = itertools.takewhile(lambda line: not line.strip() or line.startswith("  "), comment[len(prose):])
     below = textwrap.dedent("\n".join(below)).strip("\n")
-    return f"{text}\n\n{code(below, 'cpp' if ';' in below else '')}"
+    is_code = re.search(r";( *//.*)?$", below, re.MULTILINE)
+    return f"{text}\n\n{code(below, 'cpp' if is_code else '')}"
 
 
 def first_sentence(text):
