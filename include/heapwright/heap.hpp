@@ -1,4 +1,4 @@
-// Heaps of one's own, for the platform that they are compiled for.
+// Heaps of one's own, for the platform that they are compiled for:
 //
 //   constexpr heapwright::recipe for_parsing{.pages = {.limit = 64 * heapwright::MiB}};
 //   heapwright::heap<for_parsing> parser("parser");
@@ -19,6 +19,9 @@
 
 namespace heapwright {
 
+/// A heap of one's own with the recipe R. With HEAPWRIGHT_DEFAULT_MALLOC each block is a block of the
+/// process's malloc, and the heap says at its end what is not freed if HEAPWRIGHT_LEAKS is 1 in the
+/// environment.
 #ifdef HEAPWRIGHT_DEFAULT_MALLOC
 template <const recipe& R = default_recipe>
 using heap = malloc_heap<basic_heap<R, linux_os>>;

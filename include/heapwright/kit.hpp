@@ -30,20 +30,25 @@
 
 namespace heapwright {
 
+/// The sources and the lock of this platform.
 using system_pages = os_pages<linux_os>;
 using system_huge_pages = huge_pages<linux_os>;
 using system_guard_pages = guard_pages<linux_os>;
 using system_lock = lock<linux_os>;
 
+/// A for any number of threads, under one lock.
 template <class A>
 using shared = locked<A, system_lock>;
 
+/// A pool for any number of threads, each with a stock of its own.
 template <allocator Source = upstream_malloc>
 using concurrent_pool = cached<pool<Source>, system_lock>;
 
+/// A slab for any number of threads, each with a stock of its own.
 template <allocator Source = slab_memory>
 using concurrent_slab = cached<slab<Source>, system_lock>;
 
+/// Best-fit heaps side by side in one range of memory, for any number of threads.
 template <best_fit_plan Plan = best_fit_plan{}, unsigned Shards = 16>
 using concurrent_best_fit = sharded<best_fit<Plan>, system_lock, Shards>;
 

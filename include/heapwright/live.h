@@ -37,17 +37,17 @@ enum { heapwright_live_close_on_exec = O_CLOEXEC };
 enum { heapwright_live_close_on_exec = 02000000 };
 #endif
 
-/* What a named meter shows: of requests, sizes in bytes as asked for. */
+/** What a named meter shows: of requests, sizes in bytes as asked for. */
 struct heapwright_live_meter {
-  uint64_t allocations;
-  uint64_t deallocations;
-  uint64_t failures; /* requests that got nothing */
-  uint64_t total_bytes;
-  uint64_t in_use;
-  uint64_t peak;
+  uint64_t allocations;   /**< requests that got memory */
+  uint64_t deallocations; /**< blocks that were freed */
+  uint64_t failures;      /**< requests that got nothing */
+  uint64_t total_bytes;   /**< asked for by all allocations so far */
+  uint64_t in_use;        /**< bytes of live blocks */
+  uint64_t peak;          /**< the most that in_use ever was */
 };
 
-/* The probe's functions; all null where there is none. */
+/** The probe's functions; all null where there is none. */
 struct heapwright_live_probe {
   int (*mark)(const char* name);
   int (*reset)(void);
@@ -70,19 +70,19 @@ static inline const struct heapwright_live_probe* heapwright_live_find_probe(voi
   return p;
 }
 
-/* Names this moment: the page shows what has grown since. Up to 55 bytes of the name are kept, and the first 64 marks. 1: it was kept. */
+/** Names this moment: the page shows what has grown since. Up to 55 bytes of the name are kept, and the first 64 marks. 1: it was kept. */
 static inline int heapwright_live_mark(const char* name) {
   const struct heapwright_live_probe* const probe = heapwright_live_find_probe();
   return probe->mark != 0 && probe->mark(name);
 }
 
-/* The peak begins again, from what is live. 1: it has. */
+/** The peak begins again, from what is live. 1: it has. */
 static inline int heapwright_live_reset(void) {
   const struct heapwright_live_probe* const probe = heapwright_live_find_probe();
   return probe->reset != 0 && probe->reset();
 }
 
-/* Counts memory that no malloc gave out, as if it had: in live bytes, the peak, size classes, and by call stack. For allocators over mmap and the like; not for those whose
+/** Counts memory that no malloc gave out, as if it had: in live bytes, the peak, size classes, and by call stack. For allocators over mmap and the like; not for those whose
  * memory is malloc's, which is counted already. `p`, of which 48 bits count, is no more than a name for the block, which must be told to heapwright_live_record_free, with as many bytes, before it
  * is told again. 1: it was counted. */
 static inline int heapwright_live_record_allocation(const void* p, size_t bytes) {
@@ -90,28 +90,29 @@ static inline int heapwright_live_record_allocation(const void* p, size_t bytes)
   return probe->record_allocation != 0 && probe->record_allocation(p, bytes);
 }
 
+/** The block by this name is free again; `bytes` as it was told. Without the probe it does nothing. */
 static inline void heapwright_live_record_free(const void* p, size_t bytes) {
   const struct heapwright_live_probe* const probe = heapwright_live_find_probe();
   if (probe->record_free != 0) probe->record_free(p, bytes);
 }
 
-/* A meter by this name (up to 39 bytes) in the figures of the process; several may have the same. 64 at a time. Its number; negative: there is none. */
+/** A meter by this name (up to 39 bytes) in the figures of the process; several may have the same. 64 at a time. Its number; negative: there is none. */
 static inline int heapwright_live_open_meter(const char* name) {
   const struct heapwright_live_probe* const probe = heapwright_live_find_probe();
   return probe->open_meter != 0 ? probe->open_meter(name) : -1;
 }
 
-/* What it shows from now on. One thread at a time for each meter. */
+/** What it shows from now on. One thread at a time for each meter. */
 static inline void heapwright_live_set_meter(int meter, const struct heapwright_live_meter* figures) {
   if (meter >= 0) heapwright_live_find_probe()->set_meter(meter, figures);
 }
 
-/* It stays to be seen, until its place is needed for another. */
+/** It stays to be seen, until its place is needed for another. */
 static inline void heapwright_live_close_meter(int meter) {
   if (meter >= 0) heapwright_live_find_probe()->close_meter(meter);
 }
 
-/* Starts `heapwright live` for this process, which must have the probe or run on libheapwright: on `host` (an address; loopback where null) and `port` (0: any), until the process
+/** Starts `heapwright live` for this process, which must have the probe or run on libheapwright: on `host` (an address; loopback where null) and `port` (0: any), until the process
  * ends. It is no child of this process when this returns: there is nothing to wait for. The program is that in the environment variable HEAPWRIGHT, or the first `heapwright`
  * in PATH. The page's address goes to `url`. Waits until the page can be seen, up to ten seconds. 0, or an error number: ECHILD where the viewer could not begin; what is wrong is on stderr. */
 static inline int heapwright_live_start(const char* host, unsigned port, char* url, size_t url_bytes) {

@@ -15,6 +15,7 @@ struct viewer {
   int error = 0;    ///< an error number; what is wrong is on stderr
   std::string url;  ///< of the page, with its token if it has one
 
+  /// Whether the page can be seen.
   explicit operator bool() const noexcept { return error == 0; }
 };
 
@@ -35,13 +36,16 @@ inline bool mark(const char* name) noexcept { return heapwright_live_mark(name) 
 [[gnu::always_inline]] inline bool record_allocation(const void* p, std::size_t bytes) noexcept {
   return heapwright_live_record_allocation(p, bytes) != 0;
 }
+
+/// See heapwright_live_record_free.
 [[gnu::always_inline]] inline void record_free(const void* p, std::size_t bytes) noexcept {
   heapwright_live_record_free(p, bytes);
 }
 
-/// For metered<A, meter_report>: shows its meter under a name, from `open` on. As thread-safe as the metered itself: used by one thread at a time.
+/// For `metered<A, meter_report>`: shows its meter under a name, from `open` on. As thread-safe as the metered itself: used by one thread at a time.
 class meter_report {
  public:
+  /// Shows nothing until open.
   meter_report() noexcept = default;
   meter_report(meter_report&& from) noexcept : number_(std::exchange(from.number_, -1)) {}
   meter_report& operator=(meter_report&& from) noexcept {
@@ -57,6 +61,7 @@ class meter_report {
     return number_ >= 0;
   }
 
+  /// Shows these figures from now on. metered calls it.
   void update(const meter& m) const noexcept {
     if (number_ < 0) return;
     const heapwright_live_meter figures{m.allocations, m.deallocations, m.failures, m.total_bytes, m.in_use, m.peak};

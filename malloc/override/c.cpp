@@ -57,10 +57,15 @@ using namespace heapwright::process;
 
 extern "C" {
 
+/// `size` bytes, aligned to 16. A size of zero gives a block too, which is freed like any other.
+/// Null: no memory, with errno ENOMEM. Thread-safe, as all entries here.
 HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept { return pop_or(size, malloc_larger, malloc_slow_of_twice); }
 
+/// Null does nothing. Keeps errno. From any thread.
 HEAPWRIGHT_EXPORT void free(void* p) noexcept { deallocate(p); }
 
+/// `count` times `size` bytes that read as zero. Null with ENOMEM: no memory, or the product
+/// overflows.
 HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) [[unlikely]] {
@@ -72,6 +77,8 @@ HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
   return calloc_slow(bytes);
 }
 
+/// A block of `size` bytes with the contents of p; null allocates. A size of zero frees p and
+/// returns null. Null otherwise: no memory, with ENOMEM, and p is as it was.
 HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
   if (p == nullptr) return malloc(size);
   // Of the behaviours that C17 allows for size zero this is glibc's, on which programs rely.
@@ -85,6 +92,8 @@ HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
   return moved;
 }
 
+/// As realloc for `count` times `size` bytes. Null with ENOMEM where the product overflows; p is as
+/// it was.
 HEAPWRIGHT_EXPORT void* reallocarray(void* p, std::size_t count, std::size_t size) noexcept {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) {
@@ -94,14 +103,19 @@ HEAPWRIGHT_EXPORT void* reallocarray(void* p, std::size_t count, std::size_t siz
   return realloc(p, bytes);
 }
 
+/// `size` bytes aligned to `alignment`, any power of two; `size` need not be a multiple of it.
+/// Null: no memory, with ENOMEM; or no power of two, with EINVAL.
 HEAPWRIGHT_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
   return allocate_with_alignment(alignment, size);
 }
 
+/// As aligned_alloc.
 HEAPWRIGHT_EXPORT void* memalign(std::size_t alignment, std::size_t size) noexcept {
   return allocate_with_alignment(alignment, size);
 }
 
+/// As aligned_alloc; `alignment` is a multiple of 8 too. Returns 0, EINVAL or ENOMEM, and leaves
+/// errno and, unless it is 0, `*result` as they were.
 HEAPWRIGHT_EXPORT int posix_memalign(void** result, std::size_t alignment, std::size_t size) noexcept {
   if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   void* const p = alignment <= natural_alignment ? allocate(size) : allocate_aligned(size, alignment);
@@ -110,10 +124,12 @@ HEAPWRIGHT_EXPORT int posix_memalign(void** result, std::size_t alignment, std::
   return 0;
 }
 
+/// `size` bytes aligned to a page of the system.
 HEAPWRIGHT_EXPORT void* valloc(std::size_t size) noexcept {
   return allocate_with_alignment(linux_os::page_size(), size);
 }
 
+/// As valloc, with the size rounded up to whole pages; a size of zero gives one.
 HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
   const std::size_t page = linux_os::page_size();
   const std::size_t rounded = align_up(size, page);
@@ -124,12 +140,17 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
   return allocate_with_alignment(page, rounded == 0 ? page : rounded);
 }
 
+/// Bytes that may be used behind p, a live block; 0 for null.
 HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return the_heap.usable_size(p); }
 
+/// As free. `size` is what malloc, calloc or realloc was asked for; checked builds end the process
+/// where it is not.
 HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept { deallocate_sized(p, size); }
 
+/// As free_sized, for blocks of aligned_alloc.
 HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t, std::size_t size) noexcept { free_sized(p, size); }
 
+/// As free.
 HEAPWRIGHT_EXPORT void cfree(void* p) noexcept { deallocate(p); }
 
 }  // extern "C"

@@ -1,10 +1,4 @@
-// The GNU extensions that look at the heap or tune it (<malloc.h>). Their fields are glibc's, filled with what they mean here:
-//
-//   arena, hblkhd   address space held: for small blocks and free runs; for large blocks
-//   uordblks        bytes of small and large blocks in use, less what hblkhd counts, as in glibc
-//   fordblks        bytes free: in spans, in the caller's stock, in runs, given back or not
-//   fsmblks         of these, bytes in the calling thread's stock
-//   keepcost        bytes that malloc_trim would give back at once
+// The GNU extensions that look at the heap or tune it (<malloc.h>). Their fields are glibc's, filled with what they mean here.
 #include <cstddef>
 #include <cstdio>
 
@@ -21,6 +15,13 @@ using namespace heapwright::process;
 
 extern "C" {
 
+/// Bytes. Takes no lock: right while no other thread is within malloc or free. Other fields are 0.
+/// - `arena`, `hblkhd`: address space held, for small blocks and free runs, and for large blocks
+/// - `uordblks`: of small blocks in use
+/// - `fordblks`: free, in spans, in the caller's stock, in runs, given back or not
+/// - `fsmblks`: of these, in the calling thread's stock
+/// - `keepcost`: free pages in memory, which malloc_trim gives back
+/// - `hblks`: 1 if there are large blocks
 HEAPWRIGHT_EXPORT struct mallinfo2 mallinfo2() noexcept {
   const malloc_statistics s = collect_statistics();
   struct mallinfo2 info {};
@@ -34,6 +35,7 @@ HEAPWRIGHT_EXPORT struct mallinfo2 mallinfo2() noexcept {
   return info;
 }
 
+/// As mallinfo2, in numbers of 32 bits: sizes from 2 GiB on are cut off.
 HEAPWRIGHT_EXPORT struct mallinfo mallinfo() noexcept {
   const struct mallinfo2 wide = mallinfo2();
   struct mallinfo info {};
@@ -47,9 +49,12 @@ HEAPWRIGHT_EXPORT struct mallinfo mallinfo() noexcept {
   return info;
 }
 
+/// Gives back to the system what is free and not in another thread's stock. 1 if that was anything,
+/// otherwise 0. The argument is ignored.
 HEAPWRIGHT_EXPORT int malloc_trim(std::size_t) noexcept { return trim() > 0 ? 1 : 0; }
 
-/// glibc's parameters are about glibc's structures; a known one is accepted, as programs take a refusal for an error.
+/// Does nothing. 1 for a parameter that glibc knows, as programs take a refusal for an error; 0 for
+/// another, and for M_MXFAST with a value outside of 0 to 160.
 HEAPWRIGHT_EXPORT int mallopt(int parameter, int value) noexcept {
   switch (parameter) {
     case M_TRIM_THRESHOLD:
@@ -65,8 +70,11 @@ HEAPWRIGHT_EXPORT int mallopt(int parameter, int value) noexcept {
   }
 }
 
+/// Writes a page about the heap to stderr (docs/memory.md). Allocates nothing.
 HEAPWRIGHT_EXPORT void malloc_stats() noexcept { write_statistics(2); }
 
+/// Writes the same figures as XML in glibc's form. 0; EINVAL unless `options` is 0; -1 where `out`
+/// cannot be written.
 HEAPWRIGHT_EXPORT int malloc_info(int options, std::FILE* out) noexcept {
   if (options != 0) return EINVAL;
   const malloc_statistics s = collect_statistics();

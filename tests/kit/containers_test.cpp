@@ -276,5 +276,17 @@ TEST(UpstreamResource, ServesTheKit) {
   EXPECT_EQ(none.allocate(), nullptr);
 }
 
+// A resource need not take null.
+TEST(UpstreamResource, TheFreeOfNullDoesNotReachTheResource) {
+  struct refuses_null : std::pmr::memory_resource {
+    void* do_allocate(std::size_t, std::size_t) override { throw std::bad_alloc(); }
+    void do_deallocate(void*, std::size_t, std::size_t) override { ++calls; }
+    bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+    int calls = 0;
+  } pmr;
+  upstream_resource(pmr).deallocate(nullptr, {24, 8});
+  EXPECT_EQ(pmr.calls, 0);
+}
+
 }  // namespace
 }  // namespace heapwright

@@ -571,6 +571,20 @@ TEST(Recycler, GivesBackWhatNobodyAskedFor) {
   }
 }
 
+struct with_a_recipe {
+  static constexpr recipe member{.pages = {.limit = 2 * MiB}};
+};
+
+TEST(OwnHeaps, ARecipeMayBeAMemberOrALocalObject) {
+  static constexpr recipe local{.pages = {.limit = 3 * MiB}};
+  heap<with_a_recipe::member> first;
+  heap<local> second;
+  local_heap<local> third;
+  EXPECT_EQ(first.statistics().limit, 2 * MiB);
+  EXPECT_EQ(second.statistics().limit, 3 * MiB);
+  EXPECT_EQ(third.statistics().limit, 3 * MiB);
+}
+
 TEST(OwnHeaps, ADestructorThatRunsAfterTheThreadsEnd) {
   static own_heap h;
   struct late {

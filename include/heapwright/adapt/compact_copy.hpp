@@ -1,6 +1,6 @@
 // Copies a linked structure so that it lies in memory in the order in which it will be walked. In a
 // structure that has changed for a while each step of a walk misses the cache; in the copy the next
-// node is on the same line or on the next one.
+// node is on the same line or on the next one:
 //
 //   object_pool<node> fresh;
 //   node* compact = compact_copy(root, [&](const node& n) { return fresh.make(n); },

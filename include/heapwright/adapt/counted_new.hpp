@@ -16,13 +16,15 @@
 
 namespace heapwright {
 
+/// What the program's operator new and delete have done so far. Any thread may read it.
 struct new_counts {
-  std::atomic<std::uint64_t> allocations{0};
-  std::atomic<std::uint64_t> deallocations{0};
-  std::atomic<std::uint64_t> bytes{0};  ///< asked for by all allocations so far
-  std::atomic<bool> prints{false};      ///< set it to see every call
+  std::atomic<std::uint64_t> allocations{0};    ///< calls of operator new that returned memory
+  std::atomic<std::uint64_t> deallocations{0};  ///< calls of operator delete, without those of null
+  std::atomic<std::uint64_t> bytes{0};          ///< asked for by all allocations so far
+  std::atomic<bool> prints{false};              ///< set it to see every call
 };
 
+/// The counters of this program. Set `prints` to see each call on stderr. Thread-safe.
 inline new_counts& counted_new() noexcept {
   static constinit new_counts counts;
   return counts;

@@ -10,14 +10,16 @@
 
 namespace heapwright {
 
-/// An allocator as a memory resource. Owns A; to share one, own an upstream<A>. Throws std::bad_alloc when A has no memory. Equal to itself
+/// An allocator as a memory resource. Owns A; to share one, own an `upstream<A>`. Throws std::bad_alloc when A has no memory. Equal to itself
 /// only. As thread-safe as A.
 template <allocator A>
 class resource final : public std::pmr::memory_resource {
  public:
+  /// Arguments are those of A.
   template <class... Arguments>
   explicit resource(Arguments&&... arguments) : memory_(std::forward<Arguments>(arguments)...) {}
 
+  /// The allocator that it owns.
   [[nodiscard]] A& memory() noexcept { return memory_; }
 
  private:
@@ -41,8 +43,10 @@ class resource final : public std::pmr::memory_resource {
 /// throws.
 class upstream_resource {
  public:
+  /// Draws from this resource, which must outlive the object.
   explicit upstream_resource(std::pmr::memory_resource& from) noexcept : from_(&from) {}
 
+  /// As the concept allocator says. Null when the resource throws.
   [[nodiscard]] void* allocate(layout l) noexcept {
     try {
       return from_->allocate(l.size, l.alignment);
@@ -51,7 +55,10 @@ class upstream_resource {
     }
   }
 
-  void deallocate(void* p, layout l) noexcept { from_->deallocate(p, l.size, l.alignment); }
+  /// `p` came from allocate(l). Null does nothing.
+  void deallocate(void* p, layout l) noexcept {
+    if (p != nullptr) from_->deallocate(p, l.size, l.alignment);
+  }
 
   friend bool operator==(upstream_resource a, upstream_resource b) noexcept { return a.from_->is_equal(*b.from_); }
 

@@ -1,5 +1,5 @@
 // Gives back what an allocator does not need, now and then, from a thread of its own: for those that give nothing back by themselves, so that no
-// call of the program ever waits for it.
+// call of the program ever waits for it:
 //
 //   heap<app> memory;                                  // app.pages.give_back: when_asked
 //   recycler gives_back(memory, std::chrono::milliseconds(500));
@@ -23,6 +23,7 @@ namespace heapwright {
 template <can_trim A>
 class recycler {
  public:
+  /// Starts the thread; the first trim comes after `every`.
   recycler(A& memory, std::chrono::milliseconds every)
       : thread_([at = sleeping_, &memory, every](const std::stop_token& stop) {
           std::unique_lock held(at->lock);

@@ -16,14 +16,17 @@ namespace heapwright {
 template <class T, allocator A>
 class deleter {
  public:
+  /// For one object. `memory` must outlive the deleter.
   explicit deleter(A& memory) noexcept
     requires(!std::is_array_v<T>)
       : memory_(memory) {}
 
+  /// For an array of `count` objects. `memory` must outlive the deleter.
   deleter(A& memory, std::size_t count) noexcept
     requires std::is_array_v<T>
       : memory_(memory), count_(count) {}
 
+  /// Destroys the objects and frees their memory. O(objects).
   void operator()(std::remove_extent_t<T>* p) noexcept {
     std::destroy_n(p, std::size_t{count_});
     memory_.deallocate(p, count_);
@@ -38,6 +41,7 @@ class deleter {
   [[no_unique_address]] std::conditional_t<std::is_array_v<T>, std::size_t, one> count_{};
 };
 
+/// A unique_ptr that frees to A. It must not outlive A.
 template <class T, allocator A>
 using unique = std::unique_ptr<T, deleter<T, A>>;
 

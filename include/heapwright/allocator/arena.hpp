@@ -36,12 +36,11 @@
 
 namespace heapwright {
 
-/// Bytes. `in_use` counts the padding between blocks. `held` counts the buffer and all chunks with
-/// their headers.
+/// Bytes, but for the chunks. Chunks count with their headers.
 struct arena_stats {
-  std::size_t in_use;
-  std::size_t held;
-  std::size_t chunks;
+  std::size_t in_use;  ///< blocks at their rounded sizes, with the padding between them
+  std::size_t held;    ///< the buffer and all chunks
+  std::size_t chunks;  ///< how many there are
 };
 
 /// What the free of a single block gives back.
@@ -95,7 +94,8 @@ class arena {
   arena(const arena&) = delete;
   arena& operator=(const arena&) = delete;
 
-  /// Five instructions where the layout is a constant. O(1) but for a new chunk.
+  /// `l.size` bytes, aligned to `l.alignment`. Null when the source has no more memory; the arena is
+  /// as it was then. Five instructions where the layout is a constant. O(1) but for a new chunk.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (l.alignment > grain || l.size > largest_request) [[unlikely]]
       return allocate_aligned(l);
@@ -220,6 +220,7 @@ class arena {
     return bytes;
   }
 
+  /// O(chunks).
   [[nodiscard]] arena_stats stats() const noexcept {
     arena_stats s{.in_use = buffer_used_ == 0 ? 0 : buffer_used_ - buffer_begin(), .held = buffer_.size(), .chunks = 0};
     for (const chunk* c = newest_; c != nullptr; c = c->older) {

@@ -30,9 +30,10 @@
 
 namespace heapwright {
 
+/// What a best_fit is like; its template argument.
 struct best_fit_plan {
-  std::size_t alignment = 16;  ///< of every block, and the step of sizes; beyond 16 there are no tiny blocks
-  merge merging = merge::immediate;
+  std::size_t alignment = 16;        ///< of every block, and the step of sizes; beyond 16 there are no tiny blocks
+  merge merging = merge::immediate;  ///< when free neighbours become one block
 };
 
 /// Bytes. held = in_use + rounding + headers + available.
@@ -56,7 +57,8 @@ struct best_fit_stats {
   }
 };
 
-/// Not thread-safe. Null when nothing that is free is large enough; then everything is as it was. The object takes 8
+/// Blocks of any layout in one range of memory. Not thread-safe. Null when nothing that is free is large enough; then
+/// everything is as it was. The object takes 8
 /// KiB with the default plan, and keeps everything else in the range.
 template <best_fit_plan Plan = best_fit_plan{}>
 class best_fit {
@@ -87,6 +89,7 @@ class best_fit {
     return true;
   }
 
+  /// Whether it has memory.
   [[nodiscard]] bool attached() const noexcept { return limit_ != 0; }
 
   /// Looks for a block of exactly that size, the next larger one, and untouched space at last. A few instructions where
@@ -122,6 +125,7 @@ class best_fit {
     }
   }
 
+  /// Frees without a layout. Null does nothing. As many steps as with one.
   void deallocate(void* p) noexcept {
     if (p == nullptr) [[unlikely]]
       return;

@@ -13,6 +13,7 @@ namespace heapwright {
 template <class T, allocator Source = upstream_malloc>
 class object_pool {
  public:
+  /// Draws chunks of `chunk_bytes` from `source`, a power of two. See pool.
   explicit object_pool(Source source = {}, std::size_t chunk_bytes = pool<Source>::usual_chunk) noexcept
       : blocks_(layout::of<T>(), source, chunk_bytes) {}
 
@@ -39,9 +40,16 @@ class object_pool {
     blocks_.deallocate(object);
   }
 
+  /// Gives chunks without objects back to the source; returns the bytes. O(free objects + chunks).
   std::size_t trim() noexcept { return blocks_.trim(); }
+
+  /// Frees the memory of all objects. Does not destroy them. The chunks stay. O(chunks).
   void reset() noexcept { blocks_.reset(); }
+
+  /// Whether p points into a chunk of this pool. Any pointer value will do. O(chunks).
   [[nodiscard]] bool owns(const void* p) const noexcept { return blocks_.owns(p); }
+
+  /// O(free objects + chunks).
   [[nodiscard]] pool_stats stats() const noexcept { return blocks_.stats(); }
 
  private:

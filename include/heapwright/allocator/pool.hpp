@@ -25,21 +25,24 @@
 
 namespace heapwright {
 
-/// Bytes. in_use counts blocks at their rounded size; held counts chunks with their headers.
+/// Bytes, but for the chunks.
 struct pool_stats {
-  std::size_t in_use;
-  std::size_t held;
-  std::size_t chunks;
+  std::size_t in_use;  ///< live blocks at their rounded size
+  std::size_t held;    ///< all chunks with their headers
+  std::size_t chunks;  ///< how many there are
 };
 
 /// Blocks of one layout. Not thread-safe. Null when the source has no more. Neither copied nor moved.
 ///
-/// Chunks go back to the source on trim, when all their blocks are free, and on destruction. So pools that draw from a pool of chunks,
-///   pool<> chunks({64 * KiB, 64 * KiB});  pool<upstream<pool<>>> trees(layout::of<tree>(), chunks);
-/// hand memory on to each other.
+/// Chunks go back to the source on trim, when all their blocks are free, and on destruction. So pools that draw from a
+/// pool of chunks hand memory on to each other:
+///
+///     pool<> chunks({64 * KiB, 64 * KiB});
+///     pool<upstream<pool<>>> trees(layout::of<tree>(), chunks);
 template <allocator Source = upstream_malloc>
 class pool {
  public:
+  /// Bytes of a chunk unless the constructor is told otherwise.
   static constexpr std::size_t usual_chunk = 64 * KiB;
 
   /// For blocks of this layout. The source is asked for ranges of `chunk_bytes`, a power of two, aligned to their size; of more if fewer
@@ -61,7 +64,7 @@ class pool {
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
-  /// O(1), but for a new chunk and for blocks that were never used: those are linked a page's worth at a time.
+  /// A block. Null when the source has no more. O(1), but for a new chunk and for blocks that were never used: those are linked a page's worth at a time.
   [[nodiscard]] void* allocate() noexcept {
     link* const b = free_;
     if (b == nullptr) [[unlikely]]
@@ -87,6 +90,7 @@ class pool {
   /// Null for a layout that does not fit the blocks.
   [[nodiscard]] void* allocate(layout l) noexcept { return fits(l) ? allocate() : nullptr; }
 
+  /// Null does nothing. O(1).
   void deallocate(void* p, layout l) noexcept {
     if constexpr (checks_callers) {
       if (!fits(l)) die("free with a wrong layout", p, "(larger than the blocks of this pool)");
@@ -94,6 +98,7 @@ class pool {
     deallocate(p);
   }
 
+  /// Whether the blocks are large enough, and aligned enough, for this layout.
   [[nodiscard]] bool fits(layout l) const noexcept { return l.size <= size_ && l.alignment <= alignment_; }
 
   /// Whether p points into a chunk of this pool. O(chunks).
@@ -105,6 +110,8 @@ class pool {
     return false;
   }
 
+  /// Bytes of a block: the layout's size, rounded up to a multiple of its alignment and of 8. In checked
+  /// builds at least 16.
   [[nodiscard]] std::size_t usable_size(const void*) const noexcept { return size_; }
 
   /// Frees all blocks; the chunks stay.

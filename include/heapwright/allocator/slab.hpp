@@ -31,6 +31,7 @@
 
 namespace heapwright {
 
+/// What the slabs are like.
 struct slab_plan {
   /// Per slab; rounded up to a power of two, and further if fewer than eight blocks would fit.
   std::size_t bytes = 16 * KiB;
@@ -38,11 +39,11 @@ struct slab_plan {
   std::size_t keep_empty = 8;
 };
 
-/// Bytes. in_use counts live blocks at their rounded size; held counts slabs with their headers.
+/// Bytes, but for the slabs.
 struct slab_stats {
-  std::size_t in_use;
-  std::size_t held;
-  std::size_t slabs;
+  std::size_t in_use;  ///< live blocks at their rounded size
+  std::size_t held;    ///< all slabs with their headers
+  std::size_t slabs;   ///< how many there are
 };
 
 /// Blocks of one layout. Not thread-safe. Null when the source has no more. Neither copied nor moved.
@@ -79,7 +80,7 @@ class slab {
   slab(const slab&) = delete;
   slab& operator=(const slab&) = delete;
 
-  /// O(1), but for a new slab and for the search in words of the bitmap that have no free block left.
+  /// A block. Null when the source has no more. O(1), but for a new slab and for the search in words of the bitmap that have no free block left.
   [[nodiscard]] void* allocate() noexcept {
     const std::uint64_t free = *word_;
     if (free == 0) [[unlikely]]
@@ -115,6 +116,7 @@ class slab {
   /// Null for a layout that does not fit the blocks.
   [[nodiscard]] void* allocate(layout l) noexcept { return fits(l) ? allocate() : nullptr; }
 
+  /// Null does nothing. O(1), but for giving back a slab; O(slabs) in checked builds.
   void deallocate(void* p, layout l) noexcept {
     if constexpr (checks_callers) {
       if (!fits(l)) die("free with a wrong layout", p, "(larger than the blocks of this slab)");
@@ -122,6 +124,7 @@ class slab {
     deallocate(p);
   }
 
+  /// Whether the blocks are large enough, and aligned enough, for this layout.
   [[nodiscard]] bool fits(layout l) const noexcept { return l.size <= size_ && l.alignment <= alignment_; }
 
   /// Whether p points into one of the slabs, into a live block or not: a double free is to be named here. Any pointer
@@ -132,6 +135,7 @@ class slab {
     return found;
   }
 
+  /// Bytes of a block: the layout's size, rounded up to a multiple of its alignment.
   [[nodiscard]] std::size_t usable_size(const void*) const noexcept { return size_; }
 
   /// Frees all blocks. At most keep_empty slabs stay. O(slabs).

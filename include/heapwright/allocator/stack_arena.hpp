@@ -18,6 +18,7 @@ struct arena_memory {
 template <std::size_t Bytes, allocator Source = upstream_malloc, take_back TakeBack = take_back::latest>
 class stack_arena : private detail::arena_memory<Bytes>, public arena<Source, TakeBack> {
  public:
+  /// Draws from `source` when its own bytes are used up.
   explicit stack_arena(Source source = {}) noexcept : arena<Source, TakeBack>(this->memory, source) {}
 };
 

@@ -27,12 +27,15 @@ class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
                 "bucketed: the step must be a power of two of at least 8, and the largest size a multiple of it");
 
  public:
+  /// How many buckets there are.
   static constexpr std::size_t count = Largest / Step;
 
   /// Each bucket is A(its layout, arguments...); they are copied, so share a source by reference.
   template <class... Arguments>
   explicit bucketed(const Arguments&... arguments) : bucketed(indexes_for<Arguments...>(), arguments...) {}
 
+  /// A block from the bucket for this size. Null when that bucket has no memory, or the layout fits
+  /// no bucket. O(1) beyond what the bucket takes.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (!fits(l)) [[unlikely]]
       return nullptr;
@@ -47,6 +50,8 @@ class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
   /// Without a layout, each bucket is asked whether it owns p: O(buckets) times what owns of one costs.
   using base::deallocate;
 
+  /// Goes back to the bucket that the size tells. Null does nothing. O(1) beyond what the bucket
+  /// takes.
   void deallocate(void* p, layout l) noexcept {
     A& of_size = buckets_[bucket(l.size)];
     if constexpr (has_one_layout<A>) {
@@ -56,13 +61,14 @@ class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
     }
   }
 
-  /// In place when both sizes share a bucket.
+  /// True when both sizes share a bucket: nothing has to be done. Otherwise false. O(1).
   [[nodiscard]] bool try_resize(void*, layout old, layout wanted) noexcept {
     return fits(wanted) && bucket(old.size) == bucket(wanted.size);
   }
 
   void* reallocate(void*, std::size_t) = delete;  // a part must not keep a block beyond the size of its bucket
 
+  /// Whether there is a bucket for this layout.
   [[nodiscard]] static constexpr bool fits(layout l) noexcept { return l.size <= Largest && l.alignment <= Step; }
 
   /// The allocator that serves this size.

@@ -24,6 +24,7 @@
 
 namespace heapwright {
 
+/// How much threads keep; a template argument of cached.
 struct cached_plan {
   std::size_t batch = 32;  ///< blocks moved at once between a stock and the part
   unsigned threads = 64;   ///< stocks; each takes a cache line
@@ -55,6 +56,8 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     for (stock& s : stocks_) give_back(s, s.count);
   }
 
+  /// A block. Null when the part has no more; blocks in other threads' stocks do not help. O(1),
+  /// but for a new batch, for which the lock is taken.
   [[nodiscard]] void* allocate() noexcept {
     const unsigned t = thread_index::of_this_thread();
     if (t >= Plan.threads) [[unlikely]]
@@ -65,6 +68,8 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     return pop(s);
   }
 
+  /// From any thread, whichever allocated the block. Null does nothing. O(1), but for a batch that
+  /// goes back under the lock.
   void deallocate(void* p) noexcept {
     if (p == nullptr) [[unlikely]]
       return;
@@ -79,8 +84,11 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
 
   /// Null for a layout that does not fit the blocks.
   [[nodiscard]] void* allocate(layout l) noexcept { return fits(l) ? allocate() : nullptr; }
+
+  /// As deallocate(p).
   void deallocate(void* p, layout) noexcept { deallocate(p); }
 
+  /// Whether the blocks are large enough, and aligned enough, for this layout.
   [[nodiscard]] bool fits(layout l) const noexcept { return l.size <= block_.size && l.alignment <= block_.alignment; }
 
   /// Frees all blocks. No other thread may be using it.

@@ -25,22 +25,28 @@ class fallback : public forwards<fallback<First, Second>, true, First, Second> {
       "if it never runs out, you need no fallback, and if it takes certain sizes only, use segregate");
 
  public:
+  /// Both parts as their default constructors make them.
   fallback() = default;
 
+  /// The parts are constructed in place, from arguments given with from.
   template <class... F, class... S>
   explicit fallback(std::tuple<F...>&& first, std::tuple<S...>&& second = from())
       : first_(built<First>(std::move(first))), second_(built<Second>(std::move(second))) {}
 
+  /// From First, and from Second when First returns null. Null when both do.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (void* const p = first_.allocate(l)) [[likely]]
       return p;
     return second_.allocate(l);
   }
 
+  /// Asks First whether it owns p, and frees in Second if it does not. Null does nothing.
   void deallocate(void* p, layout l) noexcept { first_.owns(p) ? first_.deallocate(p, l) : second_.deallocate(p, l); }
 
+  /// As above, where both parts can free without a layout.
   using base::deallocate;
 
+  /// The parts.
   [[nodiscard]] First& first() noexcept { return first_; }
   [[nodiscard]] Second& second() noexcept { return second_; }
 

@@ -30,6 +30,7 @@ class guarded : public forwards<guarded<A>, true, A> {
       "guarded: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
 
  public:
+  /// Arguments are those of A.
   template <class... Arguments>
     requires(!takes_layout<A, Arguments...>)
   explicit guarded(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
@@ -40,12 +41,15 @@ class guarded : public forwards<guarded<A>, true, A> {
   explicit guarded(layout block, Arguments&&... arguments)
       : block_{block}, part_(widened(block), std::forward<Arguments>(arguments)...) {}
 
+  /// A block of the layout that it was made for. Null when the part has no memory.
   [[nodiscard]] void* allocate() noexcept
     requires takes_layout<A, layout>
   {
     return allocate(block_.of);
   }
 
+  /// A block with canaries. Null when the part has no memory for all of it. O(1) beyond what the
+  /// part takes.
   [[nodiscard]] void* allocate(layout l) noexcept {
     const layout whole = widened(l);
     if (whole.size < l.size) return nullptr;
@@ -56,6 +60,8 @@ class guarded : public forwards<guarded<A>, true, A> {
     return p;
   }
 
+  /// Looks at the canaries, and ends the process with a message where one was overwritten, the
+  /// layout is not that of the request, or the block is free already. Null does nothing.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) return;
     check(p, l);
@@ -63,13 +69,16 @@ class guarded : public forwards<guarded<A>, true, A> {
     part_.deallocate(static_cast<std::byte*>(p) - before(l), widened(l));
   }
 
-  /// As above; the layout is the one that is written before the block.
+  /// Frees without a layout: that of the request is written before the block. Looks at the canaries too.
   void deallocate(void* p) noexcept {
     if (p != nullptr) deallocate(p, {head_of(p)->size, head_of(p)->alignment});
   }
 
+  /// Bytes that were asked for: the canary lies directly behind them. `p` is a live block.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept { return head_of(p)->size; }
 
+  /// Changes the size in place, with its canary. False where the part cannot, or where another
+  /// alignment would move the block; it is as it was then. Looks at the canaries first.
   [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
     requires can_resize<A>
   {
@@ -81,6 +90,8 @@ class guarded : public forwards<guarded<A>, true, A> {
     return true;
   }
 
+  /// As realloc of C. Moves the block always, so that the old one's canaries are looked at. Null:
+  /// no memory, and p is as it was.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_reallocate<A>
   {
@@ -102,6 +113,7 @@ class guarded : public forwards<guarded<A>, true, A> {
       die("write past the end of a block", p, "(found when it was freed)");
   }
 
+  /// The part. What is allocated there directly has no canaries.
   [[nodiscard]] A& part() noexcept { return part_; }
 
  private:

@@ -35,6 +35,7 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
       "leak_checked: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
 
  public:
+  /// Arguments are those of A.
   template <class... Arguments>
     requires(!takes_layout<A, Arguments...>)
   explicit leak_checked(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
@@ -47,8 +48,11 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
 
   leak_checked(const leak_checked&) = delete;
   leak_checked& operator=(const leak_checked&) = delete;
+
+  /// Reports what is live. See report.
   ~leak_checked() { report(); }
 
+  /// A block of the layout that it was made for. Null when the part has no memory.
   [[nodiscard]] void* allocate(std::source_location where = std::source_location::current()) noexcept
     requires takes_layout<A, layout>
   {
@@ -70,6 +74,7 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     return p;
   }
 
+  /// `p` came from allocate(l) of this object. Null does nothing. O(1) beyond what the part takes.
   void deallocate(void* p, layout l) noexcept {
     if constexpr (!checks_callers) return part_.deallocate(p, l);
     if (p == nullptr) return;
@@ -77,6 +82,7 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     part_.deallocate(static_cast<std::byte*>(p) - before(l), widened(l));
   }
 
+  /// Frees without a layout. Null does nothing.
   void deallocate(void* p) noexcept
     requires can_deallocate_unsized<A>
   {
@@ -84,6 +90,8 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     if (p != nullptr) deallocate(p, head_of(p)->of);
   }
 
+  /// Bytes that may be used behind p: in checked builds those asked for, otherwise as the part
+  /// says.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept
     requires has_usable_size<A>
   {
@@ -91,6 +99,8 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     return head_of(p)->of.size;
   }
 
+  /// In place. False where the part cannot, or, in checked builds, where another alignment would
+  /// move the block; it is as it was then.
   [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
     requires can_resize<A>
   {
@@ -102,6 +112,8 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     return true;
   }
 
+  /// As realloc of C. In checked builds the block always moves. Null: no memory, and p is as it
+  /// was.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_reallocate<A> && has_usable_size<A> && can_deallocate_unsized<A>
   {
@@ -141,6 +153,7 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     return blocks;
   }
 
+  /// The part. What is allocated there directly is not reported.
   [[nodiscard]] A& part() noexcept { return part_; }
 
  private:

@@ -12,7 +12,8 @@
 
 namespace heapwright {
 
-/// A for any number of threads. Lock has acquire() and release(): lock<linux_os>, for example. Owns A. Has the capabilities of A.
+/// A for any number of threads. Lock has acquire() and release(): `lock<linux_os>`, for example. Owns
+/// A. Has the capabilities of A.
 template <class A, class Lock>
 class locked : public forwards<locked<A, Lock>, true, A> {
   using base = forwards<locked, true, A>;
@@ -27,11 +28,13 @@ class locked : public forwards<locked<A, Lock>, true, A> {
     requires std::is_constructible_v<A, Arguments...>
   explicit locked(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
+  /// As the part does, with the lock held. Thread-safe.
   [[nodiscard]] void* allocate(layout l) noexcept {
     holding guard(lock_);
     return part_.allocate(l);
   }
 
+  /// As the part does, with the lock held. From any thread.
   void deallocate(void* p, layout l) noexcept {
     holding guard(lock_);
     part_.deallocate(p, l);

@@ -16,23 +16,26 @@ namespace heapwright {
 /// Bytes. `in_use` and `peak` count a block as the allocator rounds it, where that tells
 /// (has_usable_size), otherwise as it was asked for: so a free without a layout counts right.
 struct meter {
-  std::uint64_t allocations = 0;
-  std::uint64_t deallocations = 0;
+  std::uint64_t allocations = 0;          ///< requests that got memory
+  std::uint64_t deallocations = 0;        ///< blocks that were freed
   std::uint64_t failures = 0;             ///< requests that got null
   std::uint64_t total_bytes = 0;          ///< asked for by all allocations so far
   std::size_t in_use = 0;                 ///< of live blocks
   std::size_t peak = 0;                   ///< the most that in_use ever was
   std::array<std::uint64_t, 65> sizes{};  ///< [k]: allocations of 2^(k-1) .. 2^k - 1 bytes; [0]: of none
 
+  /// Blocks that have not been freed.
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return allocations - deallocations; }
 };
 
 /// Where a meter is told to that nobody else reads. heapwright::live::meter_report shows it in the live view.
 struct unreported {
+  /// Does nothing.
   void update(const meter&) const noexcept {}
 };
 
-/// A with a meter, of which Report is told each time it changes. Owns A. Not thread-safe: a meter for several threads is locked<metered<A>, ...>.
+/// A with a meter, of which Report is told each time it changes. Owns A. Not thread-safe: a meter for several threads is
+/// `locked<metered<A>, ...>`.
 template <class A, class Report = unreported>
 class metered : public forwards<metered<A, Report>, true, A> {
   using base = forwards<metered, true, A>;
@@ -43,11 +46,15 @@ class metered : public forwards<metered<A, Report>, true, A> {
       "metered: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
 
  public:
+  /// Arguments are those of A.
   template <class... Arguments>
   explicit metered(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
+  /// As the part does. Counts an allocation, or a failure when it is null. O(1) beyond what the
+  /// part takes.
   [[nodiscard]] void* allocate(layout l) noexcept { return count_allocation(part_.allocate(l), l.size); }
 
+  /// As above, for a part of one layout. Counts the bytes of a block.
   [[nodiscard]] void* allocate() noexcept
     requires has_one_layout<A>
   {
@@ -55,12 +62,14 @@ class metered : public forwards<metered<A, Report>, true, A> {
     return count_allocation(p, p == nullptr ? 0 : bytes_of(p, 0));
   }
 
+  /// As the part does. Counts a deallocation. Null does nothing and is not counted.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) return;
     count_free(bytes_of(p, l.size));
     part_.deallocate(p, l);
   }
 
+  /// As above, where the part tells the size of its blocks.
   void deallocate(void* p) noexcept
     requires can_deallocate_unsized<A> && has_usable_size<A>
   {
@@ -69,6 +78,7 @@ class metered : public forwards<metered<A, Report>, true, A> {
     part_.deallocate(p);
   }
 
+  /// As the part does. Changes `in_use` where it succeeds; counts nothing else.
   [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
     requires can_resize<A>
   {
@@ -78,7 +88,8 @@ class metered : public forwards<metered<A, Report>, true, A> {
     return true;
   }
 
-  /// Counts as a change of size, or as an allocation or a free where it is one.
+  /// As realloc of C. Counts as a change of size; as an allocation or a free where it is one; as a
+  /// failure where it is null and p is as it was.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_reallocate<A> && has_usable_size<A>
   {
@@ -94,6 +105,7 @@ class metered : public forwards<metered<A, Report>, true, A> {
     return moved;
   }
 
+  /// As the part does. Counts a deallocation for each live block.
   void reset() noexcept
     requires can_reset<A>
   {
@@ -103,8 +115,13 @@ class metered : public forwards<metered<A, Report>, true, A> {
     report_.update(read_);
   }
 
+  /// What has been counted so far. Valid as long as this object.
   [[nodiscard]] const meter& reading() const noexcept { return read_; }
+
+  /// The part. What is allocated there directly is not counted.
   [[nodiscard]] A& part() noexcept { return part_; }
+
+  /// What is told of each change.
   [[nodiscard]] Report& report() noexcept { return report_; }
 
  private:

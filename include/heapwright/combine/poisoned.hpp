@@ -30,9 +30,12 @@ class poisoned : public forwards<poisoned<A>, true, A> {
       "poisoned: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
 
  public:
+  /// Arguments are those of A.
   template <class... Arguments>
   explicit poisoned(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
+  /// A block of the part. Under either tool only its first `l.size` bytes may be touched. Null when the
+  /// part has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     const layout whole = widened(l);
     if (whole.size < l.size) return nullptr;
@@ -41,6 +44,7 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     return p;
   }
 
+  /// A block of a part of one layout. The whole block may be touched.
   [[nodiscard]] void* allocate() noexcept
     requires has_one_layout<A>
   {
@@ -51,6 +55,8 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     return p;
   }
 
+  /// Under either tool the block may not be touched from now on, but for its first 16 bytes, where the
+  /// part may keep links. Null does nothing.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) return;
     free_watched(p, room_of(p, widened(l)), [&] { part_.deallocate(p, widened(l)); });
@@ -72,6 +78,7 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     return size_word(p, part_.usable_size(p));
   }
 
+  /// As the part does. What was written stays; new bytes count as not written.
   [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
     requires can_resize<A>
   {
@@ -87,6 +94,8 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     return true;
   }
 
+  /// As realloc of C. Moves the block always under either tool, so that old pointers are caught.
+  /// Null: no memory, and p is as it was.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_reallocate<A> && has_usable_size<A> && can_deallocate_unsized<A>
   {
@@ -97,6 +106,7 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     return nullptr;
   }
 
+  /// The part. Blocks allocated there directly are not watched.
   [[nodiscard]] A& part() noexcept { return part_; }
 
  private:

@@ -22,22 +22,28 @@ class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Smal
   static_assert(Largest > 0, "segregate: the limit is the largest size that the small part takes; 0 leaves it nothing");
 
  public:
+  /// Both parts as their default constructors make them.
   segregate() = default;
 
+  /// The parts are constructed in place, from arguments given with from.
   template <class... S, class... L>
   explicit segregate(std::tuple<S...>&& small, std::tuple<L...>&& large = from())
       : small_(built<Small>(std::move(small))), large_(built<Large>(std::move(large))) {}
 
+  /// From Small if `l.size` is at most `Largest`, otherwise from Large. Null when that one has no
+  /// memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     return l.size <= Largest ? small_.allocate(l) : large_.allocate(l);
   }
 
+  /// In the part that the size tells. Null does nothing.
   void deallocate(void* p, layout l) noexcept { l.size <= Largest ? small_.deallocate(p, l) : large_.deallocate(p, l); }
 
   /// Without a layout, Small is asked whether it owns p.
   using base::deallocate;
 
-  /// Never across the limit.
+  /// In place, in the part that has the block. False where that part cannot, and always across the
+  /// limit; the block is as it was then.
   [[nodiscard]] bool try_resize(void* p, layout old, layout wanted) noexcept
     requires can_resize<Small> || can_resize<Large>
   {
@@ -50,7 +56,7 @@ class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Smal
     return false;
   }
 
-  /// The block moves where it crosses the limit.
+  /// As realloc of C. The block moves where it crosses the limit. Null: no memory, and p is as it was.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_own<Small> && can_reallocate<Small> && can_reallocate<Large> && has_usable_size<Small> &&
              has_usable_size<Large> && can_deallocate_unsized<Small> && can_deallocate_unsized<Large>
@@ -61,6 +67,7 @@ class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Smal
     return is_small ? small_.reallocate(p, size) : large_.reallocate(p, size);
   }
 
+  /// The parts.
   [[nodiscard]] Small& small() noexcept { return small_; }
   [[nodiscard]] Large& large() noexcept { return large_; }
 

@@ -78,6 +78,7 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     return true;
   }
 
+  /// Whether it has memory.
   [[nodiscard]] bool attached() const noexcept { return share_ != 0; }
 
   /// As A, and a lock that only threads of this shard take. Now and then it frees what was returned, O(returned blocks).
@@ -89,7 +90,7 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     return p;
   }
 
-  /// By a thread of the block's shard: as A. By others: a push, without a lock.
+  /// From any thread. By a thread of the block's shard: as A. By others: a push, without a lock. Null does nothing.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) [[unlikely]]
       return;
@@ -100,6 +101,7 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     own.part.deallocate(p, l);
   }
 
+  /// The same without a layout.
   void deallocate(void* p) noexcept {
     if (p == nullptr) [[unlikely]]
       return;
@@ -176,6 +178,7 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     for (shard& s : shards_) s.gate.acquire();
   }
 
+  /// Releases all locks, after lock_all.
   void unlock_all() noexcept {
     for (shard& s : shards_) s.gate.release();
   }

@@ -1,7 +1,7 @@
 // Assertions in three tiers, chosen when the library is built (HEAPWRIGHT_CHECKS, a number; the CMake presets set it):
-//   0  release  only `require`: conditions whose violation would corrupt memory and cost nothing to test
-//   1  checked  also `caller_fault`: the caller's mistakes (double free, foreign pointer, wrong size), reported by name
-//   2  debug    also `invariant`: our own mistakes
+//   0  release  only what costs nothing to test and would corrupt memory otherwise: a double free in a slab
+//   1  checked  also the caller's mistakes (double free, foreign pointer, wrong size), reported by name
+//   2  debug    also our own mistakes (`invariant`)
 // A failed check writes one line to stderr without allocating and aborts.
 #pragma once
 
@@ -15,6 +15,7 @@
 
 namespace heapwright {
 
+/// Whether this build catches the caller's mistakes, and whether it also tests the library itself.
 inline constexpr bool checks_callers = HEAPWRIGHT_CHECKS >= 1;
 inline constexpr bool checks_itself = HEAPWRIGHT_CHECKS >= 2;
 

@@ -19,8 +19,8 @@ concept allocator = requires(A a, layout l, void* p) {
   { a.deallocate(p, l) } noexcept;
 };
 
-/// owns(p): true for each pointer into a live block of this allocator, false for pointers into memory
-/// that is not its own. Safe for any pointer value.
+/// owns(p): true for the address of each live block of this allocator, false for pointers into memory
+/// that is not its own. Either for a pointer into a block, and for a free block. Safe for any value.
 template <class A>
 concept can_own = requires(const A a, const void* p) {
   { a.owns(p) } noexcept -> std::same_as<bool>;

@@ -22,8 +22,8 @@ namespace heapwright {
 
 /// Bytes, summed over the parts of a combinator.
 struct joint_stats {
-  std::size_t in_use;
-  std::size_t held;
+  std::size_t in_use;  ///< by live blocks
+  std::size_t held;    ///< taken from sources
 };
 
 /// realloc of C by allocation, copy and free. `p` is not null and `size` is not 0. Null: no memory,
@@ -62,18 +62,21 @@ class forwards {
   static constexpr bool is_single = sizeof...(Parts) == 1;
 
  public:
+  /// A block of the part's one layout. Null when it has no memory.
   [[nodiscard]] void* allocate() noexcept
     requires is_single && (has_one_layout<Parts> && ...)
   {
     return Derived::with_owner(self(), nullptr, [](auto& part) { return part.allocate(); });
   }
 
+  /// Frees in the part that has the block. Null does nothing.
   void deallocate(void* p) noexcept
     requires FindsOwner && (can_deallocate_unsized<Parts> && ...)
   {
     if (p != nullptr) Derived::with_owner(self(), p, [p](auto& part) { part.deallocate(p); });
   }
 
+  /// Whether one of the parts owns p. Any pointer value will do.
   [[nodiscard]] bool owns(const void* p) const noexcept
     requires(can_own<Parts> && ...)
   {
@@ -82,12 +85,15 @@ class forwards {
     return found;
   }
 
+  /// Bytes that may be used behind p, as the part says that has the block.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept
     requires FindsOwner && (has_usable_size<Parts> && ...)
   {
     return Derived::with_owner(self(), p, [p](const auto& part) { return part.usable_size(p); });
   }
 
+  /// In place, in the part that has the block. False where that part cannot; the block is as it was
+  /// then.
   [[nodiscard]] bool try_resize(void* p, layout from, layout to) noexcept
     requires FindsOwner && (can_resize<Parts> || ...)
   {
@@ -97,7 +103,8 @@ class forwards {
     });
   }
 
-  /// In the part that has the block; where that one has no memory, in another.
+  /// As realloc of C. In the part that has the block; where that one has no memory, in another. Null:
+  /// no memory, and p is as it was; or a size of zero, and p is freed.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires FindsOwner && (can_reallocate<Parts> || ...) &&
              (is_single || ((can_deallocate_unsized<Parts> && has_usable_size<Parts>)&&...))
@@ -114,12 +121,14 @@ class forwards {
     return moved;
   }
 
+  /// Frees everything in each part.
   void reset() noexcept
     requires(can_reset<Parts> && ...)
   {
     Derived::each_part(self(), [](auto& part) { part.reset(); });
   }
 
+  /// Trims each part that can; returns the sum of the bytes given back.
   std::size_t trim() noexcept
     requires(can_trim<Parts> || ...)
   {
@@ -130,7 +139,7 @@ class forwards {
     return bytes;
   }
 
-  /// Of a single part: its own figures.
+  /// A joint_stats with the sums over all parts; of a single part its own figures.
   [[nodiscard]] auto stats() const noexcept
     requires(has_stats<Parts> && ...)
   {

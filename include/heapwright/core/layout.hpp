@@ -15,16 +15,19 @@ inline constexpr std::size_t default_alignment = alignof(std::max_align_t);
 /// Bytes that the processor's caches move as one.
 inline constexpr std::size_t cache_line = 64;
 
+/// What is asked of an allocator.
 struct layout {
-  std::size_t size = 0;
-  std::size_t alignment = default_alignment;
+  std::size_t size = 0;                       ///< bytes; need not be a multiple of the alignment
+  std::size_t alignment = default_alignment;  ///< bytes; a power of two
 
+  /// No bytes, aligned as malloc does.
   constexpr layout() noexcept = default;
 
   /// Not explicit: every allocator takes a size alone, as in `allocate(100)`, and aligns as malloc does.
   constexpr layout(std::size_t bytes, std::size_t aligned_to = default_alignment) noexcept
       : size(bytes), alignment(aligned_to) {}
 
+  /// Layout of one T.
   template <class T>
   [[nodiscard]] static constexpr layout of() noexcept {
     return {sizeof(T), alignof(T)};

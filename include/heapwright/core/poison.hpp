@@ -27,8 +27,12 @@
 namespace heapwright {
 
 #if defined(HEAPWRIGHT_HAS_ASAN) || defined(HEAPWRIGHT_VALGRIND)
+
+/// Whether AddressSanitizer or Valgrind is told of anything in this build.
 inline constexpr bool poisons = true;
 #else
+
+/// Whether AddressSanitizer or Valgrind is told of anything in this build.
 inline constexpr bool poisons = false;
 #endif
 

@@ -18,9 +18,13 @@ namespace heapwright {
 
 /// Sizes of blocks in bytes, one by one, rising; at most 32.
 struct size_list {
+  /// How many sizes a list may have.
   static constexpr std::size_t most = 32;
 
+  /// No sizes.
   constexpr size_list() noexcept = default;
+
+  /// Keeps the first `most` sizes, and counts all: a longer list is refused where a recipe is used.
   constexpr size_list(std::initializer_list<std::size_t> list) noexcept : count(list.size()) {
     std::size_t i = 0;
     for (const std::size_t size : list) {
@@ -28,9 +32,11 @@ struct size_list {
     }
   }
 
+  /// Whether there are none; and the largest, or 0.
   [[nodiscard]] constexpr bool empty() const noexcept { return count == 0; }
   [[nodiscard]] constexpr std::size_t last() const noexcept { return empty() ? 0 : sizes[count - 1]; }
 
+  /// Whether each size is larger than the one before it.
   [[nodiscard]] constexpr bool is_rising() const noexcept {
     for (std::size_t i = 1; i < count; ++i) {
       if (sizes[i] <= sizes[i - 1]) return false;
@@ -38,6 +44,7 @@ struct size_list {
     return true;
   }
 
+  /// Whether all sizes are multiples of n.
   [[nodiscard]] constexpr bool are_multiples_of(std::size_t n) const noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       if (sizes[i] % n != 0) return false;
@@ -45,10 +52,11 @@ struct size_list {
     return true;
   }
 
-  std::array<std::size_t, most> sizes{};
-  std::size_t count = 0;
+  std::array<std::size_t, most> sizes{};  ///< bytes; the first `count` of them count
+  std::size_t count = 0;                  ///< how many there are
 };
 
+/// Which sizes a heap rounds requests to.
 struct size_class_plan {
   std::size_t steps_per_doubling = 8;  ///< k: a power of two
   std::size_t largest = 256 * KiB;     ///< the last class, a power of two
@@ -56,6 +64,7 @@ struct size_class_plan {
   /// blocks for sizes that are no multiple of 16 may be aligned to 8 only: no object with an alignment of 16 has such a size.
   size_list exact{};
 
+  /// Bytes of the smallest class, and between the first ones.
   static constexpr std::size_t smallest_step = 16;
 
   /// What sizes differ by, at least, that have different classes; and what every block is aligned to.
@@ -67,15 +76,18 @@ struct size_class_plan {
     return 2 * linear_end() < largest ? 2 * linear_end() : largest;
   }
 
+  /// Whether the members keep the rules that stand beside them.
   [[nodiscard]] constexpr bool steps_are_valid() const noexcept {
     return is_power_of_two(steps_per_doubling) && is_power_of_two(largest) && largest >= linear_end();
   }
 
+  /// Whether `exact` is rising, of multiples of 8, and no longer than it may be.
   [[nodiscard]] constexpr bool exact_is_valid() const noexcept {
     return exact.empty() ||
            (exact.count <= size_list::most && exact.is_rising() && exact.are_multiples_of(8) && exact.sizes[0] >= 16);
   }
 
+  /// Whether the last size of `exact` is one that the steps have too.
   [[nodiscard]] constexpr bool exact_meets_steps() const noexcept {
     return exact.empty() || (exact.last() <= largest && step_size(step(exact.last())) == exact.last());
   }
@@ -94,6 +106,7 @@ struct size_class_plan {
                             : step_size(static_cast<unsigned>(c - exact.count + step(exact.last())));
   }
 
+  /// How many classes there are.
   [[nodiscard]] constexpr unsigned count() const noexcept { return index(largest); }
 
  private:

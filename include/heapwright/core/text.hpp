@@ -13,23 +13,29 @@
 
 namespace heapwright {
 
+/// A message of at most `Capacity` bytes. Each `add` appends and returns the text itself.
 template <std::size_t Capacity>
 class text {
  public:
+  /// Appends text that ends in a zero byte.
   [[gnu::noinline]] text& add(const char* s) noexcept {
     while (*s != '\0') put(*s++);
     return *this;
   }
 
+  /// Appends text.
   [[gnu::noinline]] text& add(std::string_view s) noexcept {
     for (const char c : s) put(c);
     return *this;
   }
 
+  /// Appends a number in decimal.
   text& add(std::uint64_t n) noexcept { return digits(n, 10); }
 
+  /// Appends a number, or an address, in hexadecimal with 0x in front.
   text& add_hex(std::uint64_t n) noexcept { return add("0x").digits(n, 16); }
 
+  /// Appends an address, in hexadecimal with 0x in front.
   text& add(const void* p) noexcept { return add_hex(reinterpret_cast<std::uintptr_t>(p)); }
 
   /// Bytes as a person reads them: "812 B", "64.5 KiB", "1.2 GiB".
@@ -43,11 +49,13 @@ class text {
     return add(units[unit]);
   }
 
+  /// Ends in a zero byte. Valid until the next add.
   [[nodiscard]] const char* c_str() noexcept {
     buffer_[length_] = '\0';
     return buffer_;
   }
 
+  /// Bytes, without the zero at the end.
   [[nodiscard]] std::size_t size() const noexcept { return length_; }
 
   /// Writes the whole text to a file descriptor; gives up on an error, as there is nobody left to tell. Keeps errno.

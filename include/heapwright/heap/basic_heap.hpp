@@ -40,11 +40,11 @@ class basic_heap {
   static constexpr bool is_local = R.concurrency == concurrency_mode::single_threaded;
 
  public:
-  static constexpr std::uint64_t default_limit = R.pages.limit;  ///< bytes
+  static constexpr std::uint64_t default_limit = R.pages.limit;  ///< bytes in memory for blocks
 
   /// `name` must outlive the heap. `limit`: bytes in memory for blocks, instead of recipe.pages.limit. Without memory for its records the heap is there, but
   /// has no memory for blocks either.
-  explicit basic_heap(const char* name = "", std::uint64_t limit = R.pages.limit) noexcept : name_(name) {
+  explicit basic_heap(const char* name = "", std::uint64_t limit = default_limit) noexcept : name_(name) {
     start(limit);
   }
 
@@ -75,7 +75,7 @@ class basic_heap {
 
   // --- blocks
 
-  /// `size` bytes, at least 1; null when there is no memory, the limit is reached, or beyond PTRDIFF_MAX.
+  /// `size` bytes, at least 1, aligned to 16; null when there is no memory, the limit is reached, or beyond PTRDIFF_MAX.
   [[nodiscard]] void* allocate(std::size_t size) noexcept {
     const std::size_t with_note = noted(size);
     void* const p = with_cache([&](cache* mine) -> void* {
@@ -87,7 +87,7 @@ class basic_heap {
     return note(p, size);
   }
 
-  /// The same, aligned to any power of two.
+  /// `l.size` bytes, aligned to `l.alignment`. Null as above.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (l.alignment <= classes::natural_alignment) return allocate(l.size);
     const std::size_t with_note = noted(l.size);
@@ -98,7 +98,7 @@ class basic_heap {
     return note(p, l.size);
   }
 
-  /// The same, aligned to 16 bytes and reading as zero.
+  /// `size` bytes that read as zero, aligned to 16. Null as from allocate.
   [[nodiscard]] void* allocate_zeroed(std::size_t size) noexcept {
     const std::size_t with_note = noted(size);
     void* const zeroed = with_cache([&](cache* mine) {
@@ -122,6 +122,7 @@ class basic_heap {
     });
   }
 
+  /// As deallocate(p): the layout is not looked at.
   void deallocate(void* p, layout) noexcept { deallocate(p); }
 
   /// A block of `size` bytes with the contents of p, which is freed if the block is another; p may be null. Null: no memory, p is as it was; or p is no block of
@@ -135,11 +136,14 @@ class basic_heap {
     return note(moved, size);
   }
 
-  /// Bytes that may be used behind p; 0 for what is not a block of this heap, or nobody's.
+  /// Bytes that may be used behind p, a live block; 0 for memory that is not this heap's. O(1).
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
     const std::size_t bytes = core_ == nullptr ? 0 : core_->usable_size(p);
     return bytes == 0 ? 0 : bytes - request_note::bytes_in<R>;
   }
+
+  /// True for each live block, false for memory that is not this heap's; either for a pointer into a
+  /// block. Any pointer value will do. O(1).
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
 
   // --- the whole
@@ -154,14 +158,15 @@ class basic_heap {
     return bytes;
   }
 
-  /// See the constructor. Blocks in use stay; new ones are had as soon as there is room.
+  /// Bytes in memory for blocks from now on. Blocks in use stay; new ones are had as soon as there is room.
   void set_limit(std::uint64_t bytes) noexcept {
     if (core_ != nullptr) core_->set_limit(bytes);
   }
 
+  /// As given to the constructor.
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
-  /// Every other thread waits for the time that this takes, as soon as its stock does not suffice: what threads keep is counted block by block.
+  /// Where each byte of the heap is. Every other thread waits for the time that this takes, as soon as its stock does not suffice: what threads keep is counted block by block.
   [[nodiscard]] heap_statistics statistics() noexcept {
     if (core_ == nullptr) return {.name = name_};
     const guard held(lock_);
@@ -186,8 +191,8 @@ class basic_heap {
     return census<R, OS>(*core_).for_each_block(f);
   }
 
-  /// Writes what is in use to a file descriptor, a line for each class of sizes and one for all that is longer: at the end of a program, what it has forgotten. Which
-  /// line asked for a block malloc_heap knows. Exact as for_each_block.
+  /// Writes what is in use to a file descriptor, a line for each class of sizes and one for all that is longer: at the end of a program, what it has forgotten. With
+  /// HEAPWRIGHT_DEFAULT_MALLOC a line for each call stack. Exact as for_each_block.
   [[gnu::cold]] void write_blocks(int fd) noexcept {
     std::uint64_t count[classes::count]{};
     std::uint64_t bytes[classes::count]{};

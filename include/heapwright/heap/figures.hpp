@@ -32,6 +32,7 @@ class figure {
   std::atomic<std::uint64_t> value_{0};
 };
 
+/// Figures of one heap. Readers need no lock.
 struct heap_figures {
   figure mapped;                  ///< bytes of address space held for blocks
   figure mapped_peak;             ///< the largest value `mapped` has had

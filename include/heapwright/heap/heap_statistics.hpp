@@ -14,7 +14,7 @@ namespace heapwright {
 
 /// Bytes, but for the threads.
 struct heap_statistics {
-  const char* name = "";
+  const char* name = "";     ///< of the heap
   std::uint64_t mapped = 0;  ///< address space held for blocks
   std::uint64_t in_use = 0;  ///< with the program, rounded up to their classes
   std::uint64_t requested =
@@ -26,16 +26,16 @@ struct heap_statistics {
   std::uint64_t free_returned = 0;      ///< free pages, given back to the system or never touched
   std::uint64_t metadata = 0;           ///< address space reserved for the heap's own records, apart from `mapped`
   std::uint64_t metadata_resident = 0;  ///< about how much of that is in memory
-  std::uint64_t mapped_peak = 0;
-  std::uint64_t returned_total = 0;  ///< given back to the system so far
-  std::uint64_t limit = 0;           ///< that in_use, in_stocks, free_in_spans and free_resident together may reach
-  std::uint64_t huge_reserved_total = 0;
-  std::uint64_t huge_transparent_total = 0;
-  std::uint64_t locked_total = 0;
-  std::uint64_t bound_total = 0;
-  std::uint64_t huge_excess = 0;  ///< of free_returned: in memory all the same, as huge pages are there as a whole
-  std::uint64_t threads = 0;      ///< that have a cache
-  std::uint64_t threads_total = 0;
+  std::uint64_t mapped_peak = 0;        ///< the most that `mapped` ever was
+  std::uint64_t returned_total = 0;     ///< given back to the system so far
+  std::uint64_t limit = 0;              ///< that in_use, in_stocks, free_in_spans and free_resident together may reach
+  std::uint64_t huge_reserved_total = 0;     ///< had so far in huge pages that were set aside
+  std::uint64_t huge_transparent_total = 0;  ///< had so far in memory that the system may back by huge pages
+  std::uint64_t locked_total = 0;            ///< had so far in locked pages
+  std::uint64_t bound_total = 0;             ///< had so far from the recipe's NUMA node
+  std::uint64_t huge_excess = 0;    ///< of free_returned: in memory all the same, as huge pages are there as a whole
+  std::uint64_t threads = 0;        ///< that have a cache
+  std::uint64_t threads_total = 0;  ///< that ever had one
 
   /// One JSON object, as the members are called here.
   template <std::size_t N>

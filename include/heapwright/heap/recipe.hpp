@@ -19,10 +19,11 @@ namespace heapwright {
 
 /// How many pages a span has: the fewest that satisfy all three.
 struct span_length {
-  std::size_t min_bytes;
-  std::size_t min_blocks;
+  std::size_t min_bytes;          ///< of the span, at least
+  std::size_t min_blocks;         ///< in the span, at least
   std::size_t max_waste_divisor;  ///< of 16: at most 1/16 of a span may be left over behind its last block
 
+  /// Whether the divisor and the count of blocks are not zero.
   [[nodiscard]] constexpr bool is_valid() const noexcept { return min_blocks >= 1 && max_waste_divisor >= 1; }
 };
 
@@ -31,8 +32,8 @@ struct span_length {
 struct span_plan {
   std::size_t largest_cut = 32 * KiB;  ///< the last class cut from spans, a power of two; longer ones are pages
   std::size_t small = 128;             ///< blocks up to here are small
-  span_length first_of_small{16 * KiB, 4, 16};
-  span_length first{4 * KiB, 4, 8};
+  span_length first_of_small{16 * KiB, 4, 16};  ///< the shortest span of a class of small blocks
+  span_length first{4 * KiB, 4, 8};             ///< the shortest span of other classes
   std::size_t growth_divisor = 16;  ///< a span is about 1/16 of what its class has in use, between the first length ...
   span_length last{32 * KiB, 8, 16};       ///< ... and this one
   std::size_t kept_empty = 16 * KiB;       ///< of a class's spans, so much may stay whose blocks have all come back
@@ -67,6 +68,7 @@ enum class give_back_policy : std::uint8_t {
   when_asked  ///< nothing, until somebody calls trim (malloc_trim)
 };
 
+/// Pages of 2 MiB.
 enum class huge_page_use : std::uint8_t {
   none,         ///< as the system decides
   transparent,  ///< asks for pages of 2 MiB wherever they can be had
@@ -82,8 +84,8 @@ struct page_plan {
       64 * MiB;                       ///< free memory beyond this and beyond what is in use is given back at once
   std::size_t headroom_divisor = 32;  ///< in memory may be 1/32 more than was ever in use at once
   std::size_t unmap_from = 1 * MiB;   ///< runs this long are unmapped, shorter ones keep their address space
-  give_back_policy give_back = give_back_policy::over_time;
-  huge_page_use huge = huge_page_use::none;
+  give_back_policy give_back = give_back_policy::over_time;  ///< when free pages go back
+  huge_page_use huge = huge_page_use::none;                  ///< whether pages of 2 MiB are asked for
   bool prefault = false;             ///< pages are touched as they are had from the system, `growth` bytes at a time
   bool locked = false;               ///< pages are locked in memory, as far as the system's quota goes
   int numa_node = -1;                ///< pages come from this node; -1: from where the system chooses
@@ -114,13 +116,14 @@ enum class concurrency_mode : std::uint8_t {
   single_threaded  ///< one thread at a time, and the program sees to it: no locks, no atomic read-modify-writes
 };
 
+/// All that can be said about a heap. Constexpr, at namespace scope: heaps take it by reference.
 struct recipe {
-  concurrency_mode concurrency = concurrency_mode::thread_caching;
-  size_class_plan classes{};
-  span_plan spans{};
-  thread_cache_plan thread_cache{};
-  page_plan pages{};
-  hardening_plan hardening{};
+  concurrency_mode concurrency = concurrency_mode::thread_caching;  ///< who may call the heap
+  size_class_plan classes{};                                        ///< what sizes are rounded to
+  span_plan spans{};                                                ///< how many pages a class takes at once
+  thread_cache_plan thread_cache{};                                 ///< what each thread keeps
+  page_plan pages{};                                                ///< pages to and from the system
+  hardening_plan hardening{};                                       ///< what a program's mistakes meet with
   /// Each block is 8 bytes longer, and has at its end how much was asked for: statistics tell what rounding takes. For heaps of one's own, not for a malloc.
   bool notes_requests = false;
   const out_of_memory_handler* out_of_memory = nullptr;  ///< null: nobody is asked
@@ -129,6 +132,7 @@ struct recipe {
 // Clang 16 makes programs that crash of a template argument with padding at its end.
 static_assert(offsetof(recipe, out_of_memory) + sizeof(recipe::out_of_memory) == sizeof(recipe));
 
+/// The recipe of the malloc, and of heaps that are told none.
 inline constexpr recipe default_recipe{};
 
 /// The recipe R for one thread at a time.

@@ -12,12 +12,13 @@
 
 namespace heapwright {
 
+/// What a process tells about itself. All addresses are addresses in that process.
 struct process_record {
-  static constexpr char expected_magic[16] = "heapwright 0001";
-  static constexpr std::uint32_t current_layout = 4;
+  static constexpr char expected_magic[16] = "heapwright 0001";  ///< what `magic` is
+  static constexpr std::uint32_t current_layout = 4;             ///< what `layout` is in this version
 
-  char magic[16];
-  std::uint32_t layout;
+  char magic[16];               ///< expected_magic
+  std::uint32_t layout;         ///< current_layout
   std::uint32_t bytes;          ///< sizeof(process_record)
   char version[32];             ///< "0.1.0"
   char build[32];               ///< "release", "checked" or "debug"
@@ -25,7 +26,7 @@ struct process_record {
   char options[1024];           ///< the options in effect, "name=value name=value"; empty until they have been read
 
   // The size classes that are cut from spans, the smallest blocks first.
-  std::uint32_t class_count;
+  std::uint32_t class_count;            ///< how many there are
   std::uint32_t class_stride;           ///< bytes from the figures of one class to those of the next
   const std::uint32_t* class_bytes;     ///< address of the block sizes
   const class_figures* first_of_class;  ///< address of the first class's figures

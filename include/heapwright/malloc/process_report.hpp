@@ -13,34 +13,37 @@ namespace heapwright {
 
 /// All in bytes, but for the threads. mapped = small_in_use + large_in_use + cached + free_in_spans + free_resident + free_returned.
 struct malloc_statistics {
-  std::uint64_t mapped;  ///< address space held for blocks
-  std::uint64_t mapped_peak;
-  std::uint64_t small_in_use;   ///< in blocks of a size class, with the program (or in the cache of another thread)
-  std::uint64_t large_in_use;   ///< in blocks of their own pages
-  std::uint64_t cached;         ///< in the calling thread's cache
-  std::uint64_t free_in_spans;  ///< free or never used, within spans cut into blocks
-  std::uint64_t free_resident;
-  std::uint64_t free_returned;
+  std::uint64_t mapped;             ///< address space held for blocks
+  std::uint64_t mapped_peak;        ///< the most that `mapped` ever was
+  std::uint64_t small_in_use;       ///< in blocks of a size class, with the program (or in the cache of another thread)
+  std::uint64_t large_in_use;       ///< in blocks of their own pages
+  std::uint64_t cached;             ///< in the calling thread's cache
+  std::uint64_t free_in_spans;      ///< free or never used, within spans cut into blocks
+  std::uint64_t free_resident;      ///< free pages, in memory
+  std::uint64_t free_returned;      ///< free pages, given back to the system or never touched
   std::uint64_t metadata_reserved;  ///< address space of the heap's own records, beside `mapped`
   std::uint64_t metadata_resident;  ///< about how much of that is in memory
-  std::uint64_t returned_total;
-  std::uint64_t threads;
-  std::uint64_t threads_total;
+  std::uint64_t returned_total;     ///< given back to the system so far
+  std::uint64_t threads;            ///< that have a cache
+  std::uint64_t threads_total;      ///< that ever had one
 
+  /// Bytes in blocks of the program, small and large.
   [[nodiscard]] std::uint64_t in_use() const noexcept { return small_in_use + large_in_use; }
 };
 
+/// What a process has used, as it appends it to HEAPWRIGHT_STATS_FILE: the bytes of this struct.
 struct process_report {
+  /// What `magic` is in this version.
   static constexpr char expected_magic[16] = "heapwright rep1";
 
-  char magic[16];
-  std::uint32_t bytes;  ///< sizeof(process_report)
-  std::uint32_t process_id;
-  char version[32];
-  char build[32];
-  char command[256];       ///< its words with spaces between them, cut off where it is longer
-  std::uint64_t peak_rss;  ///< bytes
-  malloc_statistics heap;
+  char magic[16];            ///< expected_magic
+  std::uint32_t bytes;       ///< sizeof(process_report)
+  std::uint32_t process_id;  ///< of the process that wrote it
+  char version[32];          ///< of the library, "0.1.0"
+  char build[32];            ///< "release", "checked" or "debug"
+  char command[256];         ///< its words with spaces between them, cut off where it is longer
+  std::uint64_t peak_rss;    ///< bytes
+  malloc_statistics heap;    ///< as malloc_stats shows them
 
   /// As a page for people.
   template <std::size_t N>

@@ -18,9 +18,10 @@
 namespace heapwright {
 
 /// Ranges of a buffer, which must outlive it and may have any size and alignment. Not thread-safe. Null when the rest
-/// of the buffer is too small. Everything is O(1). Neither copied nor moved: share it as upstream<buffer_source>.
+/// of the buffer is too small. Everything is O(1). Neither copied nor moved: share it as `upstream<buffer_source>`.
 class buffer_source {
  public:
+  /// Draws from this buffer, which must outlive the object.
   explicit buffer_source(std::span<std::byte> buffer) noexcept : buffer_(buffer), cursor_(begin()) {
     poison(buffer.data(), buffer.size());
   }
@@ -30,6 +31,7 @@ class buffer_source {
   buffer_source(const buffer_source&) = delete;
   buffer_source& operator=(const buffer_source&) = delete;
 
+  /// As the concept allocator says. Null when the rest of the buffer is too small. O(1).
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::uintptr_t first = align_up(cursor_, l.alignment);
     if (first < cursor_ || first > end() || end() - first < l.size || buffer_.empty()) return nullptr;

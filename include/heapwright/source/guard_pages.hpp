@@ -26,6 +26,7 @@ namespace heapwright {
 template <platform OS>
 class guard_pages {
  public:
+  /// Zeroed. Null when the system has no memory or no more mappings.
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::size_t page = OS::page_size();
     const std::size_t body = body_of(l.size);
@@ -44,6 +45,8 @@ class guard_pages {
     return first + align_down(body - at_least_one(l.size), std::min(l.alignment, page));
   }
 
+  /// `p` came from allocate(l). Its pages are unmapped: touching them is a fault. Null does
+  /// nothing.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) return;
     const std::size_t page = OS::page_size();

@@ -23,25 +23,28 @@ namespace heapwright {
 /// Bytes. What is out now, and what was handed out since the start by kind; in_use and held are the same, as a source
 /// cuts nothing.
 struct huge_page_stats {
-  std::size_t in_use;
-  std::size_t held;
-  std::size_t reserved;
-  std::size_t transparent;
-  std::size_t normal;
+  std::size_t in_use;       ///< out now
+  std::size_t held;         ///< out now
+  std::size_t reserved;     ///< handed out so far in pages that the administrator has set aside
+  std::size_t transparent;  ///< handed out so far in memory that the system has promised to back by huge pages
+  std::size_t normal;       ///< handed out so far in ordinary pages
 };
 
 /// Ranges of whole pages of 2 MiB, aligned to that at least, zeroed. Null when the system has no memory of any kind or
 /// the request overflows; a size of zero is refused too. Thread-safe. Neither copied nor moved: share it as
-/// upstream<huge_pages<OS>>. Complexity: up to nine system calls.
+/// `upstream<huge_pages<OS>>`. Complexity: up to nine system calls.
 template <platform OS>
 class huge_pages {
  public:
+  /// Bytes of a huge page.
   static constexpr std::size_t page_size = 2 * MiB;
 
+  /// Takes nothing from the system.
   huge_pages() = default;
   huge_pages(const huge_pages&) = delete;
   huge_pages& operator=(const huge_pages&) = delete;
 
+  /// Zeroed, of whole pages of 2 MiB. Null when the system has none, or for a size of zero.
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::size_t bytes = rounded(l.size);
     if (bytes == 0) return nullptr;
@@ -58,6 +61,7 @@ class huge_pages {
     return p;
   }
 
+  /// `p` came from allocate(l). Null does nothing.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) return;
     OS::unmap(p, rounded(l.size));

@@ -11,6 +11,7 @@
 
 namespace heapwright {
 
+/// Memory of the operating system, zeroed, in whole pages. Stateless; thread-safe.
 template <platform OS>
 class os_pages {
  public:
@@ -28,6 +29,7 @@ class os_pages {
     return map_aligned(bytes, l.alignment);
   }
 
+  /// `p` came from allocate(l). Null does nothing.
   void deallocate(void* p, layout l) noexcept {
     if (p != nullptr) OS::unmap(p, rounded(l.size));
   }

@@ -24,12 +24,15 @@ class slab_memory {
   /// Who asks for a range of 2^n bytes less this, aligned to 2^n, gets ranges that lie side by side.
   static constexpr std::size_t header_bytes = 16;
 
+  /// From the reserve if the layout is that of its ranges, otherwise from malloc. Null when malloc
+  /// has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (void* const p = take(l); p != nullptr) return p;
     void* p = nullptr;
     return ::posix_memalign(&p, std::max(l.alignment, default_alignment), l.size) == 0 ? p : nullptr;
   }
 
+  /// `p` came from allocate. Null does nothing.
   void deallocate(void* p, layout) noexcept {
     if (!put_back(p)) std::free(p);
   }

@@ -20,15 +20,21 @@ class upstream : public forwards<upstream<A>, true, A> {
   friend base;
 
  public:
-  // Not explicit: where an allocator by value is wanted, naming one that exists means sharing it.
+  /// Refers to `shared`. Not explicit: where an allocator by value is wanted, naming one that exists
+  /// means sharing it.
   upstream(A& shared) noexcept : shared_(&shared) {}
 
   using base::allocate;
+
+  /// As that allocator does.
   [[nodiscard]] void* allocate(layout l) noexcept { return shared_->allocate(l); }
 
   using base::deallocate;
+
+  /// As that allocator does.
   void deallocate(void* p, layout l) noexcept { shared_->deallocate(p, l); }
 
+  /// The allocator that it refers to.
   [[nodiscard]] A& get() const noexcept { return *shared_; }
 
   friend bool operator==(upstream a, upstream b) noexcept { return a.shared_ == b.shared_; }
@@ -50,11 +56,13 @@ class upstream : public forwards<upstream<A>, true, A> {
 /// The program's operator new, which may be replaced. Thread-safe. Null when it has no memory: its new-handler has been called then.
 class upstream_new {
  public:
+  /// As the concept allocator says. Null when operator new has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (l.alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator new(l.size, std::nothrow);
     return ::operator new(l.size, std::align_val_t{l.alignment}, std::nothrow);
   }
 
+  /// As the concept allocator says.
   void deallocate(void* p, layout l) noexcept {
     if (l.alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
       ::operator delete(p);
@@ -69,6 +77,7 @@ class upstream_new {
 /// The process's malloc. Thread-safe.
 class upstream_malloc {
  public:
+  /// As the concept allocator says. Null when malloc has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::size_t size = l.size == 0 ? 1 : l.size;
     if (l.alignment <= default_alignment) return std::malloc(size);
@@ -76,6 +85,7 @@ class upstream_malloc {
     return rounded < size ? nullptr : std::aligned_alloc(l.alignment, rounded);
   }
 
+  /// Calls free.
   void deallocate(void* p, layout) noexcept { std::free(p); }
   void deallocate(void* p) noexcept { std::free(p); }
 
@@ -85,7 +95,10 @@ class upstream_malloc {
 /// Has nothing: what draws from it is left with what it was given at the start.
 class no_source {
  public:
+  /// Null.
   [[nodiscard]] void* allocate(layout) noexcept { return nullptr; }
+
+  /// Only null can come here.
   void deallocate(void*, layout) noexcept {}
   friend bool operator==(no_source, no_source) noexcept { return true; }
 };

@@ -13,24 +13,29 @@
 
 namespace heapwright {
 
+/// A mutex. Not recursive. Owned by no thread: another one may release it.
 template <platform OS>
 class lock {
  public:
+  /// Free.
   constexpr lock() noexcept = default;
   lock(const lock&) = delete;
   lock& operator=(const lock&) = delete;
 
+  /// Waits until the lock is free, and takes it.
   void acquire() noexcept {
     std::uint32_t expected = 0;
     if (!word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
       acquire_contended();
   }
 
+  /// Takes the lock if it is free; false if it is not. Does not wait.
   [[nodiscard]] bool try_acquire() noexcept {
     std::uint32_t expected = 0;
     return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
+  /// Gives the lock up; `acquire` or `try_acquire` came before. Wakes one thread that sleeps on it.
   void release() noexcept {
     if (word_.exchange(0, std::memory_order_release) == 2) [[unlikely]]
       OS::wake_one(word_);
@@ -55,10 +60,12 @@ class lock {
 /// For what only one thread uses, or what another lock guards.
 class no_lock {
  public:
+  /// Free, always.
   constexpr no_lock() noexcept = default;
   no_lock(const no_lock&) = delete;
   no_lock& operator=(const no_lock&) = delete;
 
+  /// They do nothing.
   void acquire() noexcept {}
   [[nodiscard]] bool try_acquire() noexcept { return true; }
   void release() noexcept {}
@@ -69,6 +76,7 @@ class no_lock {
 template <class Lock>
 class [[nodiscard]] holding {
  public:
+  /// Takes the lock; the destructor releases it.
   explicit holding(Lock& l) noexcept : lock_(l) { lock_.acquire(); }
   ~holding() { lock_.release(); }
   holding(const holding&) = delete;

@@ -1,0 +1,40 @@
+// A program that has the single header and nothing else of the kit.
+#include "heapwright.hpp"
+
+#include <cstdio>
+#include <list>
+#include <vector>
+
+namespace {
+
+constexpr heapwright::recipe small{.pages = {.limit = 64 * heapwright::MiB}};
+
+bool kit_works() {
+  heapwright::stack_arena<1024> arena;
+  std::vector<int, heapwright::std_allocator<int, heapwright::stack_arena<1024>>> numbers({1, 2, 3}, arena);
+  heapwright::concurrent_pool<> pool(heapwright::layout{64, 8});
+  void* const block = pool.allocate();
+  pool.deallocate(block);
+  alignas(16) static std::byte memory[64 * 1024];
+  heapwright::best_fit<> range(memory);
+  void* const p = range.reallocate(range.allocate(100), 5000);
+  range.deallocate(p);
+  return block != nullptr && p != nullptr && range.stats().in_use == 0 && numbers.size() == 3;
+}
+
+bool heaps_work() {
+  heapwright::heap<small> heap("of the single header");
+  heapwright::local_heap<> local;
+  std::list<int, heapwright::std_allocator<int, heapwright::heap<small>>> numbers({1, 2, 3}, heap);
+  void* const p = local.allocate(100);
+  const bool is_local = local.owns(p) && !heap.owns(p);
+  local.deallocate(p);
+  return is_local && heap.statistics().in_use > 0 && local.statistics().in_use == 0;
+}
+
+}  // namespace
+
+int main() {
+  if (!kit_works()) return std::puts("the kit does not work"), 1;
+  if (!heaps_work()) return std::puts("the heaps do not work"), 1;
+}
