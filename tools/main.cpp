@@ -29,11 +29,11 @@ void take_command(CLI::App& app, std::vector<std::string>& command) {
 /// A word of digits alone is a process.
 void what_to_watch(const std::vector<std::string>& words, live_options& options) {
   const bool is_process = words.size() == 1 && words[0].find_first_not_of("0123456789") == std::string::npos;
-  if (!is_process) {
+  if (is_process)
+    options.pid = words[0].size() <= 9 ? std::stoi(words[0]) : 0;
+  else
     options.command = words;
-  } else if (words[0].size() > 9 || (options.pid = std::stoi(words[0])) == 0) {
-    throw CLI::ValidationError("PID", words[0] + " is no process");
-  }
+  if (is_process && options.pid == 0) throw CLI::ValidationError("PID", words[0] + " is no process");
   const int said = int{!words.empty()} + int{options.list} + int{!options.file.empty()};
   if (said != 1) throw CLI::ValidationError("live", "say one of COMMAND, PID, --list and --file SEGMENT");
 }
@@ -55,6 +55,8 @@ void what_has_leaked(const std::vector<std::string>& words, bool is_command, lea
 
 }  // namespace
 
+// What throws outside of the `try` is a mistake in the options below.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   CLI::App app("heapwright " HEAPWRIGHT_VERSION
                ": run programs on heapwright's malloc, compare it with others, look into a "
@@ -226,11 +228,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     app.exit(error);
     return info_app.parsed() ? exit_code::unreadable : exit_code::bad_input;
-  } catch (const std::filesystem::filesystem_error& trouble) {
-    fmt::print(stderr, "heapwright: {}\n", trouble.what());
-    return info_app.parsed() ? exit_code::unreadable : exit_code::bad_input;
   } catch (const failure& trouble) {
     fmt::print(stderr, "heapwright: {}\n", trouble.what());
     return info_app.parsed() ? exit_code::unreadable : trouble.code();
+  } catch (const std::exception& trouble) {
+    fmt::print(stderr, "heapwright: {}\n", trouble.what());
+    return info_app.parsed() ? exit_code::unreadable : exit_code::bad_input;
   }
 }

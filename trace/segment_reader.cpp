@@ -16,8 +16,6 @@
 namespace heapwright::trace {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 std::uint64_t monotonic_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);

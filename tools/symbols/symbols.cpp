@@ -28,7 +28,7 @@ bool are_same(const trace::module_figures& a, const trace::module_figures& b) {
 
 }  // namespace
 
-symbolizer::symbolizer(std::vector<trace::module_figures> modules, std::uint32_t process_id)
+symbolizer::symbolizer(const std::vector<trace::module_figures>& modules, std::uint32_t process_id)
     : code_made_(fmt::format("/tmp/perf-{}.map", process_id)) {
   add_modules(modules);
 }

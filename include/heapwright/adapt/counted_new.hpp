@@ -60,6 +60,7 @@ inline void count_delete(void* p) noexcept {
 }  // namespace heapwright
 
 // The array and nothrow forms of the standard library call these.
+// NOLINTBEGIN(misc-definitions-in-headers): one file of a program includes this
 void* operator new(std::size_t size) { return heapwright::detail::count_new(size, 1); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return heapwright::detail::count_new(size, static_cast<std::size_t>(alignment));
@@ -68,3 +69,4 @@ void operator delete(void* p) noexcept { heapwright::detail::count_delete(p); }
 void operator delete(void* p, std::size_t) noexcept { heapwright::detail::count_delete(p); }
 void operator delete(void* p, std::align_val_t) noexcept { heapwright::detail::count_delete(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { heapwright::detail::count_delete(p); }
+// NOLINTEND(misc-definitions-in-headers)
