@@ -92,8 +92,8 @@ void symbolizer::look_up(location& where) {
     name = code_made_.find(pc);
   }
   where.is_known = name != nullptr;
-  where.module = where.is_known ? code_made_.path() : "";
-  where.frames = {{where.is_known ? *name : fmt::format("{:#x}", where.address)}};
+  where.module = name != nullptr ? code_made_.path() : "";
+  where.frames = {{name != nullptr ? *name : fmt::format("{:#x}", where.address)}};
 }
 
 mapped_module symbolizer::describe(const trace::module_figures& module) {
