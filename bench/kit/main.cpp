@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   bench::add_slabs();
   bench::add_trees();
   bench::add_loops();
+  bench::add_threads();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

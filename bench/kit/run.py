@@ -16,14 +16,15 @@ from pathlib import Path
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 PEERS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 OURS = {
-    "S0": ["best_fit", "best_fit merging", "pools", "arena", "arena, nothing back"],
+    "S0": ["best_fit", "best_fit merging", "pools", "arena", "arena, nothing back",
+           "best_fit shards", "best_fit shards, deferred", "best_fit, one lock"],
     "S1": ["arena", "arena, nothing back"],
     "S2": ["slab", "segregated slabs", "pool"],
     "S3": ["pool", "compact copy in a pool"],
 }
 FLOORS = ["floor", "floor, bump", "floor, lists"]  # what the rest of the row costs: memory without an allocator
 
-QUICK_SIZES = {1, 8, 16, 50, 64, 100, 112, 144, 400, 950, 1000, 1024, 4000, 32768}
+QUICK_SIZES = {1, 2, 8, 16, 50, 64, 100, 112, 144, 400, 950, 1000, 1024, 4000, 32768}
 
 # The seeds' own speed-up over their system's malloc, by row and size; a row without sizes has one for all.
 SIZES = [1024, 2048, 4096, 8192, 16384, 32768]
@@ -137,7 +138,7 @@ def show(rows):
             rival = min(others, key=others.get) if others else "-"
             print(f"  {r['row']:26}{r['size']:>8}{r['ours_ns']:>12.1f}{r['glibc_ns']:>12.1f}{r['speedup']:>9.2f}x{headline:>10}{mark:2}{most:>7}   {r['ours']:18}"
                   f"{rival} {others.get(rival, 0) / r['ours_ns']:.2f}x")
-        names = OURS[system]
+        names = [n for n in OURS[system] if any(n in r["speedups"] for r in rows if r["system"] == system)]
         print(f"\n  {'speed-up over glibc of':26}{'size':>8}" + "".join(f"{n:>24}" for n in names))
         for r in (r for r in rows if r["system"] == system):
             cells = (f"{r['speedups'][n]:.2f}x" if n in r["speedups"] else "-" for n in names)

@@ -19,6 +19,7 @@
 #include <heapwright/combine/metered.hpp>
 #include <heapwright/combine/poisoned.hpp>
 #include <heapwright/combine/segregate.hpp>
+#include <heapwright/combine/sharded.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
 #include <heapwright/source/buffer.hpp>
 #include <heapwright/source/guard_pages.hpp>
@@ -42,5 +43,8 @@ using concurrent_pool = cached<pool<Source>, system_lock>;
 
 template <allocator Source = slab_memory>
 using concurrent_slab = cached<slab<Source>, system_lock>;
+
+template <best_fit_plan Plan = best_fit_plan{}, unsigned Shards = 16>
+using concurrent_best_fit = sharded<best_fit<Plan>, system_lock, Shards>;
 
 }  // namespace heapwright

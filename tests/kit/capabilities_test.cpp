@@ -60,6 +60,7 @@ static_assert(capabilities<metered<everything>> == all);
 static_assert(capabilities<poisoned<everything>> == all);
 static_assert(capabilities<guarded<everything>> == all);
 static_assert(capabilities<leak_checked<everything>> == all);
+static_assert(capabilities<concurrent_best_fit<>> == (all & ~trimming));
 static_assert(capabilities<fallback<everything, everything>> == all);
 static_assert(capabilities<segregate<64, everything, everything>> == all);
 
@@ -276,6 +277,8 @@ TEST(Capabilities, FreeOfNullDoesNothingAnywhere) {
   ignores_null(everything());
   ignores_null(concurrent_pool<>(block));
   ignores_null(concurrent_slab<>(block));
+  const std::unique_ptr<std::byte[]> shared_range(new std::byte[range]);
+  ignores_null(concurrent_best_fit<>(std::span(shared_range.get(), range)));
   ignores_null(bucketed<pool<>>());
   ignores_null(guarded<pool<>>(block));
   ignores_null(leak_checked<pool<>>(block));

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +80,12 @@ APART static void keep_behind_mapping(void) {
 APART static void lose_long_blocks(int count) {
   for (int i = 0; i < count; ++i) sink = malloc(1000000); /* mappings of their own */
   sink = 0;
+}
+
+/* The address is in registers that the system call does not look at. */
+APART static void lose_in_exit(void) {
+  struct node* n = make_node(0);
+  syscall(SYS_exit_group, 0, n, n, n);
 }
 
 static pthread_barrier_t both;
@@ -176,6 +183,7 @@ int main(int count, char** arguments) {
   const char* end = count > 2 ? arguments[2] : "return";
   run_below(how);
   clear_stack();
+  if (strcmp(how, "in-exit") == 0) lose_in_exit();
   if (strcmp(end, "exit") == 0) exit(3);
   if (strcmp(end, "_exit") == 0) _exit(3);
   if (strcmp(end, "quick_exit") == 0) quick_exit(3);

@@ -101,6 +101,9 @@ class WhatIsLost(unittest.TestCase):
     def test_an_address_within_a_block_is_a_reference(self):
         self.check("inside", lost=0, reachable=1)
 
+    def test_what_a_call_of_exit_leaves_in_registers_is_no_reference(self):
+        self.check("in-exit", lost=1, reachable=0)
+
     def test_tags_of_pointers_are_ignored(self):
         self.check("tagged", lost=0, reachable=1)
 

@@ -49,7 +49,7 @@ TEST(RootRanges, StacksFromTheStackPointerOn) {
       "10000-11000 ---p 00000000 00:00 0 \n"
       "11000-20000 rw-p 00000000 00:00 0 \n"
       "30000-40000 rw-p 00000000 00:00 0 [stack]\n");
-  p.threads = {{.stack_pointer = 0x18000, .registers = {7}}, {.stack_pointer = 0x3f000}};
+  p.threads = {{.stack_pointer = 0x18000, .kept = {7}}, {.stack_pointer = 0x3f000}};
   const root_set roots = roots_of(p);
   EXPECT_EQ(roots.ranges, (ranges{{0x18000 - red_zone_bytes(), 0x20000}, {0x3f000 - red_zone_bytes(), 0x40000}}));
   EXPECT_EQ(roots.words, (std::vector<std::uint64_t>{7}));

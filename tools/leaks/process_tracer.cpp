@@ -132,6 +132,8 @@ void process_tracer::handle_end_of_thread(pid_t id) {
   t.since = clock::now();
   t.ends_process = is_signalled || t.state.system_call == SYS_exit_group;
   const bool ends_alone = !is_signalled && t.state.system_call == SYS_exit;
+  // The program waits for no result of such a call: what it left there is of no use to it.
+  if (!is_signalled && (ends_alone || t.ends_process)) t.state.scratch.clear();
   if (!state || (ends_alone && !awaited(t.process).empty())) {
     t.is = stage::leaving;
     go_on(id);

@@ -62,7 +62,8 @@ class root_finder {
     for (const memory_mapping& m : p_.mappings) add_known_parts(m);
     roots.ranges = joined(std::move(found_));
     for (const thread_state& t : p_.threads)
-      roots.words.insert(roots.words.end(), t.registers.begin(), t.registers.end());
+      for (const auto* registers : {&t.kept, &t.scratch})
+        roots.words.insert(roots.words.end(), registers->begin(), registers->end());
     return roots;
   }
 

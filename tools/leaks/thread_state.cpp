@@ -23,11 +23,11 @@ std::uint64_t red_zone_bytes() { return 128; }
 std::optional<thread_state> read_thread_state(pid_t thread) {
   user_regs_struct r{};
   if (!read_set(thread, NT_PRSTATUS, r)) return std::nullopt;
-  return thread_state{
-      r.rsp,
-      r.fs_base,
-      r.orig_rax,
-      {r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15}};
+  return thread_state{r.rsp,
+                      r.fs_base,
+                      r.orig_rax,
+                      {r.rbx, r.rbp, r.r12, r.r13, r.r14, r.r15},
+                      {r.rax, r.rcx, r.rdx, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11}};
 }
 
 #elif defined(__aarch64__)
@@ -38,7 +38,9 @@ std::optional<thread_state> read_thread_state(pid_t thread) {
   user_regs_struct r{};
   if (!read_set(thread, NT_PRSTATUS, r)) return std::nullopt;
   constexpr unsigned call_number = 8;
-  thread_state state{r.sp, 0, r.regs[call_number], {std::begin(r.regs), std::end(r.regs)}};
+  constexpr unsigned first_kept = 19;
+  const auto* const kept = std::begin(r.regs) + first_kept;
+  thread_state state{r.sp, 0, r.regs[call_number], {kept, std::end(r.regs)}, {std::begin(r.regs), kept}};
   (void)read_set(thread, NT_ARM_TLS, state.thread_pointer);
   return state;
 }

@@ -11,9 +11,10 @@ namespace heapwright::tool {
 
 struct thread_state {
   std::uint64_t stack_pointer = 0;
-  std::uint64_t thread_pointer = 0;           ///< what thread-local storage is addressed by; 0: not known
-  std::uint64_t system_call = 0;              ///< number of the call in which the thread is; meaningless outside of one
-  std::vector<std::uint64_t> registers = {};  ///< the general ones
+  std::uint64_t thread_pointer = 0;         ///< what thread-local storage is addressed by; 0: not known
+  std::uint64_t system_call = 0;            ///< number of the call in which the thread is; meaningless outside of one
+  std::vector<std::uint64_t> kept = {};     ///< general registers that a function call keeps
+  std::vector<std::uint64_t> scratch = {};  ///< the other general registers
 };
 
 /// Bytes below the stack pointer that code may use without moving it.

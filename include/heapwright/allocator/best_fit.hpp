@@ -43,6 +43,17 @@ struct best_fit_stats {
   std::size_t headers;       ///< of live blocks and tiny pages
   std::size_t available;     ///< free blocks and untouched space
   std::size_t largest_free;  ///< the largest block there is without merging, its header included
+
+  /// Of both ranges; largest_free is the larger one of the two.
+  best_fit_stats& operator+=(const best_fit_stats& other) noexcept {
+    held += other.held;
+    in_use += other.in_use;
+    rounding += other.rounding;
+    headers += other.headers;
+    available += other.available;
+    largest_free = std::max(largest_free, other.largest_free);
+    return *this;
+  }
 };
 
 /// Not thread-safe. Null when nothing that is free is large enough; then everything is as it was. The object takes 8

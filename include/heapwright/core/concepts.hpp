@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <span>
 
 #include <heapwright/core/layout.hpp>
 
@@ -41,6 +42,12 @@ concept has_one_layout = can_deallocate_unsized<A> && requires(A a) {
 template <class A>
 concept has_usable_size = requires(const A a, const void* p) {
   { a.usable_size(p) } noexcept -> std::same_as<std::size_t>;
+};
+
+/// attach(range): takes a range of memory that the caller has; false if it is too small.
+template <class A>
+concept can_attach = requires(A a, std::span<std::byte> range) {
+  { a.attach(range) } noexcept -> std::same_as<bool>;
 };
 
 /// try_resize(p, old, new): changes the size in place; false leaves the block as it was.
