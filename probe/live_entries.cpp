@@ -16,8 +16,6 @@ using namespace heapwright::probe;
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 template <std::size_t Size>
 void set_text(std::array<char, Size>& to, const char* from) noexcept {
   const std::size_t n = std::min(std::strlen(from), Size - 1);

@@ -10,10 +10,6 @@ using namespace trace;
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
-std::uint64_t address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
-
 void add_range(std::uint64_t begin, std::uint64_t bytes) noexcept {
   segment_header& h = *the_segment;
   for (malloc_mapping& m : h.malloc_mappings) {
@@ -29,10 +25,12 @@ void add_range(std::uint64_t begin, std::uint64_t bytes) noexcept {
 
 constinit malloc_mappings the_mappings;
 
-void malloc_mappings::add(const void* p, std::size_t bytes) noexcept { add_range(address_of(p), bytes); }
+void malloc_mappings::add(const void* p, std::size_t bytes) noexcept {
+  add_range(reinterpret_cast<std::uintptr_t>(p), bytes);
+}
 
 void malloc_mappings::remove(const void* p, std::size_t bytes) noexcept {
-  const std::uint64_t begin = address_of(p), end = begin + bytes;
+  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(p), end = begin + bytes;
   for (malloc_mapping& m : the_segment->malloc_mappings) {
     const std::uint64_t first = m.begin.load(relaxed), last = first + m.bytes.load(relaxed);
     if (first == 0 || first >= end || last <= begin) continue;

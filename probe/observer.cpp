@@ -28,7 +28,6 @@ using namespace trace;
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t never_near = std::uint64_t{1} << 62;
 
 enum class stage { early, forked, observed, unobserved };

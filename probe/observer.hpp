@@ -24,6 +24,8 @@
 
 namespace heapwright::probe {
 
+using trace::relaxed;
+
 /// Never null: before there is a segment it is a header of the process's own.
 extern constinit trace::segment_header* the_segment [[gnu::visibility("hidden")]];
 
@@ -57,7 +59,6 @@ bool begin_peak_again() noexcept;
 /// Notes that p has been allocated; returns p. `size_class`: of so many bytes.
 [[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested, std::uint64_t bytes,
                                               unsigned size_class) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
   trace::thread_slot& s = *this_slot;
   const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(bytes);
   const std::uint64_t net = s.net_bytes.load(relaxed) + bytes;
@@ -91,7 +92,6 @@ bool begin_peak_again() noexcept;
 
 /// Notes that a block of so many bytes has been or will be freed.
 inline void count_freed(std::uint64_t bytes) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
   trace::thread_slot& s = *this_slot;
   const std::uint64_t net = s.net_bytes.load(relaxed) - bytes;
   if (is_out_of_band(s, net)) [[unlikely]]
@@ -118,7 +118,6 @@ inline void freeing(void* p) noexcept {
 
 /// Notes that a block of `before` bytes, no sample, has become p, not null: a free and an allocation, in one go.
 [[gnu::always_inline]] inline void* reallocated(void* p, std::size_t requested, std::uint64_t before) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
   const std::uint64_t bytes = next.usable_size(p);
   trace::thread_slot& s = *this_slot;
   const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(bytes);

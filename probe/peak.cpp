@@ -13,8 +13,6 @@ using namespace trace;
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 constexpr std::uint32_t slots_behind = 12;  ///< slots 1 to 12 may be behind in the precise way
 
 bool may_be_behind(std::uint32_t slot) noexcept { return slot - 1 < slots_behind; }

@@ -8,8 +8,6 @@ using namespace trace;
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 std::uintptr_t address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
 
 bool take_if_free(counter& address, std::uint64_t value) noexcept {

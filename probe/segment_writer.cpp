@@ -24,7 +24,7 @@ namespace {
 
 using namespace trace;
 
-constexpr std::uint32_t thread_slots = 1024;
+constexpr std::uint32_t slot_count = 1024;
 constexpr std::size_t stack_bytes_for_few = 64 * 1024 * 1024, stack_bytes_for_all = 256 * 1024 * 1024;  // g++ has 124
 constexpr std::size_t sample_bytes = 192 * 1024 * 1024;  // six million live samples
 constexpr std::uint32_t stack_buckets_for_few = 1 << 13, stack_buckets_for_all = 1 << 18;
@@ -192,7 +192,7 @@ segment_header* create_segment(const settings& of) noexcept {
     return begin;
   };
   place(modules_at + max_modules * sizeof(module));
-  const std::uint64_t threads_at = place(thread_slots * thread_slot_bytes);
+  const std::uint64_t threads_at = place(slot_count * thread_slot_bytes);
   const std::uint64_t stack_index_at = place(stack_buckets * sizeof(reference));
   const std::uint64_t stacks_at = place(stack_bytes);
   const std::uint64_t sample_index_at = place(sample_buckets * sizeof(reference));
@@ -231,7 +231,7 @@ segment_header* create_segment(const settings& of) noexcept {
   h.stacks_at = stacks_at;
   h.sample_index_at = sample_index_at;
   h.samples_at = samples_at;
-  h.thread_slots = thread_slots;
+  h.thread_slots = slot_count;
   h.stack_buckets = stack_buckets;
   h.sample_buckets = sample_buckets;
   h.class_count = size_scale::count;

@@ -13,8 +13,6 @@ using namespace trace;
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 void note_name(thread_slot& s) noexcept { ::prctl(PR_GET_NAME, s.name.data()); }
 
 }  // namespace

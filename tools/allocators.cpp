@@ -32,7 +32,7 @@ std::string proven(const program& target, const allocator& candidate) {
     throw failure(exit_code::bad_input,
                   fmt::format("{}: {} does not load: {}", candidate.name, candidate.library, objects.complaint));
   const std::string wanted = std::filesystem::path(candidate.library).filename();
-  const std::string found = objects.malloc();
+  std::string found = objects.malloc();
   if (std::filesystem::path(found).filename() != wanted)
     throw failure(exit_code::bad_input, fmt::format("{}: preloaded, {} would not be the malloc of {}; {} would",
                                                     candidate.name, candidate.library, target.path, found));
@@ -100,7 +100,7 @@ std::vector<allocator> choose_allocators(const program& target, const std::vecto
 
 std::string malloc_name(const std::string& path) {
   if (is_libc(path)) return "glibc";
-  const std::string file = std::filesystem::path(path).filename();
+  std::string file = std::filesystem::path(path).filename();
   if (file.starts_with("libheapwright")) return "heapwright";
   for (const auto& [name, library] : known)
     if (file == library) return name;

@@ -228,7 +228,7 @@ int build(const build_options& options) {
                                      header,
                                      fmt::format("-DHEAPWRIGHT_RECIPE=::{}", name),
                                      "-DHEAPWRIGHT_CHECKS=0",
-                                     "-DHEAPWRIGHT_VERSION=\"" HEAPWRIGHT_VERSION "\"",
+                                     fmt::format("-DHEAPWRIGHT_VERSION=\"{}\"", HEAPWRIGHT_VERSION),
                                      fmt::format("-DHEAPWRIGHT_BUILD=\"recipe {:.24}\"", name)};
   check(with, options.header, name, common, scratch);
 

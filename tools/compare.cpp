@@ -58,7 +58,7 @@ std::optional<scratch_file> given_input() {
   return input;
 }
 
-void write(const std::string& path, const std::string& text) {
+void write_file(const std::string& path, const std::string& text) {
   if (path == "-") {
     std::cout << text << std::flush;
     return;
@@ -91,8 +91,8 @@ int compare(const compare_options& options) {
 
   const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
   if (options.json != "-" && options.html != "-") std::cout << table_view(found, colour) << std::flush;
-  if (!options.json.empty()) write(options.json, json_view(found));
-  if (!options.html.empty()) write(options.html, page_view(found));
+  if (!options.json.empty()) write_file(options.json, json_view(found));
+  if (!options.html.empty()) write_file(options.html, page_view(found));
 
   int code = EXIT_SUCCESS;
   for (const comparison_row& row : found.rows) {

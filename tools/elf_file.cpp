@@ -52,7 +52,7 @@ std::optional<elf_file> elf_file::open(const std::string& path) {
       std::string loader(segment.p_filesz, '\0');
       if (pread(result.file_.get(), loader.data(), loader.size(), static_cast<off_t>(segment.p_offset)) ==
           static_cast<ssize_t>(loader.size()))
-        result.loader_ = loader.c_str();
+        result.loader_ = loader.substr(0, loader.find('\0'));
     }
   }
   return result;

@@ -27,4 +27,7 @@ class failure : public std::runtime_error {
   int code_;
 };
 
+/// The process or file that was asked for cannot be read.
+inline failure unreadable(const std::string& message) { return {exit_code::unreadable, message}; }
+
 }  // namespace heapwright::tool

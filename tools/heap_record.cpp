@@ -16,8 +16,6 @@ namespace {
 
 constexpr const char* record_symbol = "heapwright_process_record";
 
-failure unreadable(const std::string& message) { return {exit_code::unreadable, message}; }
-
 template <class T>
 std::uint64_t address_of(const T* there) noexcept {
   return reinterpret_cast<std::uint64_t>(there);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <iostream>
@@ -24,7 +25,6 @@ namespace heapwright::tool {
 namespace {
 
 using json = nlohmann::ordered_json;
-failure unreadable(const std::string& message) { return {exit_code::unreadable, message}; }
 
 void check_readable(pid_t pid) {
   const std::string maps = fmt::format("/proc/{}/maps", pid);
@@ -70,8 +70,9 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
              figures.threads.get(), figures.threads_total.get());
   const auto whole = static_cast<double>(std::max({rss, figures.mapped.get(), figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
-    const auto width = whole > 0 ? static_cast<std::size_t>(40 * static_cast<double>(bytes) / whole + 0.5) : 0;
-    fmt::print("  {:<32}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)), std::string(width, '#'));
+    const auto width = whole > 0 ? std::lround(40 * static_cast<double>(bytes) / whole) : 0;
+    fmt::print("  {:<32}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)),
+               std::string(static_cast<std::size_t>(width), '#'));
   };
   line("RSS of the process", rss);
   for (const figure_line& f : memory_lines(figures, r)) line(f.meaning, f.bytes);
@@ -136,8 +137,7 @@ std::vector<std::array<std::string, 3>> option_table(const elf_file& library) {
 
 int about_installation(const info_options& options) {
   const std::string path = own_library();
-  const auto library = elf_file::open(path);
-  const auto table = option_table(*library);
+  const auto table = option_table(elf_file::open(path).value());
   if (options.json) {
     json result = {{"format", "heapwright info 1"},
                    {"version", HEAPWRIGHT_VERSION},

@@ -78,7 +78,7 @@ std::string library_path(const std::string& given) {
   const bool here = std::filesystem::exists(given, error);
   if (!here && given.find('/') == std::string::npos) return given;
   if (!here) throw failure(exit_code::bad_input, fmt::format("no such library: {}", given));
-  const std::string path = std::filesystem::absolute(given);
+  std::string path = std::filesystem::absolute(given);
   if (path.find_first_of(": \t\n") != std::string::npos)
     throw failure(exit_code::bad_input,
                   fmt::format("{}: LD_PRELOAD cannot express a path with a space or a colon; use a link to it", path));

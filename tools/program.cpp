@@ -40,7 +40,7 @@ std::string find_command(const std::string& name) {
   std::istringstream folders(variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin");
   std::string in_the_way;
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    std::string path = (folder.empty() ? "." : folder) + "/" + name;
     if (runnable(path)) return path;
     if (errno == EACCES && in_the_way.empty()) in_the_way = path;
   }

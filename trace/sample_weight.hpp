@@ -63,6 +63,7 @@ struct weight {
 
 /// To the nearest; what has no room in 64 bits, as in a damaged file, is the largest number.
 [[nodiscard]] constexpr std::uint64_t rounded(double x) noexcept {
+  // std::round is not constexpr. NOLINTNEXTLINE(bugprone-incorrect-roundings)
   return x < 0x1p64 - 4096 ? static_cast<std::uint64_t>(x + 0.5) : ~std::uint64_t{0};
 }
 

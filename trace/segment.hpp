@@ -30,6 +30,7 @@
 
 namespace heapwright::trace {
 
+inline constexpr auto relaxed = std::memory_order_relaxed;
 using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
@@ -187,7 +188,6 @@ inline constexpr std::uint64_t endless_band = std::uint64_t{1} << 62;
 
 /// What of a thread's net bytes is in the header's `live`.
 [[nodiscard]] inline std::uint64_t published_net(const thread_slot& s) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
   const std::uint64_t bytes = s.band_bytes.load(relaxed);
   return bytes == endless_band ? 0 : s.band_begin.load(relaxed) + bytes - s.band_ahead.load(relaxed);
 }

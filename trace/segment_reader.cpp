@@ -16,8 +16,6 @@
 namespace heapwright::trace {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 std::uint64_t monotonic_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -130,15 +128,16 @@ std::array<std::uint64_t, size_scale::count> freed_bytes_of(const segment_file& 
 /// were: at a moment in between, no less was live than what they had allocated by then less what is freed by now.
 void raise_peaks(snapshot& seen, const std::array<std::uint64_t, size_scale::count>& freed) {
   const auto classes = seen.by_class();
-  std::int64_t live = 0;
+  std::uint64_t total = 0;  // unsigned: the figures of a damaged segment may add up to anything
   for (unsigned c = 0; c < size_scale::count; ++c) {
-    const auto of_class = static_cast<std::int64_t>(classes[c].allocated_bytes - freed[c]);
+    const std::uint64_t of_class = classes[c].allocated_bytes - freed[c];
+    const auto live = static_cast<std::int64_t>(of_class);
     std::uint64_t& peak = seen.process.class_peak[c];
-    if (of_class > static_cast<std::int64_t>(peak)) peak = static_cast<std::uint64_t>(of_class);
-    live += of_class;
+    if (live > static_cast<std::int64_t>(peak)) peak = of_class;
+    total += of_class;
   }
-  if (live <= static_cast<std::int64_t>(seen.process.peak)) return;
-  seen.process.peak = static_cast<std::uint64_t>(live);
+  if (static_cast<std::int64_t>(total) <= static_cast<std::int64_t>(seen.process.peak)) return;
+  seen.process.peak = total;
   seen.process.peak_at_ns = seen.at_ns;
 }
 

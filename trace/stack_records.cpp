@@ -8,7 +8,6 @@
 namespace heapwright::trace {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
 static_assert(stack_length(deepest_stack) <= record_window::longest);
 
 /// What references can name at all.

@@ -114,6 +114,15 @@ TEST_F(hostile_segment, random_bytes_neither_crash_nor_hang) {
   EXPECT_GT(readable, 1000u);
 }
 
+TEST_F(hostile_segment, figures_beyond_63_bits_are_added_up) {
+  thread_slot& thread = built.add_thread(4, 4);
+  constexpr std::uint64_t much = std::uint64_t{3} << 61;
+  thread.classes[1].allocated_bytes = thread.classes[2].allocated_bytes = much;
+  const snapshot now = segment_reader(built.path()).read();
+  EXPECT_EQ(now.total().allocated_bytes, 2 * much);
+  EXPECT_EQ(now.process.class_peak[1], much);
+}
+
 TEST_F(hostile_segment, chains_that_run_in_circles_end) {
   const reference a = built.add_stack(100, {1}), b = built.add_stack(200, {2});
   built.stack_at(a).next = b;

@@ -13,8 +13,6 @@
 namespace heapwright::tool {
 namespace {
 
-// All kernels' pages are multiples of this, so it divides memory as well as they do.
-constexpr std::uint64_t page_bytes = 4096;
 constexpr std::size_t words_in_page = page_bytes / sizeof(std::uint64_t);
 constexpr std::size_t cached_pages = 8192;
 constexpr std::uint64_t no_page = 1;

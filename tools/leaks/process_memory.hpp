@@ -16,6 +16,9 @@
 
 namespace heapwright::tool {
 
+/// Pages of all kernels are multiples of this.
+inline constexpr std::uint64_t page_bytes = 4096;
+
 struct address_range {
   std::uint64_t begin = 0, end = 0;
 

@@ -5,7 +5,6 @@
 namespace heapwright::tool {
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t word = sizeof(std::uint64_t);
 constexpr std::uint64_t glibc_heap_bytes = 64 << 20;
 /// Room for thread-local storage below a thread pointer, and for libc's description of the thread above it.

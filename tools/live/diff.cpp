@@ -115,7 +115,7 @@ std::pair<std::string, std::string> named(const trace::stack_figures& stack, con
   return {name, shown};
 }
 
-watched_run read(const std::string& path) {
+watched_run read_run(const std::string& path) {
   try {
     const trace::segment_reader reader(path);
     watched_run run{reader.read(), {}};
@@ -165,7 +165,7 @@ bool holds(const condition& c, double before, double after) {
 int diff(const diff_options& options) {
   std::vector<condition> conditions;
   for (const std::string& text : options.fail_if) conditions.push_back(parsed(text));
-  const watched_run before = read(options.before), after = read(options.after);
+  const watched_run before = read_run(options.before), after = read_run(options.after);
   fmt::print("{:<12}{:>14}{:>14}{:>14}\n", "", "before", "after", "change");
   for (const figure& f : figures) {
     const double a = f.of(before.figures), b = f.of(after.figures);

@@ -4,8 +4,7 @@
 // bounded: connections, what each may send and how long it may take for that, requests under way, and events waiting for a slow reader (none: it
 // misses them). Without viewers nothing happens here: the thread sleeps in poll.
 //
-// Own code rather than cpp-httplib: Debian 12's, 0.11.4, reads headers and chunked bodies without a bound, needs a thread for each open event stream and
-// wakes up 100 times a second for each idle connection.
+// docs/design/0018-the-live-server.md compares it with the HTTP libraries that Debian 12 has.
 #pragma once
 
 #include <chrono>

@@ -49,7 +49,7 @@ trace::segment_reader open_segment(const std::filesystem::path& path, bool& may_
 }
 
 std::filesystem::path segment_of(pid_t pid) {
-  if (const auto path = mapped_segment(pid); !path.empty()) return path;
+  if (auto path = mapped_segment(pid); !path.empty()) return path;
   for (const auto& path : trace::segments_in(trace::segment_directory()))
     if (is_segment_of(path, pid)) return path;
   return {};

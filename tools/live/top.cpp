@@ -114,7 +114,7 @@ std::string per_second(std::uint64_t now, std::uint64_t before, double seconds, 
   return seconds <= 0 ? "-" : show(static_cast<double>(now - std::min(before, now)) / seconds) + "/s";
 }
 
-const char* name_of(life state) {
+const char* words_for(life state) {
   switch (state) {
     case life::running: return "running";
     case life::exited: return "ended";
@@ -131,7 +131,7 @@ void write_heap(screen_text& text, const moment& m) {
   const auto& p = m.figures.process;
   const auto shown = [](std::uint64_t bytes) { return show_bytes(static_cast<double>(bytes)); };
   text.line(printable(fmt::format("{}  process {}  {}  (no probe: the heap's own figures)", command_of(p), p.process_id,
-                                  name_of(m.state))));
+                                  words_for(m.state))));
   text.line(fmt::format("blocks and threads' stocks {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
                         m.memory ? shown(m.memory->rss) : "-"));
   if (!m.heap) return;
@@ -157,7 +157,7 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   const auto& p = m.figures.process;
   if (!m.has_probe) return write_heap(text, m);
   const double seconds = before == nullptr ? 0 : static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
-  text.line(printable(fmt::format("{}  process {}  {}{}", command_of(p), p.process_id, name_of(m.state),
+  text.line(printable(fmt::format("{}  process {}  {}{}", command_of(p), p.process_id, words_for(m.state),
                                   p.is_counting ? "" : "  (not counting)")));
   text.line(fmt::format("live {}{}   peak {}   RSS {}   {} threads", show_bytes(static_cast<double>(m.live())),
                         p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),

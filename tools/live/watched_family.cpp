@@ -21,7 +21,7 @@ bool is_of_process(const std::filesystem::path& segment, const trace::process_fi
 
 }  // namespace
 
-watched_family::watched_family(std::shared_ptr<watched_process> first, std::filesystem::path segment,
+watched_family::watched_family(std::shared_ptr<watched_process> first, const std::filesystem::path& segment,
                                std::filesystem::path folder)
     : folder_(std::move(folder)), first_(std::move(first)), first_name_(name_of(segment)) {}
 
@@ -65,7 +65,7 @@ std::shared_ptr<watched_process> watched_family::find(const std::string& name) {
   // A name is compared, never made into a path: it comes from a stranger.
   for (const auto& path : trace::segments_in(folder_)) {
     if (name_of(path) != name) continue;
-    const auto opened = open(path);
+    auto opened = open(path);
     if (!opened) return nullptr;
     others_[name] = opened;
     asked_for_.push_back(name);

@@ -27,7 +27,8 @@ struct family_member {
 class watched_family {
  public:
   /// `folder`: where other segments may be; empty: there are no others.
-  watched_family(std::shared_ptr<watched_process> first, std::filesystem::path segment, std::filesystem::path folder);
+  watched_family(std::shared_ptr<watched_process> first, const std::filesystem::path& segment,
+                 std::filesystem::path folder);
 
   /// Null: there is no such process. Empty: the first.
   [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name);

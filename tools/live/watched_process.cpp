@@ -62,8 +62,9 @@ trace::process_figures describe(pid_t process) {
 
 double moment::unix_seconds(std::uint64_t ns) const noexcept {
   const auto since_start = static_cast<std::int64_t>(ns - figures.process.started_ns);
-  return static_cast<double>(static_cast<std::int64_t>(figures.process.started_unix_ns / 1000) + since_start / 1000) /
-         1e6;
+  const std::int64_t microseconds =
+      static_cast<std::int64_t>(figures.process.started_unix_ns / 1000) + since_start / 1000;
+  return static_cast<double>(microseconds) / 1e6;
 }
 
 std::optional<live_blocks> moment::live_parts() const noexcept {

@@ -28,7 +28,7 @@ bool are_same(const trace::module_figures& a, const trace::module_figures& b) {
 
 }  // namespace
 
-symbolizer::symbolizer(std::vector<trace::module_figures> modules, std::uint32_t process_id)
+symbolizer::symbolizer(const std::vector<trace::module_figures>& modules, std::uint32_t process_id)
     : code_made_(fmt::format("/tmp/perf-{}.map", process_id)) {
   add_modules(modules);
 }
@@ -92,8 +92,8 @@ void symbolizer::look_up(location& where) {
     name = code_made_.find(pc);
   }
   where.is_known = name != nullptr;
-  where.module = where.is_known ? code_made_.path() : "";
-  where.frames = {{where.is_known ? *name : fmt::format("{:#x}", where.address)}};
+  where.module = name != nullptr ? code_made_.path() : "";
+  where.frames = {{name != nullptr ? *name : fmt::format("{:#x}", where.address)}};
 }
 
 mapped_module symbolizer::describe(const trace::module_figures& module) {

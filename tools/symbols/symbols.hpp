@@ -50,7 +50,7 @@ struct mapped_module {
 
 class symbolizer {
  public:
-  symbolizer(std::vector<trace::module_figures> modules, std::uint32_t process_id);
+  symbolizer(const std::vector<trace::module_figures>& modules, std::uint32_t process_id);
   symbolizer(symbolizer&&) noexcept;
   symbolizer& operator=(symbolizer&&) noexcept;
   ~symbolizer();

@@ -33,9 +33,10 @@ inline new_counts& counted_new() noexcept {
 namespace detail {
 
 inline void* count_new(std::size_t size, std::size_t alignment) {
-  void* const p = alignment <= default_alignment
-                      ? std::malloc(size == 0 ? 1 : size)
-                      : std::aligned_alloc(alignment, align_up(size == 0 ? 1 : size, alignment));
+  const std::size_t rounded = align_up(size == 0 ? 1 : size, alignment);
+  void* const p = alignment <= default_alignment ? std::malloc(size == 0 ? 1 : size)
+                  : rounded < size               ? nullptr
+                                                 : std::aligned_alloc(alignment, rounded);
   if (p == nullptr) throw std::bad_alloc();
   new_counts& counts = counted_new();
   counts.allocations.fetch_add(1, std::memory_order_relaxed);
@@ -62,6 +63,7 @@ inline void count_delete(void* p) noexcept {
 }  // namespace heapwright
 
 // The array and nothrow forms of the standard library call these.
+// NOLINTBEGIN(misc-definitions-in-headers): one file of a program includes this
 void* operator new(std::size_t size) { return heapwright::detail::count_new(size, 1); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return heapwright::detail::count_new(size, static_cast<std::size_t>(alignment));
@@ -70,3 +72,4 @@ void operator delete(void* p) noexcept { heapwright::detail::count_delete(p); }
 void operator delete(void* p, std::size_t) noexcept { heapwright::detail::count_delete(p); }
 void operator delete(void* p, std::align_val_t) noexcept { heapwright::detail::count_delete(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { heapwright::detail::count_delete(p); }
+// NOLINTEND(misc-definitions-in-headers)

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include <heapwright/core/bits.hpp>
 #include <heapwright/core/concepts.hpp>
 
 namespace heapwright {
@@ -48,8 +49,10 @@ class upstream_resource {
 
   /// As the concept allocator says. Null when the resource throws.
   [[nodiscard]] void* allocate(layout l) noexcept {
+    const std::size_t size = rounded(l);
+    if (size < l.size) return nullptr;
     try {
-      return from_->allocate(l.size, l.alignment);
+      return from_->allocate(size, l.alignment);
     } catch (...) {
       return nullptr;
     }
@@ -57,12 +60,15 @@ class upstream_resource {
 
   /// `p` came from allocate(l). Null does nothing.
   void deallocate(void* p, layout l) noexcept {
-    if (p != nullptr) from_->deallocate(p, l.size, l.alignment);
+    if (p != nullptr) from_->deallocate(p, rounded(l), l.alignment);
   }
 
   friend bool operator==(upstream_resource a, upstream_resource b) noexcept { return a.from_->is_equal(*b.from_); }
 
  private:
+  /// The pool resources of GCC 12 align only sizes that are multiples of the alignment, as those of C++ types are.
+  [[nodiscard]] static std::size_t rounded(layout l) noexcept { return align_up(l.size, l.alignment); }
+
   std::pmr::memory_resource* from_;
 };
 

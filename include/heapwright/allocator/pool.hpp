@@ -49,8 +49,8 @@ class pool {
   /// than eight blocks would fit.
   explicit pool(layout block, Source source = {}, std::size_t chunk_bytes = usual_chunk) noexcept
       : source_(source),
-        alignment_(std::max(block.alignment, alignof(link))),
-        size_(align_up(std::max(block.size, smallest), alignment_)),
+        alignment_(std::clamp(block.alignment, alignof(link), beyond_memory)),
+        size_(align_up(std::clamp(block.size, smallest, beyond_memory), alignment_)),
         chunk_bytes_(std::max(chunk_bytes, std::bit_ceil(first_offset() + 8 * size_))) {}
 
   ~pool() {
@@ -93,7 +93,7 @@ class pool {
   /// Null does nothing. O(1).
   void deallocate(void* p, layout l) noexcept {
     if constexpr (checks_callers) {
-      if (!fits(l)) die("free with a wrong layout", p, "(larger than the blocks of this pool)");
+      if (p != nullptr && !fits(l)) die("free with a wrong layout", p, "(larger than the blocks of this pool)");
     }
     deallocate(p);
   }
@@ -162,6 +162,7 @@ class pool {
   };
 
   static constexpr std::size_t smallest = checks_callers ? sizeof(link) : sizeof(link*);
+  static constexpr std::size_t beyond_memory = std::size_t{1} << 48;  // no source has a chunk of such blocks
   static constexpr std::size_t linked_at_once = 4 * KiB;
 
   [[nodiscard]] std::size_t first_offset() const noexcept { return align_up(sizeof(chunk), alignment_); }

@@ -119,7 +119,7 @@ class slab {
   /// Null does nothing. O(1), but for giving back a slab; O(slabs) in checked builds.
   void deallocate(void* p, layout l) noexcept {
     if constexpr (checks_callers) {
-      if (!fits(l)) die("free with a wrong layout", p, "(larger than the blocks of this slab)");
+      if (p != nullptr && !fits(l)) die("free with a wrong layout", p, "(larger than the blocks of this slab)");
     }
     deallocate(p);
   }

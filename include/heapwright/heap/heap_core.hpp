@@ -173,7 +173,9 @@ class heap_core {
     const unsigned c = classes::index_aligned(size, alignment);
     if (c == 0 || classes::is_whole(c)) {
       const span* const s = c == 0 ? allocate_large(size, alignment) : centre_.page_heap.allocate_whole(c, 0);
-      return s == nullptr ? nullptr : s->block_begin();
+      if (s == nullptr) return nullptr;
+      if (c != 0) wrong::note_allocated(reinterpret_cast<block*>(s->block_begin()));
+      return s->block_begin();
     }
     span* drawn_from = nullptr;
     const auto drawn = centre_.classes[c].draw(c, 1, 0, drawn_from, centre_.page_heap);

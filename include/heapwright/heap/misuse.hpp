@@ -39,7 +39,7 @@ class misuse {
   static void note_foreign(void* p) noexcept {
     if constexpr (checks)
       die("free of a foreign pointer", p,
-          "(not the beginning of a block of this malloc, or of a large one freed already)");
+          "(not the beginning of a block of this heap, or of a large one freed already)");
   }
 
   /// The caller says how large the block is; `usable` is what it has.
@@ -61,6 +61,8 @@ class misuse {
   static_assert(own_bytes <= size_class_plan::smallest_step);
 
  private:
+  // The analyser does not know that address 0 has no size class, so that free(nullptr) never comes here.
+  // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn)
   static std::uintptr_t& mark_of(block* b) noexcept { return reinterpret_cast<free_block*>(b)->mark; }
 
   static std::uintptr_t expected_mark(const block* b) noexcept {

@@ -319,7 +319,8 @@ class thread_cache {
 
   /// The compiler is kept from seeing that two calls have the same result: as part of an instruction an address costs none of its own.
   [[nodiscard]] lists& lists_at(std::size_t scaled) noexcept {
-    static_assert(sizeof(lists) == std::size_t{1} << class_shift && sizeof(lists) == 2 * even_step);
+    static_assert(sizeof(lists) == std::size_t{1} << class_shift);
+    static_assert(sizeof(lists) == 2 * even_step);
     return *reinterpret_cast<lists*>(reinterpret_cast<std::byte*>(std::launder(this)->of_) + scaled);
   }
 

@@ -2,7 +2,9 @@
 // whatever draws from a source can draw from these.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -58,8 +60,10 @@ class upstream_new {
  public:
   /// As the concept allocator says. Null when operator new has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
-    if (l.alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator new(l.size, std::nothrow);
-    return ::operator new(l.size, std::align_val_t{l.alignment}, std::nothrow);
+    // The aligned forms of GCC 12 round the size up without a look at overflow.
+    const std::size_t size = std::min<std::size_t>(l.size, PTRDIFF_MAX);
+    if (l.alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator new(size, std::nothrow);
+    return ::operator new(size, std::align_val_t{l.alignment}, std::nothrow);
   }
 
   /// As the concept allocator says.
