@@ -159,6 +159,30 @@ class basic_heap {
     if (core_ != nullptr) core_->set_limit(bytes);
   }
 
+  /// Locks in memory what the heap has in memory, blocks and free memory, so that touching it causes no
+  /// page fault and it is not swapped out. Until unlock_pages, memory that the heap takes into use
+  /// later is locked as it comes, as far as the system allows, and free memory goes back only by trim,
+  /// to stay below the limit, or where the recipe says `at_once`. The heap's own records are not locked.
+  ///
+  /// False: the system refused (RLIMIT_MEMLOCK); a heap that was not locked has no locked page then, and
+  /// works as before. Called again, it tells whether all is locked, and locks what was refused since.
+  /// A forked child has no locked pages. Thread-safety as allocate; others wait for it in their slow
+  /// steps. Complexity: a system call for each piece of memory between free memory that was given back,
+  /// and a page fault for each page that was not touched yet.
+  [[nodiscard]] bool lock_pages() noexcept {
+    if (core_ == nullptr) return false;
+    const guard held(lock_);
+    return core_->lock_pages();
+  }
+
+  /// Undoes lock_pages, or what recipe.pages.locked says. The heap's end does so too, for memory of the
+  /// caller. False: the system refused (it has no more mappings); the heap counts as locked.
+  [[nodiscard]] bool unlock_pages() noexcept {
+    if (core_ == nullptr) return true;
+    const guard held(lock_);
+    return core_->unlock_pages();
+  }
+
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
   /// Every other thread waits for the time that this takes, as soon as its stock does not suffice: what threads keep is counted block by block.

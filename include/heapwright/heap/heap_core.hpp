@@ -235,6 +235,10 @@ class heap_core {
   /// See page_heap::adopt.
   [[nodiscard]] bool adopt(void* memory, std::size_t bytes) noexcept { return centre_.page_heap.adopt(memory, bytes); }
 
+  /// See page_heap.
+  [[nodiscard]] bool lock_pages() noexcept { return centre_.page_heap.lock_pages(); }
+  [[nodiscard]] bool unlock_pages() noexcept { return centre_.page_heap.unlock_pages(); }
+
   /// Bytes in memory for blocks, free ones included, that the heap may have instead of what the recipe says.
   void set_limit(std::uint64_t bytes) noexcept { centre_.page_heap.set_limit(bytes); }
   [[nodiscard]] std::uint64_t limit() const noexcept { return centre_.page_heap.limit(); }
@@ -286,7 +290,7 @@ class heap_core {
 
   /// `mine` is the cache of the thread that called fork, or null. Those of all others are emptied for use: their threads are gone.
   [[gnu::cold]] void after_fork_in_child(cache* mine) noexcept {
-    centre_.page_heap.fork_lock().reset_after_fork();
+    centre_.page_heap.after_fork_in_child();
     for (auto& c : centre_.classes) c.fork_lock().reset_after_fork();
     centre_.caches_lock.reset_after_fork();
     for (cache* c = open_caches_; c != nullptr;) {
