@@ -16,7 +16,8 @@
 // program whose blocks do not fit the gaps is not made to fault for ever; the first by no more than 3/4 of that most.
 //
 // Locked. A heap can be locked in memory and unlocked at run time. While it is locked:
-//   every span and every resident run is locked, except what the system has refused to lock;
+//   every span and every resident run is locked, except what the system has refused to lock. Where its pages are longer than
+//   ours, a resident run may lack one that it shared with a run that went back, until it is taken;
 //   nothing goes back over time or because of the peak; what goes back otherwise is unlocked first.
 #pragma once
 
@@ -297,22 +298,29 @@ class page_heap {
   // --- taking
 
   span* take(std::size_t pages, std::size_t alignment) noexcept {
-    span* s = free_.take(span_state::free_resident, pages, alignment);
-    if (s == nullptr && pages * heap_page >= worth_a_call && alignment <= heap_page)
-      s = brought_in([&] { return free_.take_adjacent(pages); });
-    if (s == nullptr) s = brought_in([&] { return free_.take(span_state::free_returned, pages, alignment); });
+    span* const s = brought_in([&] {
+      span* found = free_.take(span_state::free_resident, pages, alignment);
+      if (found == nullptr && pages * heap_page >= worth_a_call && alignment <= heap_page)
+        found = free_.take_adjacent(pages);
+      return found != nullptr ? found : free_.take(span_state::free_returned, pages, alignment);
+    });
     note_low_water();
     return s;
   }
 
-  /// The span that `taken()` takes, which may be from returned runs.
+  /// The span that `taken()` takes, in memory if the heap wants that.
   template <class F>
   span* brought_in(F taken) noexcept {
     const std::uint64_t returned = figures().free_returned.get();
     span* const s = taken();
-    if (wants_resident() && s != nullptr && figures().free_returned.get() != returned)
-      make_resident(s->start, s->bytes());
+    if (wants_resident() && s != nullptr && may_be_away(returned)) make_resident(s->start, s->bytes());
     return s;
+  }
+
+  /// Whether what was taken when so much was returned may be out of memory: a part of it was returned. Or, where the
+  /// system's pages are longer than ours, it shared one with another free run that was returned.
+  [[nodiscard]] bool may_be_away(std::uint64_t returned) const noexcept {
+    return figures().free_returned.get() != returned || (is_locked() && supply::grain() > heap_page);
   }
 
   /// Whether pages are to be in memory before the program touches them.
@@ -391,8 +399,7 @@ class page_heap {
     const std::size_t more = pages - s->pages;
     const std::uint64_t returned = figures().free_returned.get();
     if (!fits_limit(more * heap_page) || !free_.extend(s, more)) return false;
-    if (wants_resident() && figures().free_returned.get() != returned)
-      make_resident(s->end() - more * heap_page, more * heap_page);
+    if (wants_resident() && may_be_away(returned)) make_resident(s->end() - more * heap_page, more * heap_page);
     figures().large.add(more * heap_page);
     note_low_water();
     stay_below_peak();
