@@ -2,6 +2,7 @@
 recipe that is fitted to the row. Interleaved rounds, a process per figure; ratios are taken within a round.
 
 usage: script/bench recipes [--quick] [--rounds N] [--json FILE] [--plots FOLDER] [ROW...]    ROW: locality, local, threads, memory
+       script/bench recipes --misses [--json FILE]    cache misses of the row locality, by cachegrind
 """
 import argparse
 import json
@@ -13,6 +14,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import cachegrind
+
 BUILD = ROOT / "build/release"
 RECIPES = ROOT / "build/recipes"
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
@@ -77,6 +81,29 @@ def measure(row, rounds):
     return runs
 
 
+def misses():
+    """Rows of the JSON: misses per block of the row locality, in the part that the row times and in the whole program."""
+    blocks = 1_024_000
+    result = []
+    for name, (library, arguments) in variants("locality").items():
+        if sys.stderr.isatty():
+            print(f"\rcachegrind: {name}    ", end="", file=sys.stderr, flush=True)
+        environment = {**os.environ, **({"LD_PRELOAD": str(library)} if library else {})}
+        timed, whole = cachegrind.counts([BUILD / "bin/recipes_bench", "locality", *arguments], ["write_and_read"], environment)
+        result.append({"system": "S4", "row": "locality", "memory": name, "caches": cachegrind.CACHES,
+                       **{f"{part}_{key}": value / blocks for part, of in (("timed", timed), ("whole", whole)) for key, value in (
+                           ("instructions", of["Ir"]), ("first_level_misses", cachegrind.first_level_misses(of)), ("last_level_misses", cachegrind.last_level_misses(of)))}})
+    return result
+
+
+def show_misses(rows):
+    print(f"{'per block of 32 bytes':24}{'written and read':^36}{'the whole program':^36}")
+    print(f"{'':24}" + 2 * f"{'L1 misses':>12}{'LL misses':>12}{'instr.':>12}")
+    for r in rows:
+        print(f"{r['memory']:24}" + "".join(f"{r[f'{part}_first_level_misses']:>12.3f}{r[f'{part}_last_level_misses']:>12.3f}{r[f'{part}_instructions']:>12.1f}" for part in ("timed", "whole")))
+    print("\nmisses of data, simulated: " + cachegrind.CACHES)
+
+
 def quantile(values, q):
     return sorted(values)[min(int(q * len(values)), len(values) - 1)]
 
@@ -132,6 +159,7 @@ def plot(rows, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="script/bench recipes")
     parser.add_argument("--quick", action="store_true", help="five rounds instead of 21")
+    parser.add_argument("--misses", action="store_true", help="cache misses of the row locality, by cachegrind's simulation")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plots", type=Path)
@@ -144,12 +172,14 @@ def main():
         parser.error(f"--json: there is no folder {arguments.json.absolute().parent}")
     if unknown := [r for r in arguments.rows if r not in ROWS]:
         parser.error(f"no row is called {' or '.join(unknown)}; there are: {', '.join(ROWS)}")
-    chosen = arguments.rows or list(ROWS)
+    if arguments.misses and (arguments.rows or arguments.plots or arguments.rounds or arguments.quick):
+        parser.error("--misses is about the row locality, counts once, and has no plot")
+    chosen = ["locality"] if arguments.misses else arguments.rows or list(ROWS)
     build_recipes({recipe for row in chosen for recipe in ROWS[row][0].values()})
-    rows = [r for row in chosen for r in table(row, measure(row, rounds))]
+    rows = misses() if arguments.misses else [r for row in chosen for r in table(row, measure(row, rounds))]
     if sys.stderr.isatty():
         print("\r" + 40 * " " + "\r", end="", file=sys.stderr)
-    show(rows)
+    show_misses(rows) if arguments.misses else show(rows)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
     if arguments.plots:

@@ -442,6 +442,29 @@ TYPED_TEST(SharedHeap, ChildOfAForkGoesOn) {
   for (auto& t : busy) t.join();
 }
 
+TEST(OwnHeaps, AreLockedAndUnlockedWhileThreadsAreInThem) {
+  own_heap h;
+  std::atomic<bool> done = false;
+  std::vector<std::thread> busy;
+  for (unsigned t = 0; t < 2; ++t) {
+    busy.emplace_back([&, t] {
+      user<own_heap> me(h, t);
+      std::vector<user<own_heap>::block> held;
+      while (!done) me.work(100, held);
+      for (const auto& b : held) h.deallocate(b.p);
+    });
+  }
+  for (int i = 0; i < 10; ++i) {
+    (void)h.lock_pages();  // the quota of this machine decides
+    std::this_thread::yield();
+    EXPECT_TRUE(h.unlock_pages());
+    expect_sums(h.statistics());
+  }
+  done = true;
+  for (auto& t : busy) t.join();
+  EXPECT_EQ(h.statistics().in_use, 0u);
+}
+
 TEST(OwnHeaps, ThreadsThatComeAndGoLeaveNothingBehind) {
   own_heap h;
   const auto come_and_go = [&] {

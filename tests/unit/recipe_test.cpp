@@ -194,7 +194,7 @@ TEST(Pages, KeepTheirContentsWhenTouched) {
 
 class no_quota : public linux_os {
  public:
-  static bool hold(void*, std::size_t) noexcept { return false; }
+  static bool lock_pages(void*, std::size_t) noexcept { return false; }
 };
 
 constexpr recipe locked{.pages = {.growth = 1 * MiB, .give_back = give_back_policy::when_asked, .locked = true}};

@@ -125,10 +125,14 @@ class basic_heap {
   /// As deallocate(p): the layout is not looked at.
   void deallocate(void* p, layout) noexcept { deallocate(p); }
 
-  /// A block of `size` bytes with the contents of p, which is freed if the block is another; p may be null. Null: no memory, p is as it was; or p is no block of
+  /// A block of `size` bytes with the contents of p, which is freed if the block is another; p may be null. A size of zero frees p and returns null. Null otherwise: no memory, p is as it was; or p is no block of
   /// this heap, which ends the process in checked builds and where recipe.hardening.check_callers says so.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
     if (p == nullptr) return allocate(size);
+    if (size == 0) {
+      deallocate(p);
+      return nullptr;
+    }
     const std::size_t with_note = noted(size);
     void* const moved = with_cache([&](cache* mine) {
       return mine == nullptr ? core_->reallocate_uncached(p, with_note) : core_->reallocate(*mine, p, with_note);
@@ -161,6 +165,30 @@ class basic_heap {
   /// Bytes in memory for blocks from now on. Blocks in use stay; new ones are had as soon as there is room.
   void set_limit(std::uint64_t bytes) noexcept {
     if (core_ != nullptr) core_->set_limit(bytes);
+  }
+
+  /// Locks in memory what the heap has in memory, blocks and free memory, so that touching it causes no
+  /// page fault and it is not swapped out. Until unlock_pages, memory that the heap takes into use
+  /// later is locked as it comes, as far as the system allows, and free memory goes back only by trim,
+  /// to stay below the limit, or where the recipe says `at_once`. The heap's own records are not locked.
+  ///
+  /// False: the system refused (RLIMIT_MEMLOCK); a heap that was not locked has no locked page then, and
+  /// works as before. Called again, it tells whether all is locked, and locks what was refused since.
+  /// A forked child has no locked pages. Thread-safety as allocate; others wait for it in their slow
+  /// steps. Complexity: a system call for each piece of memory between free memory that was given back,
+  /// and a page fault for each page that was not touched yet.
+  [[nodiscard]] bool lock_pages() noexcept {
+    if (core_ == nullptr) return false;
+    const guard held(lock_);
+    return core_->lock_pages();
+  }
+
+  /// Undoes lock_pages, or what recipe.pages.locked says. The heap's end does so too, for memory of the
+  /// caller. False: the system refused (it has no more mappings); the heap counts as locked.
+  [[nodiscard]] bool unlock_pages() noexcept {
+    if (core_ == nullptr) return true;
+    const guard held(lock_);
+    return core_->unlock_pages();
   }
 
   /// As given to the constructor.

@@ -167,22 +167,31 @@ class free_runs {
     ++spare_count_;
   }
 
-  /// Returns the pages of all spans to the system, in use or not.
-  void unmap_runs() noexcept {
+  /// Calls f(std::byte* begin, std::size_t bytes) for each range of memory that spans lie in side by side: spans may be
+  /// shorter than the system's pages. Of a span s the first `part(s)` bytes count. Complexity: as page_map::for_each_span.
+  template <class Part, class F>
+  void for_each_range(Part part, F f) const {
     std::byte* begin = nullptr;
     std::byte* end = nullptr;
-    // Spans may be shorter than the system's pages; what borders on each other is returned together.
-    const auto unmap = [&] {
-      if (begin != end) OS::unmap(begin, static_cast<std::size_t>(end - begin));
+    const auto finish = [&] {
+      if (begin != end) f(begin, static_cast<std::size_t>(end - begin));
     };
     map_.for_each_span([&](const span& s) {
+      const std::size_t bytes = part(s);
+      if (bytes == 0) return;
       if (s.start != end) {
-        unmap();
+        finish();
         begin = s.start;
       }
-      end = s.end();
+      end = s.start + bytes;
     });
-    unmap();
+    finish();
+  }
+
+  /// Returns the pages of all spans to the system, in use or not.
+  void unmap_runs() noexcept {
+    for_each_range([](const span& s) { return s.bytes(); },
+                   [](std::byte* p, std::size_t bytes) { OS::unmap(p, bytes); });
   }
 
   /// Returns all records, the map included. Nothing here may be used afterwards.

@@ -149,6 +149,7 @@ class heap_core {
     const std::size_t usable = usable_size(p);
     if (usable == 0) [[unlikely]]
       return wrong::note_foreign(p), nullptr;
+    check_live(p);
     const bool fits = size <= usable && stays_aligned(p, size);
     // Staying is worth up to half of the block unused.
     if (fits && size >= usable / 2) return p;
@@ -212,6 +213,7 @@ class heap_core {
   [[nodiscard, gnu::cold]] void* reallocate_uncached(void* p, std::size_t size) noexcept {
     const std::size_t usable = usable_size(p);
     if (usable == 0) return wrong::note_foreign(p), nullptr;
+    check_live(p);
     void* const fresh = allocate_uncached(size);
     if (fresh == nullptr) return nullptr;
     std::memcpy(fresh, p, size < usable ? size : usable);
@@ -236,6 +238,10 @@ class heap_core {
 
   /// See page_heap::adopt.
   [[nodiscard]] bool adopt(void* memory, std::size_t bytes) noexcept { return centre_.page_heap.adopt(memory, bytes); }
+
+  /// See page_heap.
+  [[nodiscard]] bool lock_pages() noexcept { return centre_.page_heap.lock_pages(); }
+  [[nodiscard]] bool unlock_pages() noexcept { return centre_.page_heap.unlock_pages(); }
 
   /// Bytes in memory for blocks, free ones included, that the heap may have instead of what the recipe says.
   void set_limit(std::uint64_t bytes) noexcept { centre_.page_heap.set_limit(bytes); }
@@ -288,7 +294,7 @@ class heap_core {
 
   /// `mine` is the cache of the thread that called fork, or null. Those of all others are emptied for use: their threads are gone.
   [[gnu::cold]] void after_fork_in_child(cache* mine) noexcept {
-    centre_.page_heap.fork_lock().reset_after_fork();
+    centre_.page_heap.after_fork_in_child();
     for (auto& c : centre_.classes) c.fork_lock().reset_after_fork();
     centre_.caches_lock.reset_after_fork();
     for (cache* c = open_caches_; c != nullptr;) {
@@ -303,6 +309,12 @@ class heap_core {
   }
 
  private:
+  void check_live([[maybe_unused]] void* p) const noexcept {
+    if constexpr (wrong::checks) {
+      if (map().tag(p) != large_tag) wrong::check_live(p, map());
+    }
+  }
+
   /// Whether a block is aligned as one of this size has to be: where there are odd multiples of 8, a longer one need not be.
   [[nodiscard]] static bool stays_aligned([[maybe_unused]] const void* p, [[maybe_unused]] std::size_t size) noexcept {
     if constexpr (classes::natural_alignment == default_alignment) return true;

@@ -130,6 +130,10 @@ class malloc_heap {
 
   std::size_t trim() noexcept { return in_memory_ ? in_memory_->trim() : 0; }
 
+  /// False without memory of the caller: malloc's blocks share their pages with others.
+  [[nodiscard]] bool lock_pages() noexcept { return in_memory_ && in_memory_->lock_pages(); }
+  [[nodiscard]] bool unlock_pages() noexcept { return !in_memory_ || in_memory_->unlock_pages(); }
+
   void set_limit(std::uint64_t bytes) noexcept {
     if (in_memory_) return in_memory_->set_limit(bytes);
     const std::scoped_lock held(lock_);

@@ -25,13 +25,18 @@ class misuse {
 
   static void note_freed([[maybe_unused]] block* b, [[maybe_unused]] const page_map<OS>& map) noexcept {
     if constexpr (checks) {
-      const span* const s = map.span_at(b);
-      const std::size_t offset = address_of(b) - address_of(s->block_begin());
-      if (address_of(b) < address_of(s->block_begin()) ||
-          offset % (s->state == span_state::large ? s->bytes() : classes::of(s->size_class).size) != 0)
-        die("free of a pointer into a block", b, "(not its beginning)");
+      check_beginning(b, map, "free of a pointer into a block");
       if (mark_of(b) == expected_mark(b)) die("double free", b, "(the block is free already)");
       mark_of(b) = expected_mark(b);
+    }
+  }
+
+  /// Before a block is resized: a block that is cut from a span, or a whole one.
+  static void check_live([[maybe_unused]] void* p, [[maybe_unused]] const page_map<OS>& map) noexcept {
+    if constexpr (checks) {
+      auto* const b = static_cast<block*>(p);
+      check_beginning(b, map, "realloc of a pointer into a block");
+      if (mark_of(b) == expected_mark(b)) die("realloc of a free block", b, "(it was freed before)");
     }
   }
 
@@ -63,6 +68,14 @@ class misuse {
  private:
   // The analyser does not know that address 0 has no size class, so that free(nullptr) never comes here.
   // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn)
+  static void check_beginning(const block* b, const page_map<OS>& map, const char* what) noexcept {
+    const span* const s = map.span_at(b);
+    const std::size_t offset = address_of(b) - address_of(s->block_begin());
+    if (address_of(b) < address_of(s->block_begin()) ||
+        offset % (s->state == span_state::large ? s->bytes() : classes::of(s->size_class).size) != 0)
+      die(what, b, "(not its beginning)");
+  }
+
   static std::uintptr_t& mark_of(block* b) noexcept { return reinterpret_cast<free_block*>(b)->mark; }
 
   static std::uintptr_t expected_mark(const block* b) noexcept {

@@ -14,6 +14,11 @@
 //
 // Both are guesses ahead of time. What was given back so and then needed again raises both limits for a while, so that a
 // program whose blocks do not fit the gaps is not made to fault for ever; the first by no more than 3/4 of that most.
+//
+// Locked. A heap can be locked in memory and unlocked at run time. While it is locked:
+//   every span and every resident run is locked, except what the system has refused to lock. Where its pages are longer than
+//   ours, a resident run may lack one that it shared with a run that went back, until it is taken;
+//   nothing goes back over time or because of the peak; what goes back otherwise is unlocked first.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +54,7 @@ class page_heap {
     if (s == nullptr) {
       give_back_everything();
       if (grow(pages, alignment)) s = take(pages, alignment);
-      if (s == nullptr && alignment <= heap_page) s = free_.take_adjacent(pages);
+      if (s == nullptr && alignment <= heap_page) s = brought_in([&] { return free_.take_adjacent(pages); });
     }
     return s == nullptr ? nullptr : handed_out(s, use, lines);
   }
@@ -82,8 +87,8 @@ class page_heap {
     const std::size_t body = align_up(block_bytes, page);
     span* const s = allocate((body + page) / heap_page, std::max(alignment, page), span_state::large);
     if (s == nullptr) return nullptr;
-    const bool is_guarded = !is_callers_ && OS::protect(s->end() - page, page);
     holding guard(lock_);
+    const bool is_guarded = !is_callers_ && OS::protect(s->end() - page, page);
     s->offset = static_cast<std::uint16_t>((body - block_bytes) % heap_page);  // the tag is at the first page
     if (is_guarded) s->guard_pages = static_cast<std::uint8_t>(page / heap_page);
     return s;
@@ -97,12 +102,10 @@ class page_heap {
 
   /// Takes back what allocate returned. The tags of a cut span have been cleared by the caller.
   [[gnu::noinline]] void release(span* s) noexcept {
-    if constexpr (R.hardening.guard_large) {
-      const std::size_t guard_bytes = s->guard_pages * heap_page;
-      // Rather lost than handed out with a page that cannot be touched.
-      if (guard_bytes > 0 && !OS::unprotect(s->end() - guard_bytes, guard_bytes)) return;
-    }
     holding guard(lock_);
+    if constexpr (R.hardening.guard_large) {
+      if (!remove_guard(s)) return;
+    }
     release_held(s);
   }
 
@@ -125,9 +128,10 @@ class page_heap {
     if (moved == nullptr) return false;
     map().set_tag(s->start, 0);
     map().clear_ends(s);
-    count_mapped(bytes - s->bytes());
-    figures().large.add(bytes - s->bytes());
-    note_missed(bytes - s->bytes());
+    const std::size_t old_bytes = s->bytes();
+    count_mapped(bytes - old_bytes);
+    figures().large.add(bytes - old_bytes);
+    note_missed(bytes - old_bytes);
     s->start = static_cast<std::byte*>(moved);
     s->pages = bytes / heap_page;
     s->zeroed = false;
@@ -135,6 +139,7 @@ class page_heap {
     free_.cover(moved, bytes);
     map().set_ends(s);
     map().set_tag(s->start, large_tag);
+    if (wants_resident()) make_resident(s->start + old_bytes, bytes - old_bytes);
     stay_below_peak();
     stay_below_limit();
     return true;
@@ -157,7 +162,7 @@ class page_heap {
   [[gnu::noinline]] void tick() noexcept {
     if constexpr (R.pages.give_back != give_back_policy::over_time) return;
     const std::uint64_t now = OS::milliseconds();
-    if (now < window_end_.load(relaxed)) return;
+    if (now < window_end_.load(relaxed) || is_locked()) return;
     if (!lock_.try_acquire()) return;
     if (now >= window_end_.load(relaxed)) {
       unmap_long_runs(purge(low_water_), R.pages.unmap_from);
@@ -171,9 +176,46 @@ class page_heap {
 
   /// When all threads but one have ended: gives back what is beyond what is in use, as their work is done. If it is wanted again, more stays the next time.
   [[gnu::noinline, gnu::cold]] void after_threads() noexcept {
-    if constexpr (R.pages.give_back != give_back_policy::over_time) return;
+    if (keeps_all()) return;
+    if constexpr (R.pages.give_back == give_back_policy::at_once) return;
     holding guard(lock_);
     give_back_early(std::max<std::uint64_t>(in_use(), worth_a_call) + missed_);
+  }
+
+  /// Locks in memory what the heap has in memory, and from then on what it takes into use, as far as
+  /// the system allows. False: the system refused a part now. A heap that was not locked is not locked
+  /// then, in no part; one that was locked stays so.
+  [[nodiscard, gnu::cold]] bool lock_pages() noexcept {
+    holding guard(lock_);
+    std::size_t bytes = 0;
+    bool is_done = true;
+    // A page that cannot be touched cannot be brought into memory.
+    const auto in_memory = [](const span& s) {
+      return s.state == span_state::free_returned ? 0 : s.bytes() - s.guard_pages * heap_page;
+    };
+    free_.for_each_range(in_memory, [&](std::byte* p, std::size_t n) {
+      is_done = is_done && os_pages<OS>::lock(p, n);
+      bytes += n;
+    });
+    if (is_locked()) return is_done;
+    if (!is_done) return unlock_spans(), false;
+    figures().locked_total.add(bytes);
+    set_locked(true);
+    return true;
+  }
+
+  /// Undoes lock_pages, and what the recipe says. False: the system refused a part; the heap stays locked.
+  [[nodiscard, gnu::cold]] bool unlock_pages() noexcept {
+    holding guard(lock_);
+    if (!unlock_spans()) return false;
+    set_locked(false);
+    return true;
+  }
+
+  /// In the child, whose only thread this is: a lock that another thread held is free, and no page is locked.
+  [[gnu::cold]] void after_fork_in_child() noexcept {
+    lock_.reset_after_fork();
+    is_not_as_recipe_.store(false, relaxed);
   }
 
   /// Gives all free memory back to the system. Returns the bytes given back.
@@ -225,7 +267,11 @@ class page_heap {
 
   /// Returns everything to the system, what is in use and this heap's records included: the heap must not be used afterwards.
   void unmap_all() noexcept {
-    if (!is_callers_) free_.unmap_runs();
+    if (!is_callers_) {
+      free_.unmap_runs();
+    } else if (is_locked()) {
+      (void)unlock_spans();
+    }
     free_.unmap_records();
   }
 
@@ -252,19 +298,36 @@ class page_heap {
   // --- taking
 
   span* take(std::size_t pages, std::size_t alignment) noexcept {
-    span* s = free_.take(span_state::free_resident, pages, alignment);
-    if (s == nullptr && pages * heap_page >= worth_a_call && alignment <= heap_page) s = free_.take_adjacent(pages);
-    if (s == nullptr) s = take_returned(pages, alignment);
+    span* const s = brought_in([&] {
+      span* found = free_.take(span_state::free_resident, pages, alignment);
+      if (found == nullptr && pages * heap_page >= worth_a_call && alignment <= heap_page)
+        found = free_.take_adjacent(pages);
+      return found != nullptr ? found : free_.take(span_state::free_returned, pages, alignment);
+    });
     note_low_water();
     return s;
   }
 
-  span* take_returned(std::size_t pages, std::size_t alignment) noexcept {
-    span* const s = free_.take(span_state::free_returned, pages, alignment);
-    if constexpr (supply::wants_resident) {
-      if (s != nullptr) supply::make_resident(s->start, s->bytes(), figures());
-    }
+  /// The span that `taken()` takes, in memory if the heap wants that.
+  template <class F>
+  span* brought_in(F taken) noexcept {
+    const std::uint64_t returned = figures().free_returned.get();
+    span* const s = taken();
+    if (wants_resident() && s != nullptr && may_be_away(returned)) make_resident(s->start, s->bytes());
     return s;
+  }
+
+  /// Whether what was taken when so much was returned may be out of memory: a part of it was returned. Or, where the
+  /// system's pages are longer than ours, it shared one with another free run that was returned.
+  [[nodiscard]] bool may_be_away(std::uint64_t returned) const noexcept {
+    return figures().free_returned.get() != returned || (is_locked() && supply::grain() > heap_page);
+  }
+
+  /// Whether pages are to be in memory before the program touches them.
+  [[nodiscard]] bool wants_resident() const noexcept { return R.pages.prefault || is_locked(); }
+
+  void make_resident(std::byte* p, std::size_t bytes) noexcept {
+    supply::make_resident(p, bytes, is_locked(), figures());
   }
 
   void note_low_water() noexcept { low_water_ = std::min(low_water_, figures().free_resident.get()); }
@@ -291,8 +354,7 @@ class page_heap {
     s->state = span_state::free_resident;
     s->zeroed = false;
     free_.insert(s);
-    if constexpr (R.pages.give_back == give_back_policy::when_asked) return;
-    give_back_early(keeps_free());
+    if (!keeps_all()) give_back_early(keeps_free());
   }
 
   /// Keeps so much free memory. The rest goes back.
@@ -309,6 +371,21 @@ class page_heap {
     return std::max<std::uint64_t>(R.pages.max_free_resident, in_use()) + missed_;
   }
 
+  /// Whether free memory goes back only when somebody asks, or for a limit.
+  [[nodiscard]] bool keeps_all() const noexcept {
+    if constexpr (R.pages.give_back == give_back_policy::over_time) return is_locked();
+    return R.pages.give_back == give_back_policy::when_asked;
+  }
+
+  /// False: the guard page stays. The run is lost then: to hand it out would crash the program.
+  [[gnu::cold]] bool remove_guard(span* s) noexcept {
+    const std::size_t bytes = s->guard_pages * heap_page;
+    if (bytes == 0) return true;
+    if (!OS::unprotect(s->end() - bytes, bytes)) return false;
+    if (wants_resident()) make_resident(s->end() - bytes, bytes);  // it may be older than the lock
+    return true;
+  }
+
   bool shrink(span* s, std::size_t pages) noexcept {
     if (pages == s->pages) return true;
     if (!free_.reserve(1)) return false;
@@ -320,7 +397,9 @@ class page_heap {
 
   bool extend(span* s, std::size_t pages) noexcept {
     const std::size_t more = pages - s->pages;
+    const std::uint64_t returned = figures().free_returned.get();
     if (!fits_limit(more * heap_page) || !free_.extend(s, more)) return false;
+    if (wants_resident() && may_be_away(returned)) make_resident(s->end() - more * heap_page, more * heap_page);
     figures().large.add(more * heap_page);
     note_low_water();
     stay_below_peak();
@@ -336,7 +415,7 @@ class page_heap {
         std::clamp(figures().mapped.get() / 8, std::uint64_t{R.pages.growth}, std::uint64_t{R.pages.max_growth});
     const std::size_t comfortable = need < R.pages.growth ? supply::mapped_for(share) : need;
     // What only the alignment needs, which can be gigabytes, is not worth the memory.
-    const bool is_resident = supply::wants_resident && alignment <= heap_page;
+    const bool is_resident = wants_resident() && alignment <= heap_page;
     return map_more(comfortable, is_resident) || (comfortable > need && map_more(need, is_resident));
   }
 
@@ -348,7 +427,7 @@ class page_heap {
       OS::unmap(fresh, bytes);
       return false;
     }
-    if (is_resident) supply::make_resident(fresh, bytes, figures());
+    if (is_resident) make_resident(static_cast<std::byte*>(fresh), bytes);
     const auto state = is_resident ? span_state::free_resident : span_state::free_returned;
     add_run(static_cast<std::byte*>(fresh), bytes, state, true);
     figures().mappings.add(1);
@@ -396,9 +475,9 @@ class page_heap {
 
   /// After memory has come into use: gives back what free memory beside it would put above the peak.
   void stay_below_peak() noexcept {
-    if constexpr (R.pages.give_back == give_back_policy::when_asked) return;
     const std::uint64_t used = in_use();
     most_in_use_ = std::max(most_in_use_, used);
+    if (keeps_all()) return;
     const std::uint64_t headroom = most_in_use_ / R.pages.headroom_divisor + missed_;
     const std::uint64_t limit = most_in_use_ + std::min(headroom, most_in_use_ / 4 * 3);
     const std::uint64_t resident = used + figures().free_resident.get();
@@ -447,7 +526,7 @@ class page_heap {
   std::size_t give_back(span* s) noexcept {
     const std::size_t bytes = s->bytes();
     const auto [first, last] = free_.system_pages(s);
-    if (first >= last || !OS::discard(reinterpret_cast<void*>(first), last - first)) {
+    if (first >= last || !discard(reinterpret_cast<void*>(first), last - first)) {
       free_.put(s);
       return 0;
     }
@@ -456,6 +535,11 @@ class page_heap {
     s->zeroed = first <= address_of(s->start) && last >= address_of(s->end());
     free_.insert(s);
     return bytes;
+  }
+
+  bool discard(void* p, std::size_t bytes) noexcept {
+    if (is_locked() && !os_pages<OS>::unlock(p, bytes)) return false;
+    return OS::discard(p, bytes);
   }
 
   bool unmap(span* s) noexcept {
@@ -469,9 +553,23 @@ class page_heap {
     return true;
   }
 
+  // --- locked in memory
+
+  [[nodiscard]] bool is_locked() const noexcept { return R.pages.locked != is_not_as_recipe_.load(relaxed); }
+  void set_locked(bool locked) noexcept { is_not_as_recipe_.store(R.pages.locked != locked, relaxed); }
+
+  /// All of them, locked or not. False: the system refused a part.
+  bool unlock_spans() noexcept {
+    bool is_done = true;
+    free_.for_each_range([](const span& s) { return s.bytes(); },
+                         [&](std::byte* p, std::size_t bytes) { is_done = os_pages<OS>::unlock(p, bytes) && is_done; });
+    return is_done;
+  }
+
   lock_type lock_;
-  std::uint64_t low_water_ = 0;  ///< least free_resident since the window began
-  bool is_callers_ = false;      ///< all memory is the caller's
+  std::uint64_t low_water_ = 0;                ///< least free_resident since the window began
+  bool is_callers_ = false;                    ///< all memory is the caller's
+  std::atomic<bool> is_not_as_recipe_{false};  ///< locked, where the recipe does not say so; or not, where it does
   std::uint64_t most_in_use_ = 0;
   std::uint64_t given_early_ = 0;  ///< bytes given back ahead of a window's end, and not needed since
   std::uint64_t missed_ = 0;       ///< bytes given back early that were needed again; fades. So much more may stay

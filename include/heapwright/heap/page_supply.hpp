@@ -45,14 +45,9 @@ class page_supply {
     return p;
   }
 
-  /// Whether pages are to be in memory before the program touches them.
-  static constexpr bool wants_resident = R.pages.prefault || R.pages.locked;
-
-  /// Brings pages of what map returned into memory, and locks them there, as the recipe says.
-  static void make_resident(void* p, std::size_t bytes, [[maybe_unused]] heap_figures& figures) noexcept {
-    if constexpr (R.pages.locked) {
-      if (OS::hold(p, bytes)) figures.locked_total.add(bytes);
-    }
+  /// Brings pages of what map returned into memory: locks them, and touches them where the recipe says so.
+  static void make_resident(void* p, std::size_t bytes, bool is_locked, heap_figures& figures) noexcept {
+    if (is_locked && os_pages<OS>::lock(p, bytes)) figures.locked_total.add(bytes);
     if constexpr (R.pages.prefault) OS::touch(p, bytes);
   }
 

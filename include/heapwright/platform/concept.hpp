@@ -20,7 +20,10 @@
 //   touch(p, bytes)        page-aligned part of what map returned: every page of it is in memory, contents as they were, as far as the
 //                          system has any; otherwise the first touch will tell
 //   resident(p, bytes)     the same: bytes of it that are in memory
-//   hold(p, bytes)         the same: it stays in memory until it is unmapped. False: the system refused (a quota, as a rule)
+//   lock_pages(p, bytes)   page-aligned part of what map returned: it is in memory, and stays there until it is unlocked or
+//                          unmapped; meanwhile discard fails. Locks do not nest; a forked child has none. False: the
+//                          system refused (a quota, as a rule), and no other pages are locked than before
+//   unlock_pages(p, bytes) the same; locked or not. False: the system refused, nothing changed
 //   bind(p, bytes, node)   the same, not touched yet: its pages come from this NUMA node. False: the system refused or has no such node
 //   milliseconds()         a steady clock, coarse (a few ms) and cheap
 //   wait(word, expected)   sleeps while word == expected, until wake; may return early
@@ -53,7 +56,8 @@ concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& 
   { P::advise_sparse(p, n) } noexcept;
   { P::touch(p, n) } noexcept;
   { P::resident(p, n) } noexcept -> std::same_as<std::size_t>;
-  { P::hold(p, n) } noexcept -> std::same_as<bool>;
+  { P::lock_pages(p, n) } noexcept -> std::same_as<bool>;
+  { P::unlock_pages(p, n) } noexcept -> std::same_as<bool>;
   { P::bind(p, n, int{}) } noexcept -> std::same_as<bool>;
   { P::milliseconds() } noexcept -> std::same_as<std::uint64_t>;
   { P::wait(word, std::uint32_t{}) } noexcept;

@@ -34,7 +34,37 @@ class os_pages {
     if (p != nullptr) OS::unmap(p, rounded(l.size));
   }
 
+  /// Locks the pages that [p, p + bytes) lies in: they are in memory at once, and are not swapped out.
+  /// `p` need not come from here: any memory of the process will do. Locks do not nest, and a forked
+  /// child does not inherit them. False: the system refused (RLIMIT_MEMLOCK), nothing changed.
+  /// Complexity: one system call, and a page fault for each page that was not in memory.
+  [[nodiscard]] static bool lock(const void* p, std::size_t bytes) noexcept {
+    const page_range pages = pages_of(p, bytes);
+    return pages.is_valid && (pages.bytes == 0 || OS::lock_pages(pages.first, pages.bytes));
+  }
+
+  /// Unlocks the pages that [p, p + bytes) lies in, locked or not, whoever else has data in them.
+  /// False: the system refused (it has no more mappings), nothing changed.
+  [[nodiscard]] static bool unlock(const void* p, std::size_t bytes) noexcept {
+    const page_range pages = pages_of(p, bytes);
+    return pages.is_valid && (pages.bytes == 0 || OS::unlock_pages(pages.first, pages.bytes));
+  }
+
  private:
+  struct page_range {
+    bool is_valid;  ///< false: it ends beyond the address space
+    void* first;
+    std::size_t bytes;
+  };
+
+  static page_range pages_of(const void* p, std::size_t bytes) noexcept {
+    if (bytes == 0) return {true, nullptr, 0};
+    const std::uintptr_t first = align_down(address_of(p), OS::page_size());
+    const std::size_t before = address_of(p) - first;
+    const std::size_t whole = bytes > SIZE_MAX - before ? 0 : rounded(before + bytes);
+    return {whole != 0 && first <= UINTPTR_MAX - whole, reinterpret_cast<void*>(first), whole};
+  }
+
   static void* map_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     const std::size_t slack = alignment - OS::page_size();
     if (bytes > SIZE_MAX - slack) return nullptr;

@@ -110,9 +110,17 @@ class linux_os {
     return count * page_size();
   }
 
-  static bool hold(void* p, std::size_t bytes) noexcept {
+  static bool lock_pages(void* p, std::size_t bytes) noexcept {
     errno_keeper keep;
-    return ::mlock(p, bytes) == 0;
+    if (::mlock(p, bytes) == 0) return true;
+    // The quota is checked before anything changes. A lack of memory (EAGAIN) is noticed when the pages are locked already.
+    if (errno == EAGAIN) ::munlock(p, bytes);
+    return false;
+  }
+
+  static bool unlock_pages(void* p, std::size_t bytes) noexcept {
+    errno_keeper keep;
+    return ::munlock(p, bytes) == 0;
   }
 
   static bool bind(void* p, std::size_t bytes, int node) noexcept {
