@@ -375,13 +375,18 @@ void begin(char** environment) noexcept {
 [[gnu::constructor]] void begin_at_last(int, char**, char** environment) noexcept { begin(environment); }
 
 [[gnu::destructor]] void finish() noexcept {
-  if (now != stage::observed) return;
-  if (this_slot != &early_slot) the_peak.publish_all(*this_slot);
-  the_segment->ended_ns.store(monotonic_ns(), relaxed);
-  the_segment->state.store(static_cast<std::uint32_t>(process_state::exited), relaxed);
+  if (now == stage::observed && this_slot != &early_slot) the_peak.publish_all(*this_slot);
+  note_exit();
 }
 
 }  // namespace
+
+void note_exit() noexcept {
+  // The child of a vfork ends in its parent's memory.
+  if (now != stage::observed || the_segment->process_id != static_cast<std::uint32_t>(::getpid())) return;
+  the_segment->ended_ns.store(monotonic_ns(), relaxed);
+  the_segment->state.store(static_cast<std::uint32_t>(process_state::exited), relaxed);
+}
 
 constinit segment_header* the_segment = &early_header;
 constinit sample_table the_samples;

@@ -48,6 +48,9 @@ inline constexpr std::uint64_t size_not_known = ~std::uint64_t{0};
 /// For a thread without a slot: it gets one, and the child of a fork its segment; until then the samples are the parent's.
 void begin_thread() noexcept;
 
+/// The process is about to end. Takes no lock: signal handlers may call it. Does nothing in the child of a vfork.
+void note_exit() noexcept;
+
 [[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
 
 /// At once, from what is live. False: there is no segment.

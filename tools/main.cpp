@@ -28,7 +28,8 @@ void take_command(CLI::App& app, std::vector<std::string>& command) {
 
 /// A word of digits alone is a process.
 void what_to_watch(const std::vector<std::string>& words, live_options& options) {
-  const bool is_process = words.size() == 1 && words[0].find_first_not_of("0123456789") == std::string::npos;
+  const bool is_process =
+      words.size() == 1 && !words[0].empty() && words[0].find_first_not_of("0123456789") == std::string::npos;
   if (is_process)
     options.pid = words[0].size() <= 9 ? std::stoi(words[0]) : 0;
   else

@@ -182,6 +182,7 @@ class measured_tree {
       look_into(root_);
       raise_peak(proc_bytes(root_, "status", "VmHWM"));
       for (const tree_member& member : descendants()) result_.figures.end_rss += member.resident;
+      raise_peak(result_.figures.end_rss);
       result_.main_malloc = malloc_of(root_).value_or(result_.main_malloc);
       held_seconds_ += now() - start;
     }

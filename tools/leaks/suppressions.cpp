@@ -62,7 +62,9 @@ void suppressions::add_file(const std::string& path) {
 const std::string* suppressions::find(const std::string& function) const {
   const std::string name = without_parameters(function);
   for (const std::string& pattern : patterns_)
-    if (fits(pattern, function) || fits(pattern, name)) return &pattern;
+    // Where only the name is known, parameters in a pattern say nothing.
+    if (fits(pattern, function) || fits(pattern, name) || (name == function && fits(without_parameters(pattern), name)))
+      return &pattern;
   return nullptr;
 }
 

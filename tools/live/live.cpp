@@ -164,21 +164,18 @@ std::string token_for(const live_options& options) {
 
 /// Until a program that was started is gone, if it is to be left with, or else until the user says so.
 void wait_for_end(const taken_signals& signals, launched_program& started, bool leaves_with_program) {
-  if (started.exit_code() && leaves_with_program) return;
-  for (;;) {
-    const int signal = signals.next();
-    if (signal == 0) continue;
-    const bool was_running = !started.exit_code();
-    if (signal == SIGCHLD) {
-      if (was_running) continue;
-      if (leaves_with_program) return;
-      tell("heapwright: the program has ended (exit code {}); the page stays until ctrl-C\n", *started.exit_code());
-      continue;
+  for (bool has_told = false;;) {
+    const auto ended = started.exit_code();
+    if (ended && leaves_with_program) return;
+    if (ended && !has_told) {
+      has_told = true;
+      tell("heapwright: the program has ended (exit code {}); the page stays until ctrl-C\n", *ended);
     }
-    if (!was_running) return;
+    const int signal = signals.next();
+    if (signal == 0 || signal == SIGCHLD) continue;
+    if (ended) return;
     if (signal != SIGINT) kill(started.id(), signal);
     leaves_with_program = true;
-    if (started.exit_code()) return;
   }
 }
 
@@ -192,11 +189,19 @@ void wait_for_end(const taken_signals& signals, watched_family& family, bool lea
   }
 }
 
+void check_ready_fd(int fd) {
+  const int mode = fd < 0 ? O_WRONLY : fcntl(fd, F_GETFL);
+  if (mode < 0) throw failure(exit_code::bad_input, fmt::format("--ready-fd {}: {}", fd, std::strerror(errno)));
+  if ((mode & O_ACCMODE) == O_RDONLY)
+    throw failure(exit_code::bad_input, fmt::format("--ready-fd {}: it cannot be written to", fd));
+}
+
+/// The program runs by now: that nobody listens is not its fault.
 void tell_ready(int fd, const std::string& url) {
   if (fd < 0) return;
   const std::string line = fmt::format("{} {}\n", url, getpid());
   if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    throw failure(exit_code::bad_input, fmt::format("--ready-fd {}: {}", fd, std::strerror(errno)));
+    tell("heapwright: --ready-fd {}: {}\n", fd, std::strerror(errno));
   close(fd);
 }
 
@@ -212,6 +217,7 @@ int live(const live_options& options) {
   if (options.list) return print_list();
   close_all_but(options.ready_fd);
   check_writable(options.save);
+  check_ready_fd(options.ready_fd);
   const std::string token = token_for(options);
 
   // Listens before anything is started: a port that is taken must not cost a run of the program.

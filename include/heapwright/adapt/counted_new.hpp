@@ -32,12 +32,19 @@ inline new_counts& counted_new() noexcept {
 
 namespace detail {
 
-inline void* count_new(std::size_t size, std::size_t alignment) {
+inline void* allocate_for_new(std::size_t size, std::size_t alignment) noexcept {
+  if (alignment <= default_alignment) return std::malloc(size == 0 ? 1 : size);
   const std::size_t rounded = align_up(size == 0 ? 1 : size, alignment);
-  void* const p = alignment <= default_alignment ? std::malloc(size == 0 ? 1 : size)
-                  : rounded < size               ? nullptr
-                                                 : std::aligned_alloc(alignment, rounded);
-  if (p == nullptr) throw std::bad_alloc();
+  return rounded < size ? nullptr : std::aligned_alloc(alignment, rounded);
+}
+
+inline void* count_new(std::size_t size, std::size_t alignment) {
+  void* p = allocate_for_new(size, alignment);
+  for (; p == nullptr; p = allocate_for_new(size, alignment)) {
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
   new_counts& counts = counted_new();
   counts.allocations.fetch_add(1, std::memory_order_relaxed);
   counts.bytes.fetch_add(size, std::memory_order_relaxed);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <heapwright/core/bits.hpp>
+#include <heapwright/core/check.hpp>
 #include <heapwright/core/concepts.hpp>
 #include <heapwright/core/forwarding.hpp>
 
@@ -53,6 +54,10 @@ class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
   /// Goes back to the bucket that the size tells. Null does nothing. O(1) beyond what the bucket
   /// takes.
   void deallocate(void* p, layout l) noexcept {
+    if (p == nullptr) return;
+    if constexpr (checks_callers) {
+      if (!fits(l)) die("free with a wrong layout", p, "(larger than every bucket)");
+    }
     A& of_size = buckets_[bucket(l.size)];
     if constexpr (has_one_layout<A>) {
       of_size.deallocate(p);

@@ -6,7 +6,7 @@
 // and what stays behind in stocks is bounded by the number of threads.
 //
 // A stock belongs to a number that one running thread has (sync/thread_index.hpp). When a thread ends, the next one with its number goes
-// on with its stock. Threads beyond the table's size go to the part directly.
+// on with its stock. Threads beyond the table's size go to the part directly; so do all in checked builds, where the part names misuse.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <heapwright/core/check.hpp>
 #include <heapwright/core/concepts.hpp>
 #include <heapwright/core/forwarding.hpp>
 #include <heapwright/core/layout.hpp>
@@ -60,7 +61,7 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
   /// but for a new batch, for which the lock is taken.
   [[nodiscard]] void* allocate() noexcept {
     const unsigned t = thread_index::of_this_thread();
-    if (t >= Plan.threads) [[unlikely]]
+    if (checks_callers || t >= Plan.threads) [[unlikely]]
       return allocate_uncached();
     stock& s = stocks_[t];
     if (s.first == nullptr) [[unlikely]]
@@ -74,8 +75,8 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     if (p == nullptr) [[unlikely]]
       return;
     const unsigned t = thread_index::of_this_thread();
-    if (t >= Plan.threads) [[unlikely]]
-      return deallocate_uncached(p);
+    if (checks_callers || t >= Plan.threads) [[unlikely]]
+      return deallocate_uncached(p, block_);
     stock& s = stocks_[t];
     push(s, p);
     if (s.count > 2 * Plan.batch) [[unlikely]]
@@ -85,8 +86,14 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
   /// Null for a layout that does not fit the blocks.
   [[nodiscard]] void* allocate(layout l) noexcept { return fits(l) ? allocate() : nullptr; }
 
-  /// As deallocate(p).
-  void deallocate(void* p, layout) noexcept { deallocate(p); }
+  /// As deallocate(p); checked builds look at the layout.
+  void deallocate(void* p, layout l) noexcept {
+    if constexpr (checks_callers) {
+      if (p != nullptr) deallocate_uncached(p, l);
+    } else {
+      deallocate(p);
+    }
+  }
 
   /// Whether the blocks are large enough, and aligned enough, for this layout.
   [[nodiscard]] bool fits(layout l) const noexcept { return l.size <= block_.size && l.alignment <= block_.alignment; }
@@ -188,9 +195,9 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     return part_.allocate(block_);
   }
 
-  [[gnu::noinline]] void deallocate_uncached(void* p) noexcept {
+  [[gnu::noinline]] void deallocate_uncached(void* p, layout l) noexcept {
     holding guard(lock_);
-    part_.deallocate(p, block_);
+    part_.deallocate(p, l);
   }
 
   std::array<stock, Plan.threads> stocks_{};

@@ -68,7 +68,7 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     if (raw == nullptr) return nullptr;
     std::byte* const p = raw + before(l);
     head* const h = head_of(p);
-    *h = {newest_, nullptr, l, where, call_stack::here()};
+    *h = {newest_, nullptr, l, where, call_stack::here(), live_mark(h)};
     if (newest_ != nullptr) newest_->newer = h;
     newest_ = h;
     return p;
@@ -78,7 +78,11 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
   void deallocate(void* p, layout l) noexcept {
     if constexpr (!checks_callers) return part_.deallocate(p, l);
     if (p == nullptr) return;
-    unlink(head_of(p));
+    head* const h = head_of(p);
+    check_live(h, p);
+    if (h->of != l) die("free with a wrong layout", p, "(not the one it was allocated with)");
+    unlink(h);
+    h->mark = ~live_mark(h);
     part_.deallocate(static_cast<std::byte*>(p) - before(l), widened(l));
   }
 
@@ -87,7 +91,9 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     requires can_deallocate_unsized<A>
   {
     if constexpr (!checks_callers) return part_.deallocate(p);
-    if (p != nullptr) deallocate(p, head_of(p)->of);
+    if (p == nullptr) return;
+    check_live(head_of(p), p);
+    deallocate(p, head_of(p)->of);
   }
 
   /// Bytes that may be used behind p: in checked builds those asked for, otherwise as the part
@@ -173,6 +179,7 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     layout of;
     std::source_location where;
     call_stack stack;
+    std::uintptr_t mark;  ///< behind all else, where a part that reuses the memory leaves it longest
   };
 
   static constexpr std::size_t shown = 20;
@@ -180,6 +187,13 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
   static std::size_t before(layout l) noexcept { return align_up(sizeof(head), std::max(l.alignment, alignof(head))); }
   static layout widened(layout l) noexcept { return {before(l) + l.size, std::max(l.alignment, alignof(head))}; }
   static head* head_of(const void* p) noexcept { return reinterpret_cast<head*>(address_of(p) - sizeof(head)); }
+
+  static std::uintptr_t live_mark(const head* h) noexcept { return address_of(h) ^ 0x11FE'B10C'11FE'B10CU; }
+
+  static void check_live(const head* h, const void* p) noexcept {
+    if (h->mark == ~live_mark(h)) die("double free", p, "(the block is free already)");
+    if (h->mark != live_mark(h)) die("free of a foreign pointer", p, "(not a block of this allocator)");
+  }
 
   void unlink(head* h) noexcept {
     (h->newer != nullptr ? h->newer->older : newest_) = h->older;

@@ -45,6 +45,9 @@ class class_table {
   static_assert(R.spans.first.is_valid() && R.spans.first_of_small.is_valid() && R.spans.last.is_valid(),
                 "recipe.spans: a span holds at least one block");
   static_assert(R.spans.growth_divisor >= 1, "recipe.spans.growth_divisor: at least 1");
+  static_assert(R.pages.headroom_divisor >= 1, "recipe.pages.headroom_divisor: at least 1");
+  static_assert(R.pages.numa_node >= -1, "recipe.pages.numa_node: a node, or -1 for none");
+  static_assert(R.thread_cache.long_divisor >= 1, "recipe.thread_cache.long_divisor: at least 1");
   static_assert(R.thread_cache.max_batch >= 1 && R.thread_cache.max_batch <= 256,
                 "recipe.thread_cache.max_batch: from 1 to 256 blocks move at a time");
   static_assert(R.thread_cache.max_blocks_per_class >= R.thread_cache.max_batch,

@@ -6,6 +6,7 @@
 // Invariant: begin <= cursor_ <= end of the buffer. Only the latest range moves the cursor back.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,8 +35,8 @@ class buffer_source {
   /// As the concept allocator says. Null when the rest of the buffer is too small. O(1).
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::uintptr_t first = align_up(cursor_, l.alignment);
-    if (first < cursor_ || first > end() || end() - first < l.size || buffer_.empty()) return nullptr;
-    cursor_ = first + l.size;
+    if (first < cursor_ || first > end() || end() - first < taken(l)) return nullptr;
+    cursor_ = first + taken(l);
     void* const p = reinterpret_cast<void*>(first);
     unpoison(p, l.size);
     return p;
@@ -46,10 +47,10 @@ class buffer_source {
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) return;
     if constexpr (checks_callers) {
-      if (!owns(p) && l.size > 0) die("free of a foreign pointer", p, "(not a range of this buffer)");
+      if (!owns(p)) die("free of a foreign pointer", p, "(not a range of this buffer)");
     }
     poison(p, l.size);
-    if (address_of(p) + l.size == cursor_) cursor_ = address_of(p);
+    if (address_of(p) + taken(l) == cursor_) cursor_ = address_of(p);
   }
 
   /// Whether p points into what is handed out.
@@ -62,6 +63,9 @@ class buffer_source {
   }
 
  private:
+  /// An address belongs to one range alone, also of ranges without bytes.
+  [[nodiscard]] static std::size_t taken(layout l) noexcept { return std::max<std::size_t>(l.size, 1); }
+
   [[nodiscard]] std::uintptr_t begin() const noexcept { return address_of(buffer_.data()); }
   [[nodiscard]] std::uintptr_t end() const noexcept { return begin() + buffer_.size(); }
 
