@@ -22,7 +22,7 @@ void live_blocks::fill(const block& b, std::size_t from) const {
 
 void live_blocks::add(void* p, layout asked) {
   ASSERT_NE(p, nullptr);
-  EXPECT_TRUE(is_aligned(p, asked.alignment)) << p << " for " << asked.size << " bytes at " << asked.alignment;
+  EXPECT_TRUE(lies_at(p, asked.alignment)) << p << " for " << asked.size << " bytes at " << asked.alignment;
   auto* const at = static_cast<std::byte*>(p);
   const block b{at, asked, next_mark_};
   next_mark_ = next_mark_ == 255 ? 1 : next_mark_ + 1;
@@ -68,7 +68,7 @@ void live_blocks::resized(std::size_t i, layout to) {
   const std::size_t before = b.asked.size;
   const auto mark = std::byte{b.mark};
   EXPECT_TRUE(std::all_of(b.at, b.at + std::min(before, to.size), [=](std::byte x) { return x == mark; }));
-  EXPECT_TRUE(is_aligned(b.at, to.alignment));
+  EXPECT_TRUE(lies_at(b.at, to.alignment));
   if (before > 0) ranges_.erase(b.at);
   if (to.size > 0) {
     const auto behind = ranges_.lower_bound(b.at);

@@ -41,7 +41,7 @@ namespace from_docs {
 using heapwright::layout;
 using random_bits = std::mt19937;
 
-inline bool is_aligned(const void* p, std::size_t alignment) {
+inline bool lies_at(const void* p, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(p) % alignment == 0;
 }
 inline std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
