@@ -198,6 +198,18 @@ TEST(Arena, TryResizeToAnAlignmentThatTheBlockDoesNotHave) {
   EXPECT_FALSE(a.try_resize(p, {16, 8}, {8, 1024}));
 }
 
+// "owns(p): true for the address of each live block"; "A size of zero is a size like any other".
+TEST(Arena, OwnsABlockOfNoBytes) {
+  for (std::size_t before = 0; before <= 64; ++before) {
+    odd_buffer buffer(64, 0);
+    arena<no_source> a(buffer.span());
+    (void)a.allocate({before, 1});
+    if (void* const p = a.allocate({0, 1})) {
+      EXPECT_TRUE(a.owns(p)) << "behind a block of " << before;
+    }
+  }
+}
+
 // "Whether p points into memory that was handed out since the last reset."
 TEST(Arena, OwnsWhatItHasHandedOut) {
   arena<> a;

@@ -82,7 +82,8 @@ void random_operations(std::size_t bytes, std::size_t offset, unsigned seed, uns
       const std::size_t to = next(random).size;
       auto* const p = static_cast<std::byte*>(a.reallocate(old.at, to));
       if (p != nullptr) {
-        EXPECT_TRUE(std::all_of(p, p + std::min(to, old.asked.size), [&](std::byte b) { return b == std::byte{old.mark}; }));
+        EXPECT_TRUE(
+            std::all_of(p, p + std::min(to, old.asked.size), [&](std::byte b) { return b == std::byte{old.mark}; }));
         live.add(p, {to, Plan.alignment});
         EXPECT_TRUE(lies_at(p, Plan.alignment));
       } else if (to != 0) {
@@ -136,7 +137,8 @@ TEST(BestFit, ABufferOfAnySizeAndAlignment) {
       best_fit<> a(buffer.span());
       if (!a.attached()) continue;
       least = std::min(least, bytes);
-      EXPECT_NE(a.allocate({1, 1}), nullptr) << "a buffer of " << bytes << " bytes at " << offset << " has room for a block";
+      EXPECT_NE(a.allocate({1, 1}), nullptr)
+          << "a buffer of " << bytes << " bytes at " << offset << " has room for a block";
     }
   }
   EXPECT_LT(least, 300u);
@@ -154,7 +156,8 @@ TEST(BestFit, ABufferOfAnySizeAndAlignment) {
 TEST(BestFit, RefusesWhatOverflows) {
   odd_buffer buffer(64 * KiB, 3);
   best_fit<> a(buffer.span());
-  for (const std::size_t huge : {SIZE_MAX, SIZE_MAX - 15, SIZE_MAX - 16, SIZE_MAX - 31, SIZE_MAX / 2, std::size_t{1} << 48, 64 * KiB}) {
+  for (const std::size_t huge :
+       {SIZE_MAX, SIZE_MAX - 15, SIZE_MAX - 16, SIZE_MAX - 31, SIZE_MAX / 2, std::size_t{1} << 48, 64 * KiB}) {
     for (std::size_t alignment = 1; alignment != 0; alignment *= 2) {
       EXPECT_EQ(a.allocate({huge, alignment}), nullptr) << huge << " at " << alignment;
     }
@@ -197,7 +200,20 @@ TEST(BestFit, ReallocatesAsC) {
   EXPECT_EQ(a.reallocate(p, 0), nullptr);
   EXPECT_EQ(a.stats().in_use, 0u);
   void* const zero = a.reallocate(nullptr, 0);
-  if (zero != nullptr) a.deallocate(zero);
+  EXPECT_NE(zero, nullptr);  // null with a size of zero: a block of no bytes
+  a.deallocate(zero);
+}
+
+// "changes the size in place" (concept can_resize): a block that is not aligned for the new layout cannot stay in place.
+TEST(BestFit, TryResizeToAnAlignmentThatTheBlockDoesNotHave) {
+  odd_buffer buffer(4 * KiB, 16);
+  best_fit<> a(buffer.span());
+  (void)a.allocate({40, 16});
+  for (int i = 0; i < 4; ++i) {
+    void* const p = a.allocate({40, 16});
+    EXPECT_EQ(a.try_resize(p, {40, 16}, {40, 64}), lies_at(p, 64));
+    EXPECT_FALSE(a.try_resize(p, {40, 16}, {20, 4096}));
+  }
 }
 
 // "[merging] deferred: when no free block is large enough": small free neighbours serve a large request then.
@@ -215,7 +231,8 @@ TEST(BestFit, DeferredMergingServesALargeRequest) {
 TEST(BestFit, OwnsTheRangeAndNothingElse) {
   odd_buffer buffer(4 * KiB, 0);
   best_fit<> a(buffer.span());
-  EXPECT_FALSE(a.owns(nullptr) || a.owns(&a) || a.owns(reinterpret_cast<void*>(UINTPTR_MAX)) || a.owns(buffer.span().data() - 1));
+  EXPECT_FALSE(a.owns(nullptr) || a.owns(&a) || a.owns(reinterpret_cast<void*>(UINTPTR_MAX)) ||
+               a.owns(buffer.span().data() - 1));
   EXPECT_FALSE(a.owns(buffer.span().data() + buffer.span().size()));
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(a.owns(a.allocate({static_cast<std::size_t>(i), 1})));
 }

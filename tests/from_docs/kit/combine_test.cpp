@@ -57,7 +57,8 @@ TEST(Fallback, FreesWithoutALayout) {
   const auto held = a.stats().held;
   EXPECT_EQ(a.trim(), held);
   static_assert(can_trim<fallback<pool<>, upstream_malloc>> && !can_reset<fallback<pool<>, upstream_malloc>>);
-  static_assert(!can_own<fallback<pool<>, upstream_malloc>> && can_deallocate_unsized<fallback<pool<>, upstream_malloc>>);
+  static_assert(!can_own<fallback<pool<>, upstream_malloc>> &&
+                can_deallocate_unsized<fallback<pool<>, upstream_malloc>>);
 }
 
 // "`reallocate` moves the block where it cannot stay in its part"
@@ -190,7 +191,8 @@ TEST(Bucketed, ResizesWithinABucket) {
   for (std::size_t from = 1; from <= 512; from += 5) {
     void* const p = a.allocate({from, 16});
     for (std::size_t to = 1; to <= 600; to += 7) {
-      EXPECT_EQ(a.try_resize(p, {from, 16}, {to, 16}), to <= 512 && (from + 15) / 16 == (to + 15) / 16) << from << " to " << to;
+      EXPECT_EQ(a.try_resize(p, {from, 16}, {to, 16}), to <= 512 && (from + 15) / 16 == (to + 15) / 16)
+          << from << " to " << to;
     }
     EXPECT_FALSE(a.try_resize(p, {from, 16}, {from, 64}));  // no bucket has such a block
     a.deallocate(p, {from, 16});
@@ -302,7 +304,8 @@ TEST(Metered, TellsItsReport) {
 TEST(Locked, IsTheAllocatorUnderALock) {
   odd_buffer buffer(64 * KiB, 3);
   shared<best_fit<>> a{buffer.span()};
-  static_assert(can_own<decltype(a)> && can_reallocate<decltype(a)> && can_reset<decltype(a)> && has_stats<decltype(a)>);
+  static_assert(can_own<decltype(a)> && can_reallocate<decltype(a)> && can_reset<decltype(a)> &&
+                has_stats<decltype(a)>);
   static_assert(has_one_layout<shared<pool<>>> && can_trim<shared<pool<>>>);
   reallocates(a, 1000);
   walk_all(refer_to(a), any_layout(1000, 4096));
@@ -314,7 +317,8 @@ TEST(Locked, IsTheAllocatorUnderALock) {
 // Combinators of combinators: "A combinator is an allocator made of allocators".
 TEST(Combinators, AreAllocatorsThemselves) {
   odd_buffer buffer(256 * KiB, 9);
-  metered<segregate<256, bucketed<slab<>, 256>, fallback<best_fit<>, upstream_malloc>>> a{from(), from(from(buffer.span()), from())};
+  metered<segregate<256, bucketed<slab<>, 256>, fallback<best_fit<>, upstream_malloc>>> a{
+      from(), from(from(buffer.span()), from())};
   walk_all(refer_to(a), any_layout(100'000, 16));
   walk_all(refer_to_unsized(a.part()), any_layout(100'000, 16));
   EXPECT_EQ(a.reading().live_blocks(), 0u);

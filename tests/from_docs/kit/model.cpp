@@ -175,7 +175,8 @@ odd_buffer::odd_buffer(std::size_t size, std::size_t offset)
 odd_buffer::~odd_buffer() {
   const auto is_untouched = [](std::byte b) { return b == untouched; };
   EXPECT_TRUE(std::all_of(memory_.data(), begin_, is_untouched)) << "written before the buffer";
-  EXPECT_TRUE(std::all_of(begin_ + size_, memory_.data() + memory_.size(), is_untouched)) << "written behind the buffer";
+  EXPECT_TRUE(std::all_of(begin_ + size_, memory_.data() + memory_.size(), is_untouched))
+      << "written behind the buffer";
 }
 
 }  // namespace from_docs

@@ -140,7 +140,7 @@ TEST(GuardedDeathTest, LooksAtTheCanariesBeforeAResize) {
   odd_buffer buffer(4 * KiB, 0);
   guarded<best_fit<>> a{buffer.span()};
   auto* const p = static_cast<std::byte*>(a.allocate({20, 16}));
-  EXPECT_DEATH((p[20] ^= std::byte{1}, a.try_resize(p, {20, 16}, {10, 16})), "heapwright.*");
+  EXPECT_DEATH((p[20] ^= std::byte{1}, (void)a.try_resize(p, {20, 16}, {10, 16})), "heapwright.*");
   EXPECT_DEATH((p[20] ^= std::byte{1}, (void)a.reallocate(p, 50)), "heapwright.*");
   a.deallocate(p);
 }
