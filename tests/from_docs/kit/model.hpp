@@ -116,7 +116,7 @@ inline void walk_all(const any_allocator& a, const layouts& next, unsigned steps
 /// requests. Nothing may be live at its end.
 class strict_source {
  public:
-  explicit strict_source(std::size_t limit = SIZE_MAX) : limit(limit) {}
+  explicit strict_source(std::size_t most_requests = SIZE_MAX) : limit(most_requests) {}
   strict_source(const strict_source&) = delete;
   strict_source& operator=(const strict_source&) = delete;
   ~strict_source();

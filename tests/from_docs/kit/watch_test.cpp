@@ -120,18 +120,18 @@ TEST(GuardedDeathTest, EndsTheProcessInAnyBuild) {
   guarded<upstream_malloc> a;
   for (const layout l : {layout{0, 1}, layout{5, 1}, layout{100, 16}, layout{100, 4096}}) {
     auto* const p = static_cast<std::byte*>(a.allocate(l));
-    EXPECT_DEATH((p[l.size] ^= std::byte{1}, a.deallocate(p, l)), "heapwright.*");
-    EXPECT_DEATH((p[l.size] ^= std::byte{1}, a.deallocate(p)), "heapwright.*");
-    EXPECT_DEATH((p[l.size] ^= std::byte{1}, a.check(p, l)), "heapwright.*");
+    EXPECT_DEATH((p[l.size] ^= std::byte{1}, a.deallocate(p, l)), "heapwright: write past the end of a block: 0x");
+    EXPECT_DEATH((p[l.size] ^= std::byte{1}, a.deallocate(p)), "heapwright: write past the end of a block: 0x");
+    EXPECT_DEATH((p[l.size] ^= std::byte{1}, a.check(p, l)), "heapwright: write past the end of a block: 0x");
     EXPECT_DEATH((p[-1] ^= std::byte{1}, a.deallocate(p, l)), "heapwright.*");
-    EXPECT_DEATH(a.deallocate(p, {l.size + 1, l.alignment}), "heapwright.*");
-    EXPECT_DEATH(a.deallocate(p, {l.size, l.alignment * 2}), "heapwright.*");
+    EXPECT_DEATH(a.deallocate(p, {l.size + 1, l.alignment}), "heapwright: write before the beginning of a block: 0x");
+    EXPECT_DEATH(a.deallocate(p, {l.size, l.alignment * 2}), "heapwright: free with a wrong layout: 0x");
     a.deallocate(p, l);
   }
   guarded<pool<>> b{layout{64, 8}};
   void* const q = b.allocate();
   if (!FROM_DOCS_ASAN) {
-    EXPECT_DEATH((b.deallocate(q), b.deallocate(q)), "heapwright.*");
+    EXPECT_DEATH((b.deallocate(q), b.deallocate(q)), "heapwright: double free: 0x");
   }
   b.deallocate(q);
 }
@@ -140,8 +140,9 @@ TEST(GuardedDeathTest, LooksAtTheCanariesBeforeAResize) {
   odd_buffer buffer(4 * KiB, 0);
   guarded<best_fit<>> a{buffer.span()};
   auto* const p = static_cast<std::byte*>(a.allocate({20, 16}));
-  EXPECT_DEATH((p[20] ^= std::byte{1}, (void)a.try_resize(p, {20, 16}, {10, 16})), "heapwright.*");
-  EXPECT_DEATH((p[20] ^= std::byte{1}, (void)a.reallocate(p, 50)), "heapwright.*");
+  EXPECT_DEATH((p[20] ^= std::byte{1}, (void)a.try_resize(p, {20, 16}, {10, 16})),
+               "heapwright: write past the end of a block: 0x");
+  EXPECT_DEATH((p[20] ^= std::byte{1}, (void)a.reallocate(p, 50)), "heapwright: write past the end of a block: 0x");
   a.deallocate(p);
 }
 
@@ -187,6 +188,35 @@ TEST(PoisonedDeathTest, TheKitsFreeMemoryIsPoisoned) {
   odd_buffer buffer(4 * KiB, 0);
   best_fit<> d(buffer.span());
   dies_after_free(d);
+}
+
+// docs/concepts.md: checked builds name "double free, foreign pointer, wrong layout". Wrong: the first ends without a message, the last
+// goes through.
+TEST(LeakCheckedDeathTest, DISABLED_NamesMisuseInCheckedBuilds) {
+  if (!checks_callers) GTEST_SKIP() << "needs HEAPWRIGHT_CHECKS=1";
+  leak_checked<upstream_malloc> a;
+  void* const p = a.allocate({100, 16});
+  EXPECT_DEATH((a.deallocate(p), a.deallocate(p)), "heapwright: double free: 0x");
+  EXPECT_DEATH(a.deallocate(p, {99, 16}), "heapwright: free with a wrong layout: 0x");
+  a.deallocate(p);
+}
+
+// A combinator of combinators is an allocator, too, whatever the order.
+TEST(Watched, CombineWithWhatRoutesAndCounts) {
+  strict_source source;
+  {
+    guarded<fallback<arena<no_source>, strict>> a{from(std::span<std::byte>{}), from(source)};
+    walk_all(refer_to(a), any_layout(3000, 4096));
+    leak_checked<segregate<128, bucketed<pool<>, 512, 64>, strict>> b{from(), from(source)};
+    walk_all(refer_to(b), any_layout(1000, 64));
+    poisoned<metered<guarded<leak_checked<strict>>>> c{source};
+    walk_all(refer_to(c), any_layout(1000, 4096));
+    bucketed<guarded<pool<>>, 64> d;
+    walk_all(refer_to(d), any_layout(64, 16));
+    bucketed<leak_checked<slab<>>, 64> e;
+    walk_all(refer_to(e), any_layout(64, 16));
+  }
+  EXPECT_EQ(source.live(), 0u);
 }
 
 // leak_checked: "Writes to stderr each live block with its call stack, newest first". "Returns how many there are. 0 in release builds."
