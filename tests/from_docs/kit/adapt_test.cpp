@@ -139,11 +139,25 @@ TEST(MemoryResource, IsAnAllocatorAsAResource) {
   EXPECT_EQ(blocks.memory().stats().in_use, 64u);
 }
 
+/// Without frees of null.
+any_allocator refer_to_resource(upstream_resource& a) {
+  return {[&a](layout l) { return a.allocate(l); },
+          [&a](void* p, layout l) {
+            if (p != nullptr) a.deallocate(p, l);
+          }};
+}
+
+// "null does nothing" (concept allocator). Wrong: null goes to the resource, whose parameter is declared to never be null.
+TEST(MemoryResource, DISABLED_AFreeOfNullDoesNothing) {
+  std::pmr::unsynchronized_pool_resource of_std;
+  upstream_resource(of_std).deallocate(nullptr, {8, 8});
+}
+
 // upstream_resource: "A memory resource as an allocator". "Null when the resource throws."
 TEST(MemoryResource, IsAResourceAsAnAllocator) {
   std::pmr::unsynchronized_pool_resource of_std;
   upstream_resource a(of_std);
-  walk_all(refer_to(a), any_layout(5000, 8));
+  walk_all(refer_to_resource(a), any_layout(5000, 8));
   upstream_resource none(*std::pmr::null_memory_resource());
   EXPECT_EQ(none.allocate({1, 1}), nullptr);
   arena<upstream_resource> b(a);
@@ -158,7 +172,7 @@ TEST(MemoryResource, IsAResourceAsAnAllocator) {
 TEST(MemoryResource, DISABLED_IsAlignedWhateverTheSize) {
   std::pmr::unsynchronized_pool_resource of_std;
   upstream_resource a(of_std);
-  walk_all(refer_to(a), any_layout(5000, 64));
+  walk_all(refer_to_resource(a), any_layout(5000, 64));
 }
 
 struct counted {
