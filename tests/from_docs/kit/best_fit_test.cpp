@@ -129,7 +129,7 @@ TEST(BestFit, AgreesWithTheModel) {
 // "Takes the buffer, of any alignment": "False: it is too small for a block".
 TEST(BestFit, ABufferOfAnySizeAndAlignment) {
   std::size_t least = SIZE_MAX;
-  for (std::size_t bytes = 0; bytes <= 300; bytes += 1) {
+  for (std::size_t bytes = 0; bytes <= 300; bytes += 3) {
     for (const std::size_t offset : {0, 1, 7, 8, 15}) {
       random_operations<best_fit_plan{}>(bytes, offset, static_cast<unsigned>(bytes), 30);
       random_operations<wide_deferred>(bytes * 5, offset, static_cast<unsigned>(bytes), 30);
@@ -240,7 +240,7 @@ TEST(BestFit, OwnsTheRangeAndNothingElse) {
 // Checked builds name "double free, foreign pointer, wrong layout, a write behind a block of `best_fit`" (docs/concepts.md).
 TEST(BestFitDeathTest, NamesMisuse) {
   if (!checks_callers && !FROM_DOCS_ASAN) GTEST_SKIP() << "needs HEAPWRIGHT_CHECKS=1 or AddressSanitizer";
-  for (const std::size_t size : {std::size_t{8}, std::size_t{100}, std::size_t{3000}}) {
+  for (const std::size_t size : {std::size_t{8}, std::size_t{100}}) {
     odd_buffer buffer(16 * KiB, 0);
     best_fit<> a(buffer.span());
     auto* const p = static_cast<std::byte*>(a.allocate({size, 16}));

@@ -43,8 +43,8 @@ void live_blocks::add(void* p, layout asked) {
 
 void live_blocks::look_at(std::size_t i) const {
   const block& b = blocks_[i];
-  const auto mark = std::byte{b.mark};
-  const bool is_intact = std::all_of(b.at, b.at + b.asked.size, [=](std::byte x) { return x == mark; });
+  const std::size_t n = b.asked.size;  // all bytes are as the first one, quickly in unoptimised builds, too
+  const bool is_intact = n == 0 || (b.at[0] == std::byte{b.mark} && std::memcmp(b.at, b.at + 1, n - 1) == 0);
   EXPECT_TRUE(is_intact) << "somebody has written to a block of " << b.asked.size << " bytes";
 }
 
