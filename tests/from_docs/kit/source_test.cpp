@@ -150,7 +150,8 @@ TEST(GuardPages, AreZeroedBlocksOfAnyLayout) {
 }
 
 // "What is touched behind a block faults, from less than `alignment` bytes (and less than a page) behind its end on; so does what lies a
-// page in front of it, and a freed block". A fault is seen by a system call, which returns EFAULT: /dev/zero does not write there.
+// page in front of it, and a freed block". write(2) reads the byte, and returns
+// EFAULT where the program would be stopped.
 bool can_be_touched(const void* p) {
   unsigned char present;
   const auto page = reinterpret_cast<std::uintptr_t>(p) / 4096 * 4096;
