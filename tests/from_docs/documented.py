@@ -61,7 +61,8 @@ class Case(unittest.TestCase):
         self.folder.chmod(0o755)
 
     def starts(self, *command, **options):
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **{"env": environment(), "text": True, **options})
+        options = {"stdin": subprocess.DEVNULL, "env": environment(), "text": True, **options}
+        process = subprocess.Popen([str(word) for word in command], **options)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         for pipe in (process.stdout, process.stderr):
