@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   kept = malloc(1000000);
   memset(kept, 1, 1000000);
   if (strcmp(how, "exit") == 0) exit(5);
+  if (strcmp(how, "late") == 0) exit(usleep(300000) + 5);
   if (strcmp(how, "_exit") == 0) _exit(6);
   if (strcmp(how, "quick_exit") == 0) quick_exit(7);
   if (strcmp(how, "abort") == 0) abort();
