@@ -52,7 +52,7 @@ class InCommon(Case):
         script = self.file("script", "#!/no/such/interpreter\n", 0o755)
         for words in OF_A_COMMAND:
             for missing in ("no-such-command", "./no-such-command", "/no/such/command"):
-                self.refused(heapwright(*words, "--", missing), 127, missing)
+                self.refused(heapwright(*words, "--", missing, env=environment(PATH="/usr/bin:/bin")), 127, missing)
             if words[0] != "live":
                 self.refused(heapwright(*words, "--", ""), 127)
             self.refused(heapwright(*words, "--", script), 127, "/no/such/interpreter")
