@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import unittest
 
-from documented import Case, ENDINGS, LEAKING, LIBRARY, environment, heapwright, main, program
+from documented import Case, ENDINGS, HEAPWRIGHT, LIBRARY, heapwright, main, run
 
 METRICS = {"wall_seconds", "cpu_seconds", "peak_rss_bytes", "end_rss_bytes", "page_faults"}
 
@@ -61,6 +61,15 @@ class Table(Compare):
             for sample in row["samples"]:
                 self.assertGreaterEqual(sample["peak_rss_bytes"], 100000000, name)
                 self.assertLess(sample["end_rss_bytes"], 100000000, name)
+                self.assertGreaterEqual(sample["peak_rss_bytes"], sample["end_rss_bytes"])
+
+    # "peak RSS: the most memory that all processes of the command had resident together": not less than at the end
+    # Wrong: where a process outlives the command, the end is above the peak.
+    @unittest.expectedFailure
+    def test_memory_of_a_process_in_the_background(self):
+        _, _, rows = self.report("sh", "-c", "sleep 1 & exit 0")
+        for row in rows.values():
+            for sample in row["samples"]:
                 self.assertGreaterEqual(sample["peak_rss_bytes"], sample["end_rss_bytes"])
 
 
@@ -147,6 +156,13 @@ class Checks(Compare):
         self.assertEqual(len(report["notes"]), 1)
         _, report, _ = self.report("sh", "-c", "echo $$", options=["--ignore-output"])
         self.assertEqual(report["notes"], [])
+
+    # Wrong: with stdin closed the runs seem to print different outputs.
+    @unittest.expectedFailure
+    def test_a_closed_stdin(self):
+        result = run("sh", "-c", 'exec "$0" compare --rounds 2 --only heapwright -- "$1" print <&-', HEAPWRIGHT, ENDINGS)
+        self.ended(result, 0)
+        self.assertNotIn("Note", result.stdout)
 
     # "That the command succeeded. If it fails under glibc nothing can be compared"; "1: ... the command fails under glibc"
     def test_commands_that_fail(self):

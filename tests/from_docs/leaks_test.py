@@ -142,6 +142,13 @@ class Processes(Leaks):
         (process,) = self.judged("lose", "exec")
         self.assertEqual((process["lost"]["blocks"], process["arguments"]), (0, ["true"]))
 
+    # "It waits until the last of them has ended, and says so"
+    def test_it_waits_for_all(self):
+        result = heapwright("leaks", "--", "sh", "-c", f"(sleep 0.5; exec '{LEAKING}' lose) & exit 3")
+        self.ended(result, 1)
+        self.assertIn("still runs", result.stderr)
+        self.assertIn("lose_one", result.stderr)
+
     # "Signals that the tool gets are passed on."
     def test_signals(self):
         tool = self.starts(HEAPWRIGHT, "leaks", "--", ENDINGS, "wait", stdout=subprocess.PIPE, stderr=subprocess.PIPE)

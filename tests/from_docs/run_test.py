@@ -272,6 +272,14 @@ class Statistics(Case):
         self.assertIn("sum", table)
         self.assertIn("4 processes", table)
 
+    # "when the command has ended": a process that it leaves behind is not waited for
+    def test_processes_in_the_background(self):
+        for option in ("--stats", "--stats=all"):
+            result = heapwright("run", option, "--", "sh", "-c", "sleep 50 >&- 2>&- & echo $!; exit 3", timeout=20)
+            os.kill(int(result.stdout), signal.SIGKILL)
+            self.ended(result, 3)
+            self.assertEqual(result.stderr.count("blocks in use"), 1)
+
     def test_an_unknown_kind(self):
         self.refused(heapwright("run", "--stats=some", "--", "true"), 125, "some")
 
