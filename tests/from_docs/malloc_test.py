@@ -131,7 +131,7 @@ class Options(Case):
         result = run("sh", "-c", 'exec "$0" exit 2>&-', program("endings"), env=environment(LD_PRELOAD=LIBRARY, HEAPWRIGHT_STATS=1))
         self.assertEqual(result.returncode, 5)
 
-    # "`HEAPWRIGHT_STATS_FILE=FILE` appends the statistics to a file instead"
+    # "`HEAPWRIGHT_STATS_FILE=FILE` appends the statistics to a file that exists instead"
     def test_statistics_into_a_file(self):
         file = pathlib.Path(self.file("statistics", "before"))
         result = self.preloaded(program("endings"), "exit", HEAPWRIGHT_STATS_FILE=file)
@@ -143,7 +143,7 @@ class Options(Case):
         self.assertEqual(len(file.read_bytes()) - len(once), len(once) - len(b"before"))
 
     # Statistics that were asked for are somewhere, or stderr says why not.
-    # Wrong: a file that cannot be opened loses them without a word.
+    # Wrong: a file that is not there or cannot be opened loses them without a word.
     @unittest.expectedFailure
     def test_statistics_into_a_file_that_cannot_be_opened(self):
         result = self.preloaded(HEAPWRIGHT_STATS=1, HEAPWRIGHT_STATS_FILE=self.folder / "no" / "such")

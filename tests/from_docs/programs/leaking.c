@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline, noclone))
+#define NOINLINE __attribute__((noinline))
 
 struct node {
   struct node* volatile next;
@@ -76,13 +76,10 @@ static void free_kept(void) { free(kept); }
 
 static void* thread_that_waits(void* unused) {
   void* volatile on_the_stack = make(1000);
-  (void)unused;
-  kept = NULL;
+  kept = unused;
   encoded = 1;
-  for (;;) {
-    pause();
-    __asm__ volatile("" : : "r"(on_the_stack) : "memory");
-  }
+  while (on_the_stack != NULL) pause();
+  return NULL;
 }
 
 static void keep_on_the_stack_of_a_thread(void) {
@@ -118,7 +115,11 @@ int main(int argc, char** argv) {
     WHEN("abort", abort());
     WHEN("term", raise(SIGTERM));
     WHEN("kill", raise(SIGKILL));
-    WHEN("fork", if (fork() != 0) { wait(NULL); _exit(0); });
+    WHEN(
+        "fork", if (fork() != 0) {
+          wait(NULL);
+          _exit(0);
+        });
     WHEN("exec", execlp("true", "true", (char*)NULL));
   }
   return 0;

@@ -20,7 +20,8 @@ void* operator new(std::size_t size) {
 void operator delete(void* p) noexcept {
   if (p == nullptr) return;
   ++taken_back;
-  if (p < memory || p >= memory + sizeof memory) std::puts("operator delete got a block that operator new did not give");
+  if (p < memory || p >= memory + sizeof memory)
+    std::puts("operator delete got a block that operator new did not give");
 }
 
 void operator delete(void* p, std::size_t) noexcept { operator delete(p); }
