@@ -63,12 +63,21 @@ class Case(unittest.TestCase):
     def starts(self, *command, **options):
         options = {"stdin": subprocess.DEVNULL, "env": environment(), "text": True, **options}
         process = subprocess.Popen([str(word) for word in command], **options)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
+        self.addCleanup(self.end, process)
         for pipe in (process.stdout, process.stderr):
             if pipe:
                 self.addCleanup(pipe.close)
         return process
+
+    @staticmethod
+    def end(process):
+        """SIGTERM first: a tool then ends its command and clears up, which it could not do after SIGKILL."""
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
     def file(self, name, text, mode=0o644):
         path = self.folder / name
