@@ -32,7 +32,7 @@ class buffer_source {
   buffer_source(const buffer_source&) = delete;
   buffer_source& operator=(const buffer_source&) = delete;
 
-  /// As the concept allocator says. Null when the rest of the buffer is too small. O(1).
+  /// As the concept allocator says. Null when the rest of the buffer is too small. A range of no bytes takes one. O(1).
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::uintptr_t first = align_up(cursor_, l.alignment);
     if (first < cursor_ || first > end() || end() - first < taken(l)) return nullptr;
