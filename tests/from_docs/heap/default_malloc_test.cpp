@@ -21,12 +21,12 @@ TEST(DefaultMalloc, DoesWhatTheModelSays) {
   heap<> h("malloc's");
   EXPECT_TRUE(h.attached());
   EXPECT_STREQ(h.name(), "malloc's");
-  behaves_as_documented(h, {}, 800);
+  behaves_as_documented(h, {.notes_requests = true}, 800);  // "requested is always told"
 }
 
 TEST(DefaultMalloc, HasAHeapForOneThreadToo) {
   heapwright::local_heap<> h;
-  behaves_as_documented(h, {}, 500);
+  behaves_as_documented(h, {.notes_requests = true}, 500);
 }
 
 // "limit: bytes in memory for blocks"
@@ -40,6 +40,9 @@ TEST(DefaultMalloc, KeepsTheLimit) {
 }
 
 TEST(DefaultMalloc, HasNothingBeyondPtrdiffMax) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer ends a process that asks malloc for so much";
+#endif
   heap<> h;
   for (const std::size_t size : {std::size_t{PTRDIFF_MAX}, std::size_t{SIZE_MAX}}) {
     EXPECT_EQ(h.allocate(size), nullptr);

@@ -226,6 +226,9 @@ TEST(Pages, OfTwoMiBThatWereSetAsideAreTakenFirst) { huge<reserved>(); }
 // "pages are locked in memory, as far as the system's quota goes"; "had so far in locked pages"
 constexpr recipe locked{.pages = {.growth = 64 * KiB, .give_back = give_back_policy::when_asked, .locked = true}};
 TEST(Pages, AreLockedAsFarAsTheQuotaGoes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizers make mlock do nothing";
+#endif
   const auto in_process = [] {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;)
