@@ -2,7 +2,10 @@
 // recipe.hardening, "Checked builds" in docs/concepts.md. Written without the code.
 #include "model.hpp"
 
-#include <csignal>
+#include <pthread.h>
+
+#include <memory>
+#include <thread>
 
 namespace {
 
@@ -80,6 +83,28 @@ TEST(Misuse, DISABLED_OfABlockThatWasNeverHandedOutEndsTheProcess) {
   heap<checking> h;
   auto* const p = static_cast<std::byte*>(h.allocate(16));
   EXPECT_DEATH(h.deallocate(p + 16), "heapwright");
+}
+
+// Wrong: in the 65th heap and later ones, a block of more than 32 KiB that was not written to passes for one that is free already.
+TEST(Misuse, DISABLED_IsNotFoundWhereThereIsNone) {
+  std::vector<std::unique_ptr<heap<checking>>> heaps;
+  for (int i = 0; i < 66; ++i) heaps.push_back(std::make_unique<heap<checking>>());
+  auto& h = *heaps.back();
+  for (int i = 0; i < 4; ++i) h.deallocate(h.allocate(40000));
+}
+
+// The same for a thread that is ending, whose cache is closed.
+void free_in_key(void* of) {
+  for (int i = 0; i < 4; ++i) static_cast<heap<checking>*>(of)->deallocate(static_cast<heap<checking>*>(of)->allocate(40000));
+}
+TEST(Misuse, DISABLED_IsNotFoundInAThreadThatEnds) {
+  heap<checking> h;
+  std::thread([&] {
+    h.deallocate(h.allocate(100));  // it has a cache, whose key is the earlier one
+    pthread_key_t key{};
+    pthread_key_create(&key, free_in_key);
+    pthread_setspecific(key, &h);
+  }).join();
 }
 
 // A double free is found as well when others have been freed in between, or the block was trimmed away.
