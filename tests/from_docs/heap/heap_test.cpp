@@ -363,7 +363,7 @@ TEST(Trim, LowersWhatIsResident) {
 TEST(Statistics, CountBlocksAtTheSizeOfTheirClass) {
   constexpr heapwright::size_class_plan plan = heapwright::default_recipe.classes;
   heap h;
-  for (std::size_t size = 1; size <= 32 * KiB; size += size < 300 ? 1 : 713) {
+  for (std::size_t size = 1; size <= 32 * KiB; size += size < 40 ? 1 : size / 16) {
     const auto before = h.statistics().in_use;
     void* const p = h.allocate(size);
     const std::size_t usable = h.usable_size(p);
