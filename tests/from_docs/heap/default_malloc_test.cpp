@@ -104,23 +104,31 @@ TEST(DefaultMalloc, SaysAtItsEndWhatIsNotFreed) {
   EXPECT_NE(said.find("forgetful"), std::string::npos) << said;
   EXPECT_NE(said.find("777"), std::string::npos) << said;
   std::free(forgotten);
-  EXPECT_EQ(said_by([] { heap<> h("tidy"); h.deallocate(h.allocate(777)); }), "");
+  EXPECT_EQ(said_by([] {
+              heap<> h("tidy");
+              h.deallocate(h.allocate(777));
+            }),
+            "");
   unsetenv("HEAPWRIGHT_LEAKS");
 }
 
 // "each block is a block of the process's malloc", so "the tools see all of them": AddressSanitizer for one
 TEST(DefaultMalloc, IsSeenByAddressSanitizer) {
 #ifdef __SANITIZE_ADDRESS__
-  EXPECT_DEATH({
-    heap<> h;
-    auto* const p = static_cast<volatile char*>(h.allocate(100));
-    h.deallocate(const_cast<char*>(p));
-    p[10] = 1;
-  }, "heap-use-after-free");
-  EXPECT_DEATH({
-    heap<> h;
-    static_cast<volatile char*>(h.allocate(100))[100] = 1;
-  }, "heap-buffer-overflow");
+  EXPECT_DEATH(
+      {
+        heap<> h;
+        auto* const p = static_cast<volatile char*>(h.allocate(100));
+        h.deallocate(const_cast<char*>(p));
+        p[10] = 1;
+      },
+      "heap-use-after-free");
+  EXPECT_DEATH(
+      {
+        heap<> h;
+        static_cast<volatile char*>(h.allocate(100))[100] = 1;
+      },
+      "heap-buffer-overflow");
 #else
   GTEST_SKIP() << "no AddressSanitizer";
 #endif

@@ -47,7 +47,8 @@ TEST(Heap, IsAnAllocatorWithTheCapabilitiesThatTheTableNames) {
   static_assert(heapwright::can_reallocate<heap>);
   static_assert(heapwright::can_trim<heap>);
   static_assert(!heapwright::has_one_layout<heap>);
-  static_assert(!std::is_copy_constructible_v<heap> && !std::is_move_constructible_v<heap>);  // "Neither copied nor moved"
+  static_assert(!std::is_copy_constructible_v<heap> &&
+                !std::is_move_constructible_v<heap>);  // "Neither copied nor moved"
 }
 
 TEST(Heap, DoesWhatTheModelSays) {
@@ -71,7 +72,8 @@ TEST(Heap, HasNothingBeyondPtrdiffMax) {
     EXPECT_EQ(h.allocate(size), nullptr) << size;
     EXPECT_EQ(h.allocate_zeroed(size), nullptr) << size;
     EXPECT_EQ(h.reallocate(nullptr, size), nullptr) << size;
-    for (const std::size_t alignment : {8u, 4096u, 65536u, 1u << 30}) EXPECT_EQ(h.allocate(layout{size, alignment}), nullptr);
+    for (const std::size_t alignment : {8u, 4096u, 65536u, 1u << 30})
+      EXPECT_EQ(h.allocate(layout{size, alignment}), nullptr);
     void* const p = h.allocate(100);
     std::memset(p, 7, 100);
     EXPECT_EQ(h.reallocate(p, size), nullptr);  // "Null: no memory, p is as it was"
@@ -135,7 +137,8 @@ TEST(Heap, ReallocatesWithTheContents) {
     ASSERT_NE(q, nullptr);
     ASSERT_EQ(reinterpret_cast<std::uintptr_t>(q) % 16, 0u);
     const std::size_t kept = std::min(size, to);
-    for (std::size_t at = 0; at < kept; at += at + 200 < kept && at > 200 ? 127 : 1) ASSERT_EQ(q[at], at % 251) << size << " to " << to;
+    for (std::size_t at = 0; at < kept; at += at + 200 < kept && at > 200 ? 127 : 1)
+      ASSERT_EQ(q[at], at % 251) << size << " to " << to;
     for (std::size_t at = kept; at < to; ++at) q[at] = static_cast<unsigned char>(at % 251);
     p = q;
     size = to;
@@ -198,7 +201,8 @@ TEST(Heap, IgnoresPointersThatAreNotItsOwn) {
   void* const untouchable = mmap(nullptr, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   int local = 0;
   const auto before = h.statistics();
-  for (void* const foreign : {q, untouchable, static_cast<void*>(&local), reinterpret_cast<void*>(16), reinterpret_cast<void*>(UINTPTR_MAX)}) {
+  for (void* const foreign : {q, untouchable, static_cast<void*>(&local), reinterpret_cast<void*>(16),
+                              reinterpret_cast<void*>(UINTPTR_MAX)}) {
     h.deallocate(foreign);
     h.deallocate(foreign, layout{100});
     EXPECT_EQ(h.reallocate(foreign, 200), nullptr);  // "Null: ... or p is no block of this heap"
@@ -298,7 +302,10 @@ TEST(Lifetime, OfAHeapWithoutBlocksCostsFewKiB) {
   GTEST_SKIP() << "its records of the sanitizer's own count as memory";
 #endif
   constexpr int n = 40;
-  { std::vector<std::unique_ptr<heap>> warm; for (int i = 0; i < n; ++i) warm.push_back(std::make_unique<heap>()); }
+  {
+    std::vector<std::unique_ptr<heap>> warm;
+    for (int i = 0; i < n; ++i) warm.push_back(std::make_unique<heap>());
+  }
   std::vector<std::unique_ptr<heap>> heaps;
   heaps.reserve(n);
   const auto before = pages_of_process();
@@ -400,10 +407,26 @@ TEST(Statistics, AreWrittenAsJson) {
   heapwright::text<4000> to;
   h.statistics().write_json(to);
   const std::string json = to.c_str();
-  for (const char* const member :
-       {"name", "mapped", "in_use", "requested", "in_stocks", "free_in_spans", "free_resident", "free_returned", "metadata", "metadata_resident",
-        "mapped_peak", "returned_total", "limit", "huge_reserved_total", "huge_transparent_total", "locked_total", "bound_total", "huge_excess",
-        "threads", "threads_total"})
+  for (const char* const member : {"name",
+                                   "mapped",
+                                   "in_use",
+                                   "requested",
+                                   "in_stocks",
+                                   "free_in_spans",
+                                   "free_resident",
+                                   "free_returned",
+                                   "metadata",
+                                   "metadata_resident",
+                                   "mapped_peak",
+                                   "returned_total",
+                                   "limit",
+                                   "huge_reserved_total",
+                                   "huge_transparent_total",
+                                   "locked_total",
+                                   "bound_total",
+                                   "huge_excess",
+                                   "threads",
+                                   "threads_total"})
     EXPECT_NE(json.find('"' + std::string(member) + '"'), std::string::npos) << member;
   EXPECT_EQ(json.front(), '{');
   EXPECT_NE(json.find(R"(a \"quoted\" \\ name)"), std::string::npos) << json;
@@ -419,7 +442,10 @@ TEST(Stocks, AreWhatTheThreadKeeps) {
   for (void* const p : blocks) h.deallocate(p);
   std::uint64_t kept = 0;
   int caches = 0;
-  h.for_each_stock([&](std::uint32_t, std::uint64_t bytes) { kept += bytes; ++caches; });
+  h.for_each_stock([&](std::uint32_t, std::uint64_t bytes) {
+    kept += bytes;
+    ++caches;
+  });
   EXPECT_EQ(caches, 1);
   EXPECT_EQ(kept, h.statistics().in_stocks);
   EXPECT_GT(kept, 0u);
@@ -470,7 +496,9 @@ TEST(Heap, ServesContainersAndPmr) {
 class CallersMemory : public ::testing::Test {
  protected:
   static constexpr std::size_t all = 4 * MiB;
-  CallersMemory() : memory(static_cast<std::byte*>(mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  CallersMemory()
+      : memory(static_cast<std::byte*>(mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+  }
   ~CallersMemory() override { munmap(memory, all); }
   std::byte* const memory;
 };
@@ -504,7 +532,8 @@ TEST_F(CallersMemory, OfEverySmallSizeIsUsedOrRefusedAndNeverLeft) {
       }
       // nothing outside of it is written to, during its life and at its end
       for (std::byte* p = memory; p < begin; ++p) ASSERT_EQ(*p, untouched) << begin - p << " before " << bytes;
-      for (std::byte* p = begin + bytes; p < memory + 128 * KiB; ++p) ASSERT_EQ(*p, untouched) << p - begin << " of " << bytes;
+      for (std::byte* p = begin + bytes; p < memory + 128 * KiB; ++p)
+        ASSERT_EQ(*p, untouched) << p - begin << " of " << bytes;
     }
   EXPECT_GT(attached, 0);
 }

@@ -17,8 +17,9 @@ int main() {
   m.deallocate(before, {50, 8});
   (void)m.allocate({SIZE_MAX, 16});  // a failure
   const heapwright::meter& r = m.reading();
-  std::printf("%d %llu %llu %llu %llu %zu %zu\n", is_open, static_cast<unsigned long long>(r.allocations), static_cast<unsigned long long>(r.deallocations),
-              static_cast<unsigned long long>(r.failures), static_cast<unsigned long long>(r.total_bytes), r.in_use, r.peak);
+  std::printf("%d %llu %llu %llu %llu %zu %zu\n", is_open, static_cast<unsigned long long>(r.allocations),
+              static_cast<unsigned long long>(r.deallocations), static_cast<unsigned long long>(r.failures),
+              static_cast<unsigned long long>(r.total_bytes), r.in_use, r.peak);
   m.deallocate(q, {200, 64});
   live::mark("at the end");
 }

@@ -10,7 +10,8 @@ static void expect(int holds, const char* what) {
 int main(void) {
   expect(heapwright_live_mark("loading") == 1, "a mark is kept");
   // "Up to 55 bytes of the name are kept"
-  expect(heapwright_live_mark("123456789012345678901234567890123456789012345678901234567890") == 1, "a long name is kept");
+  expect(heapwright_live_mark("123456789012345678901234567890123456789012345678901234567890") == 1,
+         "a long name is kept");
 
   // 3 MiB told, 1 MiB of it freed
   expect(heapwright_live_record_allocation((void*)(uintptr_t)0x10000000, 1u << 20) == 1, "memory is counted");

@@ -19,11 +19,11 @@ namespace live = heapwright::live;
 
 TEST(Live, DoesNothingWithoutTheProbeAndSaysSo) {
   int block = 0;
-  EXPECT_FALSE(live::mark("here"));                           // "False: it was not kept, for want of a probe"
+  EXPECT_FALSE(live::mark("here"));  // "False: it was not kept, for want of a probe"
   EXPECT_FALSE(live::mark(""));
-  EXPECT_FALSE(live::reset());                                // "False: there is no probe."
+  EXPECT_FALSE(live::reset());  // "False: there is no probe."
   EXPECT_FALSE(live::record_allocation(&block, sizeof block));
-  live::record_free(&block, sizeof block);                    // "Without the probe it does nothing."
+  live::record_free(&block, sizeof block);  // "Without the probe it does nothing."
   live::record_free(nullptr, 0);
 }
 

@@ -14,7 +14,8 @@ using heapwright::checks_callers;
 using heapwright::heap;
 
 constexpr heapwright::recipe checking{.hardening = {.check_callers = true}};
-constexpr heapwright::recipe checking_locally{.concurrency = heapwright::concurrency_mode::single_threaded, .hardening = {.check_callers = true}};
+constexpr heapwright::recipe checking_locally{.concurrency = heapwright::concurrency_mode::single_threaded,
+                                              .hardening = {.check_callers = true}};
 constexpr heapwright::recipe guarding{.hardening = {.guard_large = true}};
 
 /// "The messages" of docs/recipes.md, for blocks of this size.
@@ -24,8 +25,18 @@ void dies_of_mistakes(std::size_t size) {
   Heap h("mine"), other("other");
   auto* const p = static_cast<std::byte*>(h.allocate(size));
   // "a block of more than 32 KiB that was freed before is a foreign pointer"
-  EXPECT_DEATH({ h.deallocate(p); h.deallocate(p); }, size > 32 * KiB ? "free of a foreign pointer" : "double free");
-  EXPECT_DEATH({ h.deallocate(p); (void)h.reallocate(p, 2 * size + 1); }, size > 32 * KiB ? "foreign pointer" : "double free");
+  EXPECT_DEATH(
+      {
+        h.deallocate(p);
+        h.deallocate(p);
+      },
+      size > 32 * KiB ? "free of a foreign pointer" : "double free");
+  EXPECT_DEATH(
+      {
+        h.deallocate(p);
+        (void)h.reallocate(p, 2 * size + 1);
+      },
+      size > 32 * KiB ? "foreign pointer" : "double free");
   EXPECT_DEATH(h.deallocate(p + 8), "free of a (pointer into a block|foreign pointer)");
   void* const foreign = other.allocate(size);
   EXPECT_DEATH(h.deallocate(foreign), "free of a foreign pointer");
@@ -65,7 +76,13 @@ TEST(Misuse, DISABLED_OfReallocateOfAFreedBlockEndsTheProcess) {
   heap<checking> h;
   for (const std::size_t size : {16u, 100u, 10000u, 31000u}) {
     void* const p = h.allocate(size);
-    EXPECT_DEATH({ h.deallocate(p); (void)h.reallocate(p, size); }, "heapwright") << size;
+    EXPECT_DEATH(
+        {
+          h.deallocate(p);
+          (void)h.reallocate(p, size);
+        },
+        "heapwright")
+        << size;
   }
 }
 
@@ -95,7 +112,8 @@ TEST(Misuse, DISABLED_IsNotFoundWhereThereIsNone) {
 
 // The same for a thread that is ending, whose cache is closed.
 void free_in_key(void* of) {
-  for (int i = 0; i < 4; ++i) static_cast<heap<checking>*>(of)->deallocate(static_cast<heap<checking>*>(of)->allocate(40000));
+  for (int i = 0; i < 4; ++i)
+    static_cast<heap<checking>*>(of)->deallocate(static_cast<heap<checking>*>(of)->allocate(40000));
 }
 TEST(Misuse, DISABLED_IsNotFoundInAThreadThatEnds) {
   heap<checking> h;

@@ -55,9 +55,8 @@ class heap_under_test : public any_heap {
   std::vector<std::pair<const std::byte*, std::size_t>> blocks() override {
     // f must not call this heap, and std::vector calls the process's malloc: that is another.
     std::vector<std::pair<const std::byte*, std::size_t>> all;
-    EXPECT_TRUE(heap_.for_each_block([&](const void* block, std::size_t bytes) {
-      all.emplace_back(static_cast<const std::byte*>(block), bytes);
-    }));
+    EXPECT_TRUE(heap_.for_each_block(
+        [&](const void* block, std::size_t bytes) { all.emplace_back(static_cast<const std::byte*>(block), bytes); }));
     return all;
   }
 
@@ -106,8 +105,11 @@ class random_program {
       case 0: return expect_.notes_requests ? 1 : 0;
       case 1: return 1;
       case 2: return below(expect_.largest) + 1;
-      case 3: case 4: return std::min<std::size_t>(below(300 * KiB) + 1, expect_.largest);
-      case 5: case 6: case 7: return below(20 * KiB) + 1;
+      case 3:
+      case 4: return std::min<std::size_t>(below(300 * KiB) + 1, expect_.largest);
+      case 5:
+      case 6:
+      case 7: return below(20 * KiB) + 1;
       default: return below(700) + 1;
     }
   }
@@ -133,7 +135,8 @@ class random_program {
     }
     auto* const p = static_cast<std::byte*>(memory);
     look_at_place(p, alignment);
-    for (std::size_t i = 0; is_zeroed && i < size_; ++i) ASSERT_EQ(p[i], std::byte{0}) << "byte " << i << " of " << size_;
+    for (std::size_t i = 0; is_zeroed && i < size_; ++i)
+      ASSERT_EQ(p[i], std::byte{0}) << "byte " << i << " of " << size_;
     const block b{size_, alignment, static_cast<std::uint8_t>(random_())};
     live_[p] = b;
     fill(p, b);
@@ -141,7 +144,8 @@ class random_program {
 
   void look_at_place(std::byte* p, std::size_t alignment) {
     // "aligned to l.alignment"; "for sizes that are no multiple of 16 themselves" 8 where the recipe says so
-    const std::size_t least = expect_.aligns_to_8 && size_ % 16 != 0 && alignment <= 16 ? 8 : std::max<std::size_t>(alignment, 16);
+    const std::size_t least =
+        expect_.aligns_to_8 && size_ % 16 != 0 && alignment <= 16 ? 8 : std::max<std::size_t>(alignment, 16);
     const bool is_plain = alignment <= 16;
     ASSERT_EQ(reinterpret_cast<std::uintptr_t>(p) % (is_plain ? least : alignment), 0u) << size_ << " at " << alignment;
     const std::size_t usable = heap_.usable_size(p);
@@ -169,7 +173,8 @@ class random_program {
   live_blocks::iterator any_block() {
     auto i = live_.lower_bound(reinterpret_cast<std::byte*>(near_));
     if (i == live_.end()) i = live_.begin();
-    std::advance(i, below(std::min<std::size_t>(live_.size(), 8)) % static_cast<std::size_t>(std::distance(i, live_.end())));
+    std::advance(
+        i, below(std::min<std::size_t>(live_.size(), 8)) % static_cast<std::size_t>(std::distance(i, live_.end())));
     return i;
   }
 
@@ -203,12 +208,14 @@ class random_program {
 
   void look_at_everything() {
     const auto s = heap_.statistics();
-    EXPECT_EQ(s.mapped, sum_of_parts(s));  // "mapped = in use + in stocks + free in spans + free in memory + given back, always"
+    EXPECT_EQ(s.mapped,
+              sum_of_parts(s));  // "mapped = in use + in stocks + free in spans + free in memory + given back, always"
     EXPECT_LE(s.mapped, s.mapped_peak);
     std::uint64_t asked_for = 0;
     for (const auto& [p, b] : live_) asked_for += b.size;
     EXPECT_GE(s.in_use, asked_for);
-    EXPECT_EQ(s.requested, expect_.notes_requests ? asked_for : 0);  // "what was asked for, where recipe.notes_requests says so"
+    EXPECT_EQ(s.requested,
+              expect_.notes_requests ? asked_for : 0);  // "what was asked for, where recipe.notes_requests says so"
     // "Calls f for each block in use, by address. Exact while no other thread is in the heap"
     const auto seen = heap_.blocks();
     ASSERT_EQ(seen.size(), live_.size());

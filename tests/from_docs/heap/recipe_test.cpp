@@ -98,7 +98,8 @@ TEST(Classes, OfOneStepPerDoublingArePowersOfTwo) {
     const std::size_t usable = h.usable_size(p);
     const std::size_t least = powers_of_two.classes.size(powers_of_two.classes.index(size));
     EXPECT_EQ(least & (least - 1), 0u) << size;
-    EXPECT_LE(usable, least + (size > 4 * KiB ? 64 : 0)) << size;  // "from 8 KiB on a block may have up to 64 bytes more"
+    EXPECT_LE(usable, least + (size > 4 * KiB ? 64 : 0))
+        << size;  // "from 8 KiB on a block may have up to 64 bytes more"
     EXPECT_GE(usable, least) << size;
     h.deallocate(p);
   }
@@ -106,9 +107,24 @@ TEST(Classes, OfOneStepPerDoublingArePowersOfTwo) {
 }
 
 // "spans: how many pages a class takes at once"; all threads' limits at their least
-constexpr recipe least{.spans = {.largest_cut = 32 * KiB, .small = 16, .first_of_small = {4 * KiB, 1, 2}, .first = {4 * KiB, 1, 2}, .last = {4 * KiB, 1, 2}, .kept_empty = 0},
-                       .thread_cache = {.first_bytes = 16, .share_bytes = 0, .max_long_bytes = 0, .max_blocks_per_class = 1, .max_parked = 0, .batch_bytes = 1, .max_batch = 1},
-                       .pages = {.growth = 64 * KiB, .max_growth = 64 * KiB, .max_free_resident = 0, .give_back = give_back_policy::at_once, .coalesce = false}};
+constexpr recipe least{.spans = {.largest_cut = 32 * KiB,
+                                 .small = 16,
+                                 .first_of_small = {4 * KiB, 1, 2},
+                                 .first = {4 * KiB, 1, 2},
+                                 .last = {4 * KiB, 1, 2},
+                                 .kept_empty = 0},
+                       .thread_cache = {.first_bytes = 16,
+                                        .share_bytes = 0,
+                                        .max_long_bytes = 0,
+                                        .max_blocks_per_class = 1,
+                                        .max_parked = 0,
+                                        .batch_bytes = 1,
+                                        .max_batch = 1},
+                       .pages = {.growth = 64 * KiB,
+                                 .max_growth = 64 * KiB,
+                                 .max_free_resident = 0,
+                                 .give_back = give_back_policy::at_once,
+                                 .coalesce = false}};
 TEST(Limits, AtTheirLeastDoWhatTheModelSays) {
   heap<least> h;
   behaves_as_documented(h, {}, 600);
@@ -232,7 +248,11 @@ TEST(Pages, AreLockedAsFarAsTheQuotaGoes) {
   const auto in_process = [] {
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;)
-      if (word == "VmLck:") { std::uint64_t kib = 0; status >> kib; return kib * 1024; }
+      if (word == "VmLck:") {
+        std::uint64_t kib = 0;
+        status >> kib;
+        return kib * 1024;
+      }
     return std::uint64_t{0};
   };
   const auto before = in_process();
@@ -267,7 +287,8 @@ TEST(Pages, ComeFromTheNode) {
 constexpr recipe zeroing{.hardening = {.zero_freed = true}};
 TEST(Hardening, OverwritesWhatIsFreed) {
   constexpr std::size_t bytes = 2 * MiB;
-  auto* const memory = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const memory =
+      static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   {
     heap<zeroing> h(memory, bytes);
     const std::string secret(200000, 'S');
@@ -308,7 +329,10 @@ TEST(NotesRequests, TellsWhatWasAskedFor) {
   EXPECT_EQ(h.statistics().requested, 0u);
   behaves_as_documented(h, {.notes_requests = true}, 600);
 }
-constexpr recipe noting_all{.concurrency = concurrency_mode::single_threaded, .classes = {.exact = {16, 48, 64}}, .hardening = {.zero_freed = true, .check_callers = true, .guard_large = true}, .notes_requests = true};
+constexpr recipe noting_all{.concurrency = concurrency_mode::single_threaded,
+                            .classes = {.exact = {16, 48, 64}},
+                            .hardening = {.zero_freed = true, .check_callers = true, .guard_large = true},
+                            .notes_requests = true};
 TEST(NotesRequests, TogetherWithAllHardeningDoesWhatTheModelSays) {
   heap<noting_all> h;
   behaves_as_documented(h, {.notes_requests = true}, 600);
@@ -361,11 +385,15 @@ TEST(SpanLength, IsValidUnlessSomethingIsZero) {
 // The table in docs/recipes.md and the docstrings: defaults.
 TEST(Recipe, HasTheDocumentedDefaults) {
   constexpr recipe r;
-  static_assert(r.concurrency == concurrency_mode::thread_caching && r.classes.steps_per_doubling == 8 && r.classes.largest == 256 * KiB);
+  static_assert(r.concurrency == concurrency_mode::thread_caching && r.classes.steps_per_doubling == 8 &&
+                r.classes.largest == 256 * KiB);
   static_assert(r.thread_cache.share_bytes == 1 * MiB && !r.thread_cache.keeps_others && !r.thread_cache.fixed);
-  static_assert(r.pages.give_back == give_back_policy::over_time && r.pages.purge_window_ms == 400 && r.pages.growth == 1 * MiB);
-  static_assert(r.pages.huge == huge_page_use::none && !r.pages.prefault && !r.pages.locked && r.pages.numa_node == -1 && r.pages.coalesce);
-  static_assert(r.pages.limit == UINT64_MAX && !r.hardening.zero_freed && !r.hardening.check_callers && !r.hardening.guard_large);
+  static_assert(r.pages.give_back == give_back_policy::over_time && r.pages.purge_window_ms == 400 &&
+                r.pages.growth == 1 * MiB);
+  static_assert(r.pages.huge == huge_page_use::none && !r.pages.prefault && !r.pages.locked &&
+                r.pages.numa_node == -1 && r.pages.coalesce);
+  static_assert(r.pages.limit == UINT64_MAX && !r.hardening.zero_freed && !r.hardening.check_callers &&
+                !r.hardening.guard_large);
   static_assert(!r.notes_requests && r.out_of_memory == nullptr);
 }
 

@@ -26,7 +26,9 @@ TEST(Layout, OfASizeAloneIsAlignedAsMallocDoes) {
 
 // "Layout of one T."
 TEST(Layout, OfATypeHasItsSizeAndAlignment) {
-  struct alignas(64) line { char c[65]; };
+  struct alignas(64) line {
+    char c[65];
+  };
   EXPECT_EQ(layout::of<line>().size, 128u);
   EXPECT_EQ(layout::of<line>().alignment, 64u);
   EXPECT_EQ(layout::of<char>().alignment, 1u);
@@ -90,7 +92,8 @@ TEST(SizeClasses, OfAListOfEightsKeep16sAligned) {
 
 // Every class holds what index() says it holds, is the least that does, and classes rise.
 void holds(const size_class_plan& plan) {
-  SCOPED_TRACE(::testing::Message() << plan.steps_per_doubling << " steps to " << plan.largest << ", list to " << plan.exact.last());
+  SCOPED_TRACE(::testing::Message() << plan.steps_per_doubling << " steps to " << plan.largest << ", list to "
+                                    << plan.exact.last());
   ASSERT_TRUE(plan.steps_are_valid());
   const unsigned count = plan.count();
   ASSERT_GE(count, 1u);
@@ -134,7 +137,8 @@ TEST(SizeClasses, AreEvenUpToEvenUpTo) {
 // "steps_per_doubling: k: a power of two", "largest: the last class, a power of two"
 TEST(SizeClasses, HoldForEveryValidPlan) {
   for (const std::size_t k : {1, 2, 4, 8, 16})
-    for (const std::size_t largest : {4 * KiB, 32 * KiB, 256 * KiB}) holds({.steps_per_doubling = k, .largest = largest});
+    for (const std::size_t largest : {4 * KiB, 32 * KiB, 256 * KiB})
+      holds({.steps_per_doubling = k, .largest = largest});
 }
 
 TEST(SizeClasses, OfOneStepPerDoublingArePowersOfTwo) {

@@ -64,9 +64,16 @@ void threads_share(Heap& h) {
     std::minstd_rand random(seed);
     for (int i = 0; i < n; ++i) {
       const std::size_t kind = random() % 64;
-      const std::size_t size = kind == 0 ? 8 + random() % (400 * KiB) : kind < 8 ? 8 + random() % (40 * KiB) : 9 + random() % 600;
-      void* p = kind % 3 == 0 ? h.allocate_zeroed(size) : kind % 3 == 1 ? h.allocate(size) : h.allocate(layout{size, 128});
-      if (p == nullptr) { ++wrong; continue; }
+      const std::size_t size = kind == 0  ? 8 + random() % (400 * KiB)
+                               : kind < 8 ? 8 + random() % (40 * KiB)
+                                          : 9 + random() % 600;
+      void* p = kind % 3 == 0   ? h.allocate_zeroed(size)
+                : kind % 3 == 1 ? h.allocate(size)
+                                : h.allocate(layout{size, 128});
+      if (p == nullptr) {
+        ++wrong;
+        continue;
+      }
       fill(p, size);
       p = blocks.swap(p, random());
       if (p == nullptr) continue;
@@ -96,9 +103,18 @@ void threads_share(Heap& h) {
 }
 
 // "allocate ... From any thread" "deallocate: From any thread."
-TEST(Threads, FreeEachOthersBlocks) { heap<> h; threads_share(h); }
-TEST(Threads, FreeEachOthersBlocksInACentralHeap) { heap<central> h; threads_share(h); }
-TEST(Threads, FreeEachOthersBlocksWhereTheyAreKept) { heap<keeping> h; threads_share(h); }
+TEST(Threads, FreeEachOthersBlocks) {
+  heap<> h;
+  threads_share(h);
+}
+TEST(Threads, FreeEachOthersBlocksInACentralHeap) {
+  heap<central> h;
+  threads_share(h);
+}
+TEST(Threads, FreeEachOthersBlocksWhereTheyAreKept) {
+  heap<keeping> h;
+  threads_share(h);
+}
 TEST(Threads, FreeEachOthersBlocksInCallersMemory) {
   std::vector<std::byte> memory(48 * MiB);
   heap<> h(memory.data(), memory.size());
@@ -162,7 +178,9 @@ TEST(Threads, ThatMakeAndFreeForEachOtherTakeNoMoreAndMore) {
   heap<> h;
   for (int round = 0; round < 30; ++round) {
     std::vector<void*> blocks;
-    std::thread([&] { for (int i = 0; i < 1000; ++i) blocks.push_back(h.allocate(1000)); }).join();
+    std::thread([&] {
+      for (int i = 0; i < 1000; ++i) blocks.push_back(h.allocate(1000));
+    }).join();
     for (void* const p : blocks) h.deallocate(p);
   }
   EXPECT_LT(h.statistics().mapped_peak, 12 * MiB);
@@ -302,7 +320,8 @@ TEST(Recycler, GivesBackWhatOnlyATrimWould) {
   h.deallocate(h.allocate(20 * MiB));
   EXPECT_EQ(h.statistics().returned_total, 0u);
   heapwright::recycler gives_back(h, std::chrono::milliseconds(1));
-  for (int i = 0; i < 5000 && h.statistics().returned_total < 20 * MiB; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 5000 && h.statistics().returned_total < 20 * MiB; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_GE(h.statistics().returned_total, 20 * MiB);
 }
 
