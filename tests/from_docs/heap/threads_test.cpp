@@ -24,7 +24,7 @@ constexpr heapwright::recipe keeping{.thread_cache = {.max_parked = 0, .keeps_ot
 constexpr heapwright::recipe when_asked{.pages = {.give_back = heapwright::give_back_policy::when_asked}};
 
 #ifdef __SANITIZE_THREAD__
-constexpr int steps = 600;
+constexpr int steps = 200;
 #else
 constexpr int steps = 8000;
 #endif
@@ -134,7 +134,7 @@ TEST(Threads, ShareAHeapThatHasNoCacheForThem) {
 TEST(Threads, ThatEndLeaveLittleBehind) {
   heap<> h;
   std::uint64_t most = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 25; ++i) {
     std::thread([&] {
       std::vector<void*> blocks;
       for (int n = 0; n < 2000; ++n) blocks.push_back(h.allocate(16 + static_cast<std::size_t>(n) % 1000));
@@ -145,7 +145,7 @@ TEST(Threads, ThatEndLeaveLittleBehind) {
     if (i == 10) most = s.mapped;
   }
   const auto s = h.statistics();
-  EXPECT_LE(s.mapped, most + 2 * MiB);  // sixty threads take no more than ten
+  EXPECT_LE(s.mapped, most + 2 * MiB);  // twenty-five threads take no more than ten
   EXPECT_LE(s.threads, 1u);
   EXPECT_GE(s.threads_total, 1u);
   std::uint64_t kept = 0;
@@ -191,7 +191,7 @@ TEST(Threads, OutliveTheHeapsThatTheyUse) {
   alignas(heap<>) static std::byte place[sizeof(heap<>)];
   heap<>* h = nullptr;
   std::atomic<int> turn = 0;
-  constexpr int rounds = 40;
+  constexpr int rounds = 10;
   std::thread other([&] {
     for (int i = 0; i < rounds; ++i) {
       while (turn != 2 * i + 1) std::this_thread::yield();
@@ -299,7 +299,7 @@ TEST(Limit, IsNotPassedByThreadsTogether) {
     threads.emplace_back([&] {
       std::vector<void*> blocks;
       for (int round = 0; round < 3; ++round) {
-        while (void* const p = h.allocate(20000)) blocks.push_back(p);
+        while (void* const p = h.allocate(60000)) blocks.push_back(p);
         for (void* const p : blocks) h.deallocate(p);
         blocks.clear();
       }
