@@ -61,6 +61,7 @@ std::optional<scratch_file> given_input() {
 void write_file(const std::string& path, const std::string& text) {
   if (path == "-") {
     std::cout << text << std::flush;
+    if (!std::cout) throw failure(exit_code::judged_no, "could not write all of it to standard output");
     return;
   }
   std::ofstream file(path, std::ios::binary);
@@ -90,7 +91,7 @@ int compare(const compare_options& options) {
   progress.clear();
 
   const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-  if (options.json != "-" && options.html != "-") std::cout << table_view(found, colour) << std::flush;
+  if (options.json != "-" && options.html != "-") write_file("-", table_view(found, colour));
   if (!options.json.empty()) write_file(options.json, json_view(found));
   if (!options.html.empty()) write_file(options.html, page_view(found));
 

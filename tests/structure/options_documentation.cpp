@@ -18,7 +18,8 @@ int main() {
                 static_cast<unsigned long long>(o.max), o.meaning);
   }
   std::printf(
-      "\n`%s=FILE` appends the statistics to a file that exists instead, as records for `heapwright run --stats`, which sets it.\n",
+      "\n`%s=FILE` appends the statistics to a file that exists instead, as records for `heapwright run --stats`, "
+      "which sets it.\n",
       heapwright::process::stats_file_variable);
   std::puts(
       "\nStatistics are written by exit, and with the shared library by _exit. A process that is killed by a signal "

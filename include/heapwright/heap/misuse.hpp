@@ -31,12 +31,17 @@ class misuse {
     }
   }
 
+  /// A block that was never handed out counts as free.
+  static void note_fresh([[maybe_unused]] block* b) noexcept {
+    if constexpr (checks) mark_of(b) = expected_mark(b);
+  }
+
   /// Before a block is resized: a block that is cut from a span, or a whole one.
   static void check_live([[maybe_unused]] void* p, [[maybe_unused]] const page_map<OS>& map) noexcept {
     if constexpr (checks) {
       auto* const b = static_cast<block*>(p);
-      check_beginning(b, map, "realloc of a pointer into a block");
-      if (mark_of(b) == expected_mark(b)) die("realloc of a free block", b, "(it was freed before)");
+      check_beginning(b, map, "free of a pointer into a block");
+      if (mark_of(b) == expected_mark(b)) die("double free", b, "(the block is free already, and is to be resized)");
     }
   }
 

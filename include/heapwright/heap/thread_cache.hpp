@@ -369,7 +369,12 @@ class thread_cache {
     draw_[c] = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
     const auto drawn = from.classes[c].draw(c, wanted, owner_, attached_[c], from.page_heap);
     of_[c].stock = drawn.returned;
-    if (drawn.fresh != nullptr) set_fresh(c, drawn.fresh, static_cast<std::uint16_t>(drawn.fresh_count));
+    if (drawn.fresh == nullptr) return;
+    if constexpr (misuse<R, OS>::checks) {
+      for (std::uint32_t i = 0; i < drawn.fresh_count; ++i)
+        misuse<R, OS>::note_fresh(reinterpret_cast<block*>(drawn.fresh + i * std::size_t{info.size}));
+    }
+    set_fresh(c, drawn.fresh, static_cast<std::uint16_t>(drawn.fresh_count));
   }
 
   /// A child of a fork believes the pointer, and finds the count from it (repair_after_fork).

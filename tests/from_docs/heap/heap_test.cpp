@@ -114,7 +114,6 @@ TEST(Heap, GivesEachRequestForNothingABlockOfItsOwn) {
 }
 
 // "reallocate(p, size): as realloc of C. Null allocates. A size of zero frees and returns null." (concepts.hpp)
-// Wrong: it returns a block.
 TEST(Heap, ReallocatesToNothingByFreeing) {
   heap h;
   for (const std::size_t size : {1u, 100u, 40000u, 1u << 20}) {

@@ -71,7 +71,6 @@ TEST(Misuse, OfMemoryThatIsNoHeapsEndsTheProcess) {
   h.deallocate(nullptr);
 }
 
-// Wrong: where the new size fits in the block, reallocate returns what was freed.
 TEST(Misuse, OfReallocateOfAFreedBlockEndsTheProcess) {
   heap<checking> h;
   for (const std::size_t size : {16u, 100u, 10000u, 31000u}) {
@@ -86,7 +85,6 @@ TEST(Misuse, OfReallocateOfAFreedBlockEndsTheProcess) {
   }
 }
 
-// Wrong: where the new size fits, reallocate returns the pointer into the block.
 TEST(Misuse, OfReallocateOfAPointerIntoABlockEndsTheProcess) {
   heap<checking> h;
   for (const std::size_t size : {100u, 10000u, 31000u, 100000u}) {
@@ -95,14 +93,12 @@ TEST(Misuse, OfReallocateOfAPointerIntoABlockEndsTheProcess) {
   }
 }
 
-// Wrong: a block that was never handed out is taken for one.
 TEST(Misuse, OfABlockThatWasNeverHandedOutEndsTheProcess) {
   heap<checking> h;
   auto* const p = static_cast<std::byte*>(h.allocate(16));
   EXPECT_DEATH(h.deallocate(p + 16), "heapwright");
 }
 
-// Wrong: in the 65th heap and later ones, a block of more than 32 KiB that was not written to passes for one that is free already.
 TEST(Misuse, IsNotFoundWhereThereIsNone) {
   std::vector<std::unique_ptr<heap<checking>>> heaps;
   for (int i = 0; i < 66; ++i) heaps.push_back(std::make_unique<heap<checking>>());

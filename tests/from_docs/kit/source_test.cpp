@@ -41,7 +41,8 @@ TEST(BufferSource, IsAPointerThatMovesUp) {
           source.deallocate(b.at, b.asked);
           next = reinterpret_cast<std::uintptr_t>(b.at);
           // What alignment skipped stays lost, and the range before is no longer the latest one.
-          while (!live.empty() && live[live.size() - 1].at + std::max<std::size_t>(live[live.size() - 1].asked.size, 1) != b.at) {
+          while (!live.empty() &&
+                 live[live.size() - 1].at + std::max<std::size_t>(live[live.size() - 1].asked.size, 1) != b.at) {
             (void)live.remove(live.size() - 1);
           }
           continue;
