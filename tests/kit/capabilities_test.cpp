@@ -268,6 +268,19 @@ void ignores_null(A&& a) {
   a.deallocate(p, layout{8, 8});
 }
 
+template <class C>
+void is_a_source_by_value() {
+  pool<> chunks(layout{64 * KiB, 64 * KiB});
+  C of_chunks{upstream<pool<>>(chunks)};
+  arena<C> a(of_chunks);
+  EXPECT_TRUE(chunks.owns(a.allocate(10)));
+}
+
+TEST(Capabilities, ACombinatorOfAReferenceIsASourceByValue) {
+  is_a_source_by_value<guarded<upstream<pool<>>>>();
+  is_a_source_by_value<poisoned<upstream<pool<>>>>();
+}
+
 TEST(Capabilities, FreeOfNullDoesNothingAnywhere) {
   const layout block{8, 8};
   ignores_null(arena<>());

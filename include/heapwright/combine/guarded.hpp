@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include <heapwright/core/bits.hpp>
@@ -32,7 +33,7 @@ class guarded : public forwards<guarded<A>, true, A> {
  public:
   /// Arguments are those of A.
   template <class... Arguments>
-    requires(!takes_layout<A, Arguments...>)
+    requires(!takes_layout<A, Arguments...> && std::is_constructible_v<A, Arguments...>)
   explicit guarded(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
   /// For a part made for one layout, which becomes that of the whole block.

@@ -37,7 +37,7 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
  public:
   /// Arguments are those of A.
   template <class... Arguments>
-    requires(!takes_layout<A, Arguments...>)
+    requires(!takes_layout<A, Arguments...> && std::is_constructible_v<A, Arguments...>)
   explicit leak_checked(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
   /// For a part made for one layout, which becomes that of the whole block.

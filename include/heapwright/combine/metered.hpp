@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <heapwright/core/concepts.hpp>
@@ -48,6 +49,7 @@ class metered : public forwards<metered<A, Report>, true, A> {
  public:
   /// Arguments are those of A.
   template <class... Arguments>
+    requires std::is_constructible_v<A, Arguments...>
   explicit metered(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
   /// As the part does. Counts an allocation, or a failure when it is null. O(1) beyond what the

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <heapwright/core/bits.hpp>
@@ -32,6 +33,7 @@ class poisoned : public forwards<poisoned<A>, true, A> {
  public:
   /// Arguments are those of A.
   template <class... Arguments>
+    requires std::is_constructible_v<A, Arguments...>
   explicit poisoned(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
   /// A block of the part. Under either tool only its first `l.size` bytes may be touched. Null when the
