@@ -72,6 +72,12 @@ TEST(DefaultMalloc, DoesWhatHeapsDo) {
   h.deallocate(moved);
 }
 
+TEST(DefaultMalloc, AReallocationToNothingFrees) {
+  heap<> h;
+  EXPECT_EQ(h.reallocate(h.allocate(100), 0), nullptr);
+  EXPECT_EQ(h.statistics().in_use, 0U);
+}
+
 TEST(DefaultMalloc, BlocksInMemoryOfTheCallerLieThere) {
   alignas(64) static std::byte memory[1 * MiB];
   heap<> h(memory, sizeof memory, "mine");

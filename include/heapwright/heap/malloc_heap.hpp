@@ -85,6 +85,10 @@ class malloc_heap {
 
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
     if (in_memory_) return in_memory_->reallocate(p, size);
+    if (p != nullptr && size == 0) {
+      deallocate(p);
+      return nullptr;
+    }
     void* const fresh = allocate(size);
     if (p == nullptr || fresh == nullptr) return fresh;
     std::memcpy(fresh, p, std::min(size, usable_size(p)));
