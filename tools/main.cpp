@@ -1,5 +1,6 @@
 // The command line: which subcommand, with which options; everything else is theirs.
 #include <algorithm>
+#include <charconv>
 #include <exception>
 #include <filesystem>
 #include <string_view>
@@ -69,8 +70,10 @@ std::string complaint_about(const CLI::App& app, const CLI::ParseError& error, i
 }
 
 std::string check_process_id(const std::string& word) {
-  const bool is_number = !word.empty() && word.size() <= 9 && word.find_first_not_of("0123456789") == std::string::npos;
-  return is_number && std::stoi(word) > 0 ? "" : fmt::format("'{}' is no process id", word);
+  pid_t number = 0;
+  const char* const end = word.data() + word.size();
+  const auto read = std::from_chars(word.data(), end, number);
+  return read.ec == std::errc{} && read.ptr == end && number > 0 ? "" : fmt::format("'{}' is no process id", word);
 }
 
 std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }

@@ -190,7 +190,7 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
     def test_a_segment_that_cannot_be_saved(self):
         result = heapwright("live", "--no-browser", "--exit-with-program", "--save", self.path("no/such/folder"), "--", "true")
         self.assertEqual(result.returncode, 125)
-        self.assertIn("cannot be saved", result.stderr)
+        self.assertIn("cannot write to", result.stderr)
 
 
 if __name__ == "__main__":

@@ -355,6 +355,13 @@ class heap_core {
   [[gnu::noinline]] span* allocate_large(std::size_t size, std::size_t alignment) noexcept {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX / 2) return nullptr;
     centre_.page_heap.tick();
+    span* const s = allocate_run(size, alignment);
+    // It carries no mark, but may become a block of a class, which does: what a block there was before may have left one.
+    if (s != nullptr) wrong::note_allocated(reinterpret_cast<block*>(s->block_begin()));
+    return s;
+  }
+
+  [[nodiscard]] span* allocate_run(std::size_t size, std::size_t alignment) noexcept {
     if constexpr (R.hardening.guard_large) return centre_.page_heap.allocate_guarded(size, alignment);
     const std::size_t lines = alignment <= cache_line ? classes::lines_of_whole : 1;
     const std::size_t bytes = std::max<std::size_t>(size, 1) + (lines - 1) * cache_line;
