@@ -22,29 +22,37 @@ bool is_replaced(const char* mangled) noexcept {
   return found != nullptr && object_of(found) != object_of(&defaults);
 }
 
-/// The runtime stands behind this library. Not by dlopen: this runs before libc is initialised, and that would allocate.
-template <class Function>
-bool find(Function*& into, const char* mangled) noexcept {
-  into = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, mangled));
-  return into != nullptr;
+/// f(the form's pointer, its mangled name) for each, until one is false.
+template <class F>
+bool all_forms(default_operators& d, F f) noexcept {
+  return f(d.new_array, "_Znam") && f(d.new_nothrow, "_ZnwmRKSt9nothrow_t") &&
+         f(d.new_array_nothrow, "_ZnamRKSt9nothrow_t") && f(d.new_array_aligned, "_ZnamSt11align_val_t") &&
+         f(d.new_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t") &&
+         f(d.new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t") && f(d.delete_array, "_ZdaPv") &&
+         f(d.delete_sized, "_ZdlPvm") && f(d.delete_array_sized, "_ZdaPvm") &&
+         f(d.delete_nothrow, "_ZdlPvRKSt9nothrow_t") && f(d.delete_array_nothrow, "_ZdaPvRKSt9nothrow_t") &&
+         f(d.delete_array_aligned, "_ZdaPvSt11align_val_t") && f(d.delete_aligned_sized, "_ZdlPvmSt11align_val_t") &&
+         f(d.delete_array_aligned_sized, "_ZdaPvmSt11align_val_t") &&
+         f(d.delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t") &&
+         f(d.delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t");
 }
 
+/// A library that stands before this one may have all forms: ours are not called then.
+bool has_forms_of_ours() noexcept {
+  default_operators unused{};
+  return !all_forms(unused, [](auto*&, const char* mangled) { return is_replaced(mangled); });
+}
+
+/// The runtime stands behind this library. Not by dlopen: this runs before libc is initialised, and that would allocate.
 bool find_all(default_operators& d) noexcept {
-  return find(d.new_array, "_Znam") && find(d.new_nothrow, "_ZnwmRKSt9nothrow_t") &&
-         find(d.new_array_nothrow, "_ZnamRKSt9nothrow_t") && find(d.new_array_aligned, "_ZnamSt11align_val_t") &&
-         find(d.new_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t") &&
-         find(d.new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t") && find(d.delete_array, "_ZdaPv") &&
-         find(d.delete_sized, "_ZdlPvm") && find(d.delete_array_sized, "_ZdaPvm") &&
-         find(d.delete_nothrow, "_ZdlPvRKSt9nothrow_t") && find(d.delete_array_nothrow, "_ZdaPvRKSt9nothrow_t") &&
-         find(d.delete_array_aligned, "_ZdaPvSt11align_val_t") &&
-         find(d.delete_aligned_sized, "_ZdlPvmSt11align_val_t") &&
-         find(d.delete_array_aligned_sized, "_ZdaPvmSt11align_val_t") &&
-         find(d.delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t") &&
-         find(d.delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t");
+  return all_forms(d, []<class Function>(Function*& into, const char* mangled) {
+    into = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, mangled));
+    return into != nullptr;
+  });
 }
 
 [[gnu::constructor(101)]] void find_defaults() noexcept {
-  if (is_replaced("_ZdlPvm")) return;  // by a library that has all forms: ours are not called
+  if (!has_forms_of_ours()) return;
   for (const char* const called_by_defaults :
        {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t", "_ZdlPvSt11align_val_t",
         "_ZdaPvSt11align_val_t"}) {
