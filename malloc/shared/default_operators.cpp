@@ -1,8 +1,21 @@
+// Runs in every process, in most before all else: it asks the loader nothing where there is no C++ runtime, and allocates only
+// where a program replaces operators.
 #include "../override/default_operators.hpp"
 
+#include <cstdint>
 #include <initializer_list>
 
 #include <dlfcn.h>
+
+#include "../override/cxx_runtime.hpp"
+
+extern "C" {
+// Where this library lies, by the linker.
+[[gnu::visibility("hidden")]] extern const char __ehdr_start[];
+[[gnu::visibility("hidden")]] extern const char _end[];
+// In each C++ runtime (cxx_runtime.cpp).
+[[gnu::weak]] std::new_handler _ZSt15get_new_handlerv() noexcept;
+}
 
 namespace heapwright::process {
 
@@ -10,16 +23,11 @@ constinit default_operators defaults{};
 
 namespace {
 
-/// Where the object begins that holds this address.
-const void* object_of(const void* address) noexcept {
-  Dl_info about{};
-  return ::dladdr(address, &about) != 0 ? about.dli_fbase : nullptr;
-}
-
 /// Whether the process binds this form to another object than this library.
 bool is_replaced(const char* mangled) noexcept {
-  const void* const found = ::dlsym(RTLD_DEFAULT, mangled);
-  return found != nullptr && object_of(found) != object_of(&defaults);
+  const auto found = reinterpret_cast<std::uintptr_t>(::dlsym(RTLD_DEFAULT, mangled));
+  const auto begin = reinterpret_cast<std::uintptr_t>(__ehdr_start);
+  return found - begin >= reinterpret_cast<std::uintptr_t>(_end) - begin;
 }
 
 /// f(the form's pointer, its mangled name) for each, until one is false.
@@ -43,16 +51,16 @@ bool has_forms_of_ours() noexcept {
   return !all_forms(unused, [](auto*&, const char* mangled) { return is_replaced(mangled); });
 }
 
-/// The runtime stands behind this library. Not by dlopen: this runs before libc is initialised, and that would allocate.
+/// From the runtime itself: another malloc may stand between it and this library, and have forms of its own.
 bool find_all(default_operators& d) noexcept {
   return all_forms(d, []<class Function>(Function*& into, const char* mangled) {
-    into = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, mangled));
+    into = reinterpret_cast<Function*>(cxx_runtime_function(mangled));
     return into != nullptr;
   });
 }
 
 [[gnu::constructor(101)]] void find_defaults() noexcept {
-  if (!has_forms_of_ours()) return;
+  if (&_ZSt15get_new_handlerv == nullptr || !has_forms_of_ours()) return;
   for (const char* const called_by_defaults :
        {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t", "_ZdlPvSt11align_val_t",
         "_ZdaPvSt11align_val_t"}) {

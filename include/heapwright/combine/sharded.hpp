@@ -9,8 +9,8 @@
 //                     returned   freed by a thread of another shard; linked through its first word
 //                     free       with its home, the shard in whose part of the range it lies
 //
-// Returned blocks become free when somebody next allocates from their home, or asks it for anything. So a thread that
-// frees others' blocks takes no lock, and an allocator touches no block that is another thread's.
+// A free by a thread of another shard is a push onto a list, without a lock. Who next takes the lock of the home for
+// something else than a free makes the returned blocks free.
 // Builds that check or poison free at home at once, under its lock: a double free is seen where it happens.
 #pragma once
 
@@ -213,8 +213,7 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
 
   [[nodiscard]] static void* allocate_from(shard& s, layout l) noexcept {
     holding guard(s.gate);
-    if (s.returned.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
-      free_returned(s);
+    free_returned(s);
     return s.part.allocate(l);
   }
 
@@ -241,7 +240,12 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
   }
 
   /// Precondition: the lock is held.
-  [[gnu::noinline]] static void free_returned(const shard& s) noexcept {
+  static void free_returned(const shard& s) noexcept {
+    if (s.returned.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+      free_list(s);
+  }
+
+  [[gnu::noinline]] static void free_list(const shard& s) noexcept {
     link* b = s.returned.exchange(nullptr, std::memory_order_acquire);
     while (b != nullptr) {
       link* const next = b->next;

@@ -122,7 +122,6 @@ TEST(Threads, FreeEachOthersBlocksInCallersMemory) {
 }
 
 // "beyond that they work with a lock per call"
-// Wrong in checked builds: a block that was not written to may pass for one that is free already (see Misuse).
 TEST(Threads, ShareAHeapThatHasNoCacheForThem) {
   std::vector<std::unique_ptr<heap<>>> heaps;
   for (int i = 0; i < 66; ++i) heaps.push_back(std::make_unique<heap<>>());
