@@ -63,7 +63,7 @@ TEST_F(segment_reading, no_peak_counts_a_block_twice_that_moves_while_it_is_read
   });
   const segment_reader reader(built.path());
   std::uint64_t peak = 0, class_peak = 0;
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 2'000; ++i) {
     const snapshot s = reader.read();
     peak = std::max(peak, s.process.peak);
     class_peak = std::max(class_peak, s.process.class_peak[c]);
@@ -160,11 +160,11 @@ TEST_F(segment_reading, sums_are_right_while_slots_are_reused) {
   });
   const segment_reader reader(built.path());
   unsigned whole = 0;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 500 && !HasFailure(); ++i) {
     const snapshot s = reader.read();
     if (s.is_torn) continue;
     ++whole;
-    ASSERT_EQ(s.total().allocations, 1'000'000u);
+    EXPECT_EQ(s.total().allocations, 1'000'000u);
   }
   done = true;
   probe.join();
