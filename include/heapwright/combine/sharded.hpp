@@ -1,17 +1,19 @@
-// Several allocators side by side in one range of memory, so that threads do not wait for each other's locks.
+// Several allocators side by side in one range of memory, so that threads do not wait for each
+// other's locks.
 //
 //   range:  [ shard 0 | shard 1 | ... | shard N-1 ]        shards of equal size, each with its lock
 //
-// A thread allocates from the shard of its number (sync/thread_index.hpp): up to N threads have a shard each, more
-// threads share them. A shard without memory is helped out by the others.
+// A thread allocates from the shard of its number (sync/thread_index.hpp): up to N threads have a
+// shard each, more threads share them. A shard without memory is helped out by the others.
 //
 // States of a block   live       with the program
 //                     returned   freed by a thread of another shard; linked through its first word
 //                     free       with its home, the shard in whose part of the range it lies
 //
-// A free by a thread of another shard is a push onto a list, without a lock. Who next takes the lock of the home for
-// something else than a free makes the returned blocks free.
-// Builds that check or poison free at home at once, under its lock: a double free is seen where it happens.
+// A free by a thread of another shard is a push onto a list, without a lock. Who next takes the
+// lock of the home for something else than a free makes the returned blocks free.
+// Builds that check or poison free at home at once, under its lock: a double free is seen where it
+// happens.
 #pragma once
 
 #include <array>
@@ -33,9 +35,9 @@
 
 namespace heapwright {
 
-/// N instances of A, a best_fit for example, for any number of threads. Lock has acquire() and release(). Null when no
-/// shard has a block that is large enough; the largest block is smaller than an Nth of the range. Has the capabilities
-/// of A. Neither copied nor moved.
+/// N instances of A, a best_fit for example, for any number of threads. Lock has acquire() and
+/// release(). Null when no shard has a block that is large enough; the largest block is smaller
+/// than an Nth of the range. Has the capabilities of A. Neither copied nor moved.
 template <class A, class Lock, unsigned N = 16>
 class sharded : public forwards<sharded<A, Lock, N>, true, A> {
   using base = forwards<sharded, true, A>;
@@ -60,8 +62,8 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
   sharded(const sharded&) = delete;
   sharded& operator=(const sharded&) = delete;
 
-  /// Takes the range, of any alignment, which must outlive this. False: it is too small, or there is one already. No
-  /// other thread may be using this.
+  /// Takes the range, of any alignment, which must outlive this. False: it is too small, or there
+  /// is one already. No other thread may be using this.
   [[nodiscard]] bool attach(std::span<std::byte> range) noexcept {
     const std::size_t share = align_down(range.size() / N, cache_line);
     if (attached() || share == 0) return false;
@@ -81,7 +83,8 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
   /// Whether it has memory.
   [[nodiscard]] bool attached() const noexcept { return share_ != 0; }
 
-  /// As A, and a lock that only threads of this shard take. Now and then it frees what was returned, O(returned blocks).
+  /// As A, and a lock that only threads of this shard take. Now and then it frees what was
+  /// returned, O(returned blocks).
   [[nodiscard]] void* allocate(layout l) noexcept {
     const unsigned own = shard_of_this_thread();
     void* const p = allocate_from(shards_[own], l);
@@ -90,7 +93,8 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     return p;
   }
 
-  /// From any thread. By a thread of the block's shard: as A. By others: a push, without a lock. Null does nothing.
+  /// From any thread. By a thread of the block's shard: as A. By others: a push, without a lock.
+  /// Null does nothing.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) [[unlikely]]
       return;
@@ -121,8 +125,8 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     return address_of(p) - begin_ < N * share_ && with_owner(*this, p, [p](const A& part) { return part.owns(p); });
   }
 
-  /// As realloc of C. In place where the block's shard has room behind it; otherwise a new block of this thread's, and a
-  /// copy that is made without a lock.
+  /// As realloc of C. In place where the block's shard has room behind it; otherwise a new block of
+  /// this thread's, and a copy that is made without a lock.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_resize<A>
   {
@@ -146,7 +150,8 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     }
   }
 
-  /// Summed over the shards, one after the other: exact if no other thread allocates or frees meanwhile.
+  /// Summed over the shards, one after the other: exact if no other thread allocates or frees
+  /// meanwhile.
   [[nodiscard]] auto stats() const noexcept
     requires has_stats<A>
   {
@@ -164,7 +169,8 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     return bytes;
   }
 
-  /// Calls f(pointer, usable size) for every live block, under the lock of its shard: f must not allocate or free here.
+  /// Calls f(pointer, usable size) for every live block, under the lock of its shard: f must not
+  /// allocate or free here.
   template <class Visitor>
   void for_each_live(Visitor&& f) const
     requires requires(const A a, Visitor v) { a.for_each_live(v); }
@@ -172,8 +178,8 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     for (const shard& s : shards_) with(s, [&](const A& part) { part.for_each_live(f); });
   }
 
-  /// Takes all locks. For fork, so that the child finds none held by a thread that it does not have:
-  /// pthread_atfork(lock_all, unlock_all, unlock_all).
+  /// Takes all locks. For fork, so that the child finds none held by a thread that it does not
+  /// have: pthread_atfork(lock_all, unlock_all, unlock_all).
   void lock_all() noexcept {
     for (shard& s : shards_) s.gate.acquire();
   }
