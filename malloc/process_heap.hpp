@@ -83,7 +83,8 @@ inline void deallocate(void* p) noexcept {
 /// destructor says a wrong one, and goes on well under other mallocs.
 inline void deallocate_sized(void* p, [[maybe_unused]] std::size_t size) noexcept {
   if constexpr (misuse<chosen_recipe, linux_os>::checks) {
-    if (p != nullptr) misuse<chosen_recipe, linux_os>::check_size(p, size, the_heap.usable_size(p));
+    if (p == nullptr) return;
+    misuse<chosen_recipe, linux_os>::check_size(p, size, the_heap.usable_size(p));
   }
   deallocate(p);
 }
