@@ -192,7 +192,8 @@ void try_out(const std::string& library, bool is_aligned_to_16) {
                                                         {find_trial("stress"), "8", "100000"}};
   for (const auto& command : trials) {
     progress(fmt::format("trying it: {}", files::path(command.front()).filename().string()));
-    const run_result result = run_measured({command, library, nullptr, 300});
+    const run_result result =
+        run_measured({command, library, nullptr, 300}, awaited_signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP});
     if (const std::string trouble = result.trouble(); !trouble.empty())
       throw failure(exit_code::judged_no, fmt::format("{} was built, but {} {}\n{}{}", library, fmt::join(command, " "),
                                                       trouble, result.output.tail(20), result.errors.tail(20)));

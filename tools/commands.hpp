@@ -25,6 +25,8 @@ struct compare_options {
   std::string json;
   std::string html;
   unsigned rounds = 7;
+  std::string baseline = "glibc";
+  double same_within_percent = 3;
   double timeout_seconds = 0;
   bool ignore_output = false;
 };

@@ -1,4 +1,5 @@
 // `heapwright compare`: everything is checked before anything is measured; then the experiment, and its views.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -69,6 +70,15 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file) throw failure(exit_code::judged_no, fmt::format("could not write all of {}", path));
 }
 
+/// "as built" is a row if the program brings an allocator, which only running it shows.
+void check_baseline(const std::string& name, const std::vector<allocator>& candidates) {
+  if (name == "glibc" || name == "as built") return;
+  if (std::ranges::find(candidates, name, &allocator::name) != candidates.end()) return;
+  std::string names = "glibc";
+  for (const allocator& who : candidates) names += ", " + who.name;
+  throw failure(exit_code::bad_input, fmt::format("--baseline {}: not compared here; there are {}", name, names));
+}
+
 }  // namespace
 
 int compare(const compare_options& options) {
@@ -77,13 +87,15 @@ int compare(const compare_options& options) {
   const program target = program::resolve(options.command);
   const auto candidates = choose_allocators(target, options.with, options.only);
   if (candidates.empty()) throw failure(exit_code::bad_input, "nothing to compare glibc with");
+  check_baseline(options.baseline, candidates);
   const auto input = given_input();
 
   progress_line progress;
   comparison found;
   try {
     found = carry_out({options.command, target, candidates, input ? &*input : nullptr, options.rounds,
-                       options.timeout_seconds, !options.ignore_output, std::ref(progress)});
+                       options.same_within_percent / 100, options.baseline, options.timeout_seconds,
+                       !options.ignore_output, std::ref(progress)});
   } catch (...) {
     progress.clear();
     throw;
@@ -95,6 +107,7 @@ int compare(const compare_options& options) {
   if (!options.json.empty()) write_file(options.json, json_view(found));
   if (!options.html.empty()) write_file(options.html, page_view(found));
 
+  if (found.interrupted_by != 0) throw interrupted{found.interrupted_by};
   int code = EXIT_SUCCESS;
   for (const comparison_row& row : found.rows) {
     if (row.failure.empty() && row.difference.empty()) continue;

@@ -33,9 +33,14 @@ struct comparison {
   std::vector<std::string> command;
   std::string started;  ///< local time, ISO 8601
   machine_description machine;
-  unsigned rounds;
-  std::vector<comparison_row> rows;  ///< glibc, the reference, is the first
+  unsigned rounds;                   ///< that are complete
+  double tolerance;                  ///< from which a ratio is a difference that matters: 0.03
+  std::vector<comparison_row> rows;  ///< glibc is the first
+  std::size_t baseline = 0;          ///< the row that ratios are to
   std::vector<std::string> notes;
+  int interrupted_by = 0;  ///< the signal that ended it before all rounds that were asked for
+
+  [[nodiscard]] const comparison_row& base() const { return rows[baseline]; }
 };
 
 /// One measured property, and how to show it.
@@ -60,11 +65,18 @@ inline constexpr metric metrics[] = {
 
 struct summary {
   double median;
-  std::optional<ratio_estimate> to_glibc;  ///< nothing for glibc itself, and where no interval exists
+  std::optional<ratio_estimate> to_baseline;  ///< nothing for the baseline itself, and where no interval exists
 };
+
+/// More than these, `compare` does not do.
+inline constexpr unsigned most_rounds = 1000;
 
 /// Nothing for a row that failed.
 std::optional<summary> summarise(const comparison& all, const comparison_row& row, const metric& property);
+
+/// What a row says of the program in a sentence: "heapwright takes 12-15 % less memory than glibc, and the same time". Empty
+/// where there is nothing to say: the baseline, a row that failed, a single round.
+std::string verdict_on(const comparison& all, const comparison_row& row);
 
 std::string table_view(const comparison& all, bool colour);
 std::string json_view(const comparison& all);

@@ -2,6 +2,8 @@
 #include "experiment.hpp"
 
 #include <algorithm>
+#include <csignal>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <map>
@@ -37,14 +39,21 @@ class running_experiment {
     result_.command = plan.command;
     result_.started = local_time();
     result_.machine = machine_description::of_this_one();
-    result_.rounds = plan.rounds;
+    result_.tolerance = plan.tolerance;
   }
 
   comparison finish() {
-    warm_up();
-    for (unsigned round = 1; round <= plan_.rounds; ++round)
-      for (const unsigned i : order_of_round(round - 1, static_cast<unsigned>(result_.rows.size()))) run(i, round);
+    try {
+      warm_up();
+      for (; result_.rounds < plan_.rounds; ++result_.rounds)
+        for (const unsigned i : order_of_round(result_.rounds, static_cast<unsigned>(result_.rows.size())))
+          run(i, result_.rounds + 1);
+    } catch (const interrupted& by) {
+      if (result_.rounds == 0) throw;
+      keep_complete_rounds(by.signal);
+    }
     judge_differences();
+    choose_baseline();
     result_.notes.insert(result_.notes.end(), unreachable_.begin(), unreachable_.end());
     return std::move(result_);
   }
@@ -87,7 +96,7 @@ class running_experiment {
     }
     plan_.progress(done_++, total_, round, row.who.name);
     const std::string preload = preload_value(row.who.library);
-    run_result ran = run_measured({plan_.command, preload, plan_.input, plan_.timeout_seconds});
+    run_result ran = run_measured({plan_.command, preload, plan_.input, plan_.timeout_seconds}, signals_);
     row.failure = complaint_about(row, ran);
     if (!row.failure.empty()) {
       if (index == 0) throw failure(exit_code::judged_no, "under glibc, the command " + row.failure);
@@ -150,6 +159,26 @@ class running_experiment {
         "--ignore-output silences this");
   }
 
+  void keep_complete_rounds(int signal) {
+    result_.interrupted_by = signal;
+    for (comparison_row& row : result_.rows)
+      if (row.rounds.size() > result_.rounds) row.rounds.resize(result_.rounds);
+    result_.notes.push_back(
+        fmt::format("interrupted by SIG{} after {} of {} rounds", sigabbrev_np(signal), result_.rounds, plan_.rounds));
+  }
+
+  void choose_baseline() {
+    const auto found =
+        std::ranges::find(result_.rows, plan_.baseline, [](const comparison_row& r) { return r.who.name; });
+    if (found == result_.rows.end()) {
+      result_.notes.push_back(fmt::format("there is no row {}; ratios are to glibc", plan_.baseline));
+    } else if (!found->failure.empty()) {
+      result_.notes.push_back(fmt::format("{} failed; ratios are to glibc", plan_.baseline));
+    } else {
+      result_.baseline = static_cast<std::size_t>(found - result_.rows.begin());
+    }
+  }
+
   [[nodiscard]] std::string libc_of_target() const {
     const listing loaded = ask_loader(plan_.target, preload_value(""));
     const auto found = std::find_if(loaded.objects.begin(), loaded.objects.end(), is_libc);
@@ -159,6 +188,7 @@ class running_experiment {
   }
 
   const experiment& plan_;
+  const awaited_signals signals_{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
   comparison result_;
   std::optional<scratch_file> reference_;  ///< what the first run under glibc printed
   std::set<std::string> unreachable_;

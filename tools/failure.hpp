@@ -27,6 +27,11 @@ class failure : public std::runtime_error {
   int code_;
 };
 
+/// A signal that asks for the end of this process came while it could not end. Thrown when all is cleared up; main ends by it.
+struct interrupted {
+  int signal;
+};
+
 /// The process or file that was asked for cannot be read.
 inline failure unreadable(const std::string& message) { return {exit_code::unreadable, message}; }
 

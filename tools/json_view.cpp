@@ -1,5 +1,8 @@
 // A comparison as JSON, for programs, and as the page that draws itself from the same JSON. The shape is described in
-// tools/README.md and changes only together with "format".
+// docs/compare.md and changes only together with "format".
+#include <cstring>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "comparison.hpp"
@@ -12,10 +15,26 @@ using json = nlohmann::ordered_json;
 
 json or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
+json signal_or_null(int signal) {
+  return signal == 0 ? json(nullptr) : json(fmt::format("SIG{}", sigabbrev_np(signal)));
+}
+
 json sample_json(const measurement& m) {
   return {{"wall_seconds", m.wall_seconds}, {"user_seconds", m.user_seconds}, {"system_seconds", m.system_seconds},
           {"peak_rss_bytes", m.peak_rss},   {"end_rss_bytes", m.end_rss},     {"minor_faults", m.minor_faults},
           {"major_faults", m.major_faults}};
+}
+
+json ratio_json(const ratio_estimate& r, double tolerance) {
+  constexpr const char* words[] = {"same", "less", "more", "unclear"};
+  const verdict said = r.judge(tolerance);
+  json result = {
+      {"estimate", r.ratio}, {"low", r.low}, {"high", r.high}, {"verdict", words[static_cast<unsigned>(said)]}};
+  if (said == verdict::unclear) {
+    const auto enough = r.rounds_to_decide(tolerance, most_rounds);
+    result["rounds_to_decide"] = enough ? json(*enough) : json(nullptr);
+  }
+  return result;
 }
 
 json row_json(const comparison& all, const comparison_row& row) {
@@ -24,6 +43,7 @@ json row_json(const comparison& all, const comparison_row& row) {
                  {"remark", or_null(row.remark)},
                  {"failure", or_null(row.failure)},
                  {"output_difference", or_null(row.difference)},
+                 {"verdict", or_null(verdict_on(all, row))},
                  {"metrics", json::object()},
                  {"samples", json::array()}};
   for (const metric& property : metrics) {
@@ -32,8 +52,7 @@ json row_json(const comparison& all, const comparison_row& row) {
     json& m = result["metrics"][property.key];
     m["median"] = found->median;
     m["ratio"] = nullptr;
-    if (const auto& r = found->to_glibc)
-      m["ratio"] = {{"estimate", r->ratio}, {"low", r->low}, {"high", r->high}, {"same", r->same()}};
+    if (const auto& r = found->to_baseline) m["ratio"] = ratio_json(*r, all.tolerance);
   }
   if (row.failure.empty())
     for (const measurement& sample : row.rounds) result["samples"].push_back(sample_json(sample));
@@ -43,7 +62,7 @@ json row_json(const comparison& all, const comparison_row& row) {
 }  // namespace
 
 std::string json_view(const comparison& all) {
-  json result = {{"format", "heapwright compare 1"},
+  json result = {{"format", "heapwright compare 2"},
                  {"heapwright", HEAPWRIGHT_VERSION},
                  {"command", all.command},
                  {"started", all.started},
@@ -54,6 +73,9 @@ std::string json_view(const comparison& all) {
                    {"kernel", all.machine.kernel},
                    {"libc", all.machine.libc}}},
                  {"rounds", all.rounds},
+                 {"interrupted_by", signal_or_null(all.interrupted_by)},
+                 {"tolerance", all.tolerance},
+                 {"baseline", all.base().who.name},
                  {"notes", all.notes},
                  {"rows", json::array()}};
   for (const comparison_row& row : all.rows) result["rows"].push_back(row_json(all, row));

@@ -9,7 +9,9 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include "awaited_signals.hpp"
 #include "commands.hpp"
+#include "comparison.hpp"
 #include "diff.hpp"
 #include "failure.hpp"
 #include "leaks.hpp"
@@ -102,7 +104,16 @@ int run_subcommand(int argc, char** argv) {
   compare_options compare_with;
   CLI::App& compare_app = *app.add_subcommand("compare", "Run a command under several allocators, side by side");
   compare_app.add_option("--rounds", compare_with.rounds, "Measured rounds, after one warm-up")
-      ->check(CLI::Range(2, 1000))
+      ->check(CLI::Range(2U, most_rounds))
+      ->capture_default_str();
+  compare_app.add_option("--baseline", compare_with.baseline, "The row that ratios are to")
+      ->type_name("NAME")
+      ->capture_default_str();
+  compare_app
+      .add_option("--same-within", compare_with.same_within_percent,
+                  "A ratio is the same as 1 if its interval is within so many percent of it")
+      ->type_name("PERCENT")
+      ->check(CLI::Range(0.1, 50.0))
       ->capture_default_str();
   compare_app.add_option("--with", compare_with.with, "One more allocator: a library, or NAME=library; repeatable")
       ->type_name("LIB")
@@ -121,7 +132,8 @@ int run_subcommand(int argc, char** argv) {
   take_command(compare_app, compare_with.command);
   compare_app.footer(
       "Exit code: 0 if every allocator ran the command well and alike, 1 if one did not (the table says "
-      "which), 125 for bad input, 126 if the command cannot be executed, 127 if it is not found.");
+      "which), by the signal if interrupted (after telling what the complete rounds say), 125 for bad input, 126 if "
+      "the command cannot be executed, 127 if it is not found.");
 
   build_options build_with;
   CLI::App& build_app = *app.add_subcommand("build", "Make a malloc from a recipe of your own");
@@ -275,5 +287,7 @@ int main(int argc, char** argv) {
   } catch (const failure& trouble) {
     tell("heapwright: {}\n", trouble.what());
     return trouble.code();
+  } catch (const interrupted& by) {
+    return end_by_signal(by.signal);
   }
 }

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "awaited_signals.hpp"
 #include "failure.hpp"
 #include "process_image.hpp"
 #include "process_tree.hpp"
@@ -43,40 +44,10 @@ struct departure {
   int exec_error;
 };
 
-/// Signals are not handled but waited for: one thread, one loop, nothing that could interrupt anything.
-class awaited_signals {
- public:
-  awaited_signals() {
-    std::signal(SIGCHLD, SIG_DFL);  // Where it is ignored, the kernel would not let us reap.
-    for (const int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, s);
-    sigprocmask(SIG_BLOCK, &set_, &before_);
-  }
-  awaited_signals(const awaited_signals&) = delete;
-  awaited_signals& operator=(const awaited_signals&) = delete;
-  ~awaited_signals() { restore(); }
-
-  void restore() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-
-  /// The signal that came, or 0 after the given time.
-  [[nodiscard]] int wait(double at_most_seconds) const {
-    const double bounded = std::clamp(at_most_seconds, 0.0, 1e6);
-    const auto whole = static_cast<time_t>(bounded);
-    const timespec limit{whole, static_cast<long>((bounded - static_cast<double>(whole)) * 1e9)};
-    return std::max(0, sigtimedwait(&set_, nullptr, &limit));
-  }
-
- private:
-  sigset_t set_ = [] {
-    sigset_t s;
-    sigemptyset(&s);
-    return s;
-  }();
-  sigset_t before_{};
-};
-
 class measured_tree {
  public:
-  explicit measured_tree(const job& what) : what_(what) {
+  measured_tree(const job& what, const awaited_signals& signals) : what_(what), signals_(signals) {
+    std::signal(SIGCHLD, SIG_DFL);  // Where it is ignored, the kernel would not let us reap.
     void* const page = mmap(nullptr, sizeof(departure), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) throw failure(exit_code::bad_input, "out of memory");
     departure_ = new (page) departure{};
@@ -94,7 +65,7 @@ class measured_tree {
     double next_sample = now() + 0.002;
     while (!root_ended_) {
       const int signal = signals_.wait(std::min(next_sample, deadline) - now());
-      if (signal != 0 && signal != SIGCHLD) die_of(signal);
+      if (signal != 0 && signal != SIGCHLD) throw interrupted{signal};
       reap();
       if (root_ended_) break;
       if (const double start = now(); start >= next_sample) {
@@ -256,16 +227,8 @@ class measured_tree {
     root_ = -1;
   }
 
-  [[noreturn]] void die_of(int signal) {
-    end_tree();
-    signals_.restore();
-    std::signal(signal, SIG_DFL);
-    raise(signal);
-    std::_Exit(128 + signal);
-  }
-
   const job& what_;
-  awaited_signals signals_;
+  const awaited_signals& signals_;
   departure* departure_;
   pid_t root_ = -1;
   bool root_ended_ = false;
@@ -285,9 +248,9 @@ std::string run_result::trouble() const {
   return WEXITSTATUS(wait_status) == 0 ? "" : fmt::format("exited with status {}", WEXITSTATUS(wait_status));
 }
 
-run_result run_measured(const job& what) {
+run_result run_measured(const job& what, const awaited_signals& signals) {
   adopt_orphans();
-  return measured_tree(what).measure();
+  return measured_tree(what, signals).measure();
 }
 
 }  // namespace heapwright::tool

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "awaited_signals.hpp"
 #include "scratch_file.hpp"
 
 namespace heapwright::tool {
@@ -67,8 +68,8 @@ struct run_result {
   [[nodiscard]] std::string trouble() const;
 };
 
-/// Runs to the end and leaves no process behind. SIGINT, SIGTERM and SIGHUP end the whole tree first, then this
-/// process.
-run_result run_measured(const job& what);
+/// Runs to the end and leaves no process behind. `signals` has SIGCHLD; another one of them that comes ends the tree, and is
+/// thrown as interrupted.
+run_result run_measured(const job& what, const awaited_signals& signals);
 
 }  // namespace heapwright::tool

@@ -8,11 +8,11 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "allocators.hpp"
+#include "awaited_signals.hpp"
 #include "commands.hpp"
 #include "exit_reports.hpp"
 #include "failure.hpp"
@@ -85,19 +85,7 @@ class companion {
 };
 
 /// Ends this process as the command has ended.
-int end_like(int status) {
-  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
-  const int signal = WTERMSIG(status);
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  std::signal(signal, SIG_DFL);
-  sigset_t only;
-  sigemptyset(&only);
-  sigaddset(&only, signal);
-  raise(signal);
-  sigprocmask(SIG_UNBLOCK, &only, nullptr);
-  return 128 + signal;
-}
+int end_like(int status) { return WIFSIGNALED(status) ? end_by_signal(WTERMSIG(status)) : WEXITSTATUS(status); }
 
 int run_with_statistics(const run_options& options) {
   const exit_reports reports;

@@ -25,6 +25,11 @@ double student_t_95(unsigned degrees) {
          (79 * z9 + 776 * z7 + 1482 * z5 - 1920 * z3 - 945 * z) / (92160 * n * n * n * n);
 }
 
+/// How far the interval reaches to either side of the mean.
+static double reach_of(double deviation, unsigned rounds) {
+  return student_t_95(rounds - 1) * deviation / std::sqrt(static_cast<double>(rounds));
+}
+
 std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::span<const double> reference) {
   const std::size_t rounds = std::min(values.size(), reference.size());
   if (rounds < 2) return std::nullopt;
@@ -38,8 +43,23 @@ std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::
   double squares = 0;
   for (const double d : logs) squares += (d - mean) * (d - mean);
   const auto n = static_cast<double>(rounds);
-  const double reach = student_t_95(static_cast<unsigned>(rounds - 1)) * std::sqrt(squares / (n - 1) / n);
-  return ratio_estimate{std::exp(mean), std::exp(mean - reach), std::exp(mean + reach)};
+  const double deviation = std::sqrt(squares / (n - 1));
+  const double reach = reach_of(deviation, static_cast<unsigned>(rounds));
+  return ratio_estimate{std::exp(mean), std::exp(mean - reach), std::exp(mean + reach), deviation};
+}
+
+verdict ratio_estimate::judge(double tolerance) const noexcept {
+  if (low * (1 + tolerance) >= 1 && high <= 1 + tolerance) return verdict::same;
+  if (high < 1) return verdict::less;
+  return low > 1 ? verdict::more : verdict::unclear;
+}
+
+std::optional<unsigned> ratio_estimate::rounds_to_decide(double tolerance, unsigned limit) const {
+  const double mean = std::abs(std::log(ratio));
+  const double short_enough = std::max(mean, std::log1p(tolerance) - mean);
+  for (unsigned rounds = 2; rounds <= limit; ++rounds)
+    if (reach_of(deviation, rounds) < short_enough) return rounds;
+  return std::nullopt;
 }
 
 std::vector<unsigned> order_of_round(unsigned round, unsigned contestants) {

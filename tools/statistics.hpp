@@ -8,6 +8,12 @@
 //   freedom,
 // holds the true ratio with 95 % confidence if the d_i are about normal. Logarithms make it symmetric: swapping the two
 // programs gives the reciprocals. The medians shown beside it are the plain medians over the rounds.
+//
+// With a tolerance t (3 % is 0.03), an interval says one of four things:
+//   same      it lies in 1/(1 + t) ... 1 + t: a difference, if there is one, is too small to matter
+//   less      it ends below 1
+//   more      it begins above 1
+//   unclear   it holds 1 and reaches further than t: there may be a difference that matters, or none
 #pragma once
 
 #include <optional>
@@ -22,12 +28,19 @@ double median(std::vector<double> values);
 /// The 97.5 % quantile of Student's t: what a two-sided 95 % interval needs. `degrees` must be positive.
 double student_t_95(unsigned degrees);
 
+enum class verdict { same, less, more, unclear };
+
 struct ratio_estimate {
   double ratio;
   double low;
   double high;
+  double deviation;  ///< s
 
-  [[nodiscard]] bool same() const noexcept { return low <= 1 && 1 <= high; }
+  [[nodiscard]] verdict judge(double tolerance) const noexcept;
+
+  /// The fewest rounds, at least two, that would not be unclear if ratio and deviation stayed as they are. Nothing for more
+  /// than `limit`. O(limit).
+  [[nodiscard]] std::optional<unsigned> rounds_to_decide(double tolerance, unsigned limit) const;
 };
 
 /// Nothing where no interval exists: fewer than two rounds, or a value that is not positive.

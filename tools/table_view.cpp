@@ -1,4 +1,5 @@
-// The table of a comparison as text: two lines to an allocator, the medians and below them the ratios to glibc.
+// A comparison as text: its verdicts, then a table with two lines to an allocator, the medians and below them the ratios to
+// the baseline.
 #include <algorithm>
 #include <limits>
 
@@ -9,7 +10,7 @@
 namespace heapwright::tool {
 namespace {
 
-constexpr unsigned cell_width = 18;
+constexpr unsigned cell_width = 21;
 
 struct palette {
   const char* bold = "";
@@ -24,9 +25,11 @@ std::string trimmed(const std::string& line) { return line.substr(0, line.find_l
 /// Never without a gap behind it.
 std::string cell(const std::string& text) { return fmt::format("{:<{}}  ", text, cell_width - 2); }
 
-std::string ratio_text(const ratio_estimate& r) {
+std::string ratio_text(const ratio_estimate& r, double tolerance) {
   const auto bound = [](double v) { return fmt::format("{:.{}f}", v, v < 10 ? 2 : v < 100 ? 1 : 0); };
-  return fmt::format("{} ({}-{})", r.same() ? "same" : bound(r.ratio), bound(r.low), bound(r.high));
+  const verdict said = r.judge(tolerance);
+  const std::string word = said == verdict::same ? "same" : said == verdict::unclear ? "unclear" : bound(r.ratio);
+  return fmt::format("{} ({}-{})", word, bound(r.low), bound(r.high));
 }
 
 std::vector<std::string> value_and_ratio_lines(const comparison& all, const comparison_row& row, const palette& p,
@@ -37,11 +40,21 @@ std::vector<std::string> value_and_ratio_lines(const comparison& all, const comp
     const auto found = summarise(all, row, metrics[i]);
     const bool leads = found->median <= best[i];
     values += fmt::format("{}{}{}", leads ? p.best : "", cell(metrics[i].show(found->median)), leads ? p.end : "");
-    ratios += cell(found->to_glibc ? ratio_text(*found->to_glibc) : "");
+    ratios += cell(found->to_baseline ? ratio_text(*found->to_baseline, all.tolerance) : "");
   }
   std::vector<std::string> lines{values};
   if (ratios.find_first_not_of(' ') != std::string::npos) lines.push_back(p.dim + ratios + p.end);
   return lines;
+}
+
+/// One sentence, or a list of them.
+std::string verdicts(const comparison& all) {
+  std::vector<std::string> said;
+  for (const comparison_row& row : all.rows)
+    if (std::string one = verdict_on(all, row); !one.empty()) said.push_back(std::move(one));
+  if (said.empty()) return {};
+  if (said.size() == 1) return fmt::format("On this program, {}.\n\n", said.front());
+  return fmt::format("On this program:\n  {}\n\n", fmt::join(said, "\n  "));
 }
 
 }  // namespace
@@ -50,7 +63,7 @@ std::string table_view(const comparison& all, bool colour) {
   const palette p = colour ? palette{"\033[1m", "\033[1;32m", "\033[2m", "\033[31m", "\033[0m"} : palette{};
   std::size_t name_width = 12;
   for (const comparison_row& row : all.rows) name_width = std::max(name_width, row.who.name.size() + 2);
-  std::string text = fmt::format("{:<{}}", "", name_width);
+  std::string text = verdicts(all) + fmt::format("{:<{}}", "", name_width);
   std::vector<double> best;
   for (const metric& property : metrics) {
     text += cell(property.title);
@@ -70,9 +83,9 @@ std::string table_view(const comparison& all, bool colour) {
     if (!row.difference.empty()) text += fmt::format("{:<{}}{}{}{}\n", "", name_width, p.bad, row.difference, p.end);
   }
   text += fmt::format(
-      "\nMedians of {} rounds; in brackets the 95% confidence interval of the ratio to glibc; \"same\" where it "
-      "holds 1.\n",
-      all.rounds);
+      "\nMedians of {} rounds; below them the ratio to {}, in brackets its 95 % confidence interval.\n"
+      "same: the interval is within {:g} % of 1. unclear: it holds 1 and is wider; more rounds make it narrower.\n",
+      all.rounds, all.base().who.name, all.tolerance * 100);
   for (const std::string& note : all.notes) text += fmt::format("Note: {}\n", note);
   return text;
 }

@@ -76,10 +76,11 @@ class Json(Compare):
     def test_fields(self):
         result, report, rows = self.report(ENDINGS, "print")
         self.ended(result, 0)
-        self.assertEqual(set(report), {"format", "heapwright", "command", "started", "machine", "rounds", "notes", "rows"})
-        self.assertEqual((report["format"], report["command"]), ("heapwright compare 1", [ENDINGS, "print"]))
+        self.assertEqual(set(report), {"format", "heapwright", "command", "started", "machine", "rounds", "interrupted_by", "tolerance", "baseline",
+                                       "notes", "rows"})
+        self.assertEqual((report["format"], report["command"]), ("heapwright compare 2", [ENDINGS, "print"]))
         for name, row in rows.items():
-            self.assertEqual(set(row), {"name", "library", "remark", "failure", "output_difference", "metrics", "samples"})
+            self.assertEqual(set(row), {"name", "library", "remark", "failure", "output_difference", "verdict", "metrics", "samples"})
             self.assertEqual(set(row["metrics"]), METRICS)
             for metric in row["metrics"].values():
                 self.assertEqual(set(metric), {"median", "ratio"})
@@ -89,8 +90,11 @@ class Json(Compare):
                     ratio = metric["ratio"]
                     self.assertLessEqual(ratio["low"], ratio["estimate"])
                     self.assertLessEqual(ratio["estimate"], ratio["high"])
-                    # "Where it holds 1 the table says **same**"
-                    self.assertEqual(ratio["same"], ratio["low"] <= 1 <= ratio["high"])
+                    # "**same** ... within 3 % of 1 (1/1.03 to 1.03)" "**unclear** holds 1 and reaches further"
+                    low, high = ratio["low"], ratio["high"]
+                    said = ("same" if low >= 1 / 1.03 and high <= 1.03 else "less" if high < 1 else "more" if low > 1 else "unclear")
+                    self.assertEqual(ratio["verdict"], said)
+                    self.assertEqual("rounds_to_decide" in ratio, said == "unclear")
 
     # --help: "- for standard output"
     def test_standard_output(self):

@@ -291,12 +291,12 @@ class Compare(Case):
     def test_json_has_the_documented_shape(self):
         rows, found = self.rows("--", TRUE)
         self.assertEqual(list(found),
-                         ["format", "heapwright", "command", "started", "machine", "rounds", "notes", "rows"])
-        self.assertEqual((found["format"], found["command"], found["rounds"]), ("heapwright compare 1", [TRUE], 2))
+                         ["format", "heapwright", "command", "started", "machine", "rounds", "interrupted_by", "tolerance", "baseline", "notes", "rows"])
+        self.assertEqual((found["format"], found["command"], found["rounds"]), ("heapwright compare 2", [TRUE], 2))
         self.assertEqual(list(rows), ["glibc", "plain"])
         for row in rows.values():
             self.assertEqual(list(row),
-                             ["name", "library", "remark", "failure", "output_difference", "metrics", "samples"])
+                             ["name", "library", "remark", "failure", "output_difference", "verdict", "metrics", "samples"])
             self.assertEqual(list(row["metrics"]), ["wall_seconds", "cpu_seconds", "peak_rss_bytes", "end_rss_bytes", "page_faults"])
             self.assertEqual(len(row["samples"]), 2)
             for sample in row["samples"]:
@@ -306,7 +306,54 @@ class Compare(Case):
         self.assertIsNone(rows["glibc"]["metrics"]["wall_seconds"]["ratio"])
         ratio = rows["plain"]["metrics"]["wall_seconds"]["ratio"]
         self.assertTrue(ratio["low"] <= ratio["estimate"] <= ratio["high"])
-        self.assertEqual(ratio["same"], ratio["low"] <= 1 <= ratio["high"])
+        self.check_verdict(ratio, 0.03)
+
+    def check_verdict(self, ratio, tolerance):
+        low, high = ratio["low"], ratio["high"]
+        said = ("same" if low >= 1 / (1 + tolerance) and high <= 1 + tolerance else
+                "less" if high < 1 else "more" if low > 1 else "unclear")
+        self.assertEqual(ratio["verdict"], said)
+        self.assertEqual("rounds_to_decide" in ratio, said == "unclear")
+
+    def test_too_few_rounds_are_not_the_same(self):
+        """A command whose time varies: two rounds say nothing of it, and the table says how many would."""
+        turn = self.folder / "turn"
+        # The runs after the warm-up: glibc, plain, plain, glibc. Now the one takes longer, now the other.
+        command = ["--", "sh", "-c", f"echo >> {turn}; case $(wc -l < {turn}) in 3|5) sleep 0.3 ;; *) sleep 0.1 ;; esac"]
+        rows, _ = self.rows(*command)
+        ratio = rows["plain"]["metrics"]["wall_seconds"]["ratio"]
+        self.assertEqual(ratio["verdict"], "unclear")
+        self.assertGreater(ratio["rounds_to_decide"] or 1001, 2)
+        self.assertRegex(rows["plain"]["verdict"], r"its time is unclear, (about|more than) \d+ rounds would tell")
+        turn.unlink()
+        table = compare(*command).stdout
+        self.assertRegex(table, r"On this program, plain.* rounds would tell")
+        self.assertRegex(table, r"unclear \([0-9.]+-[0-9.]+\)")
+
+    def test_how_much_is_the_same_can_be_said(self):
+        rows, found = self.rows("--same-within", "50", "--", TRUE)
+        self.assertEqual(found["tolerance"], 0.5)
+        for metric in rows["plain"]["metrics"].values():
+            if metric["ratio"]:
+                self.check_verdict(metric["ratio"], 0.5)
+        for wrong in ("0", "51", "x"):
+            self.refused(compare("--same-within", wrong, "--", TRUE), 125, "same-within")
+
+    def test_another_baseline(self):
+        rows, found = self.rows("--baseline", "plain", "--", TRUE)
+        self.assertEqual(found["baseline"], "plain")
+        self.assertIsNone(rows["plain"]["metrics"]["wall_seconds"]["ratio"])
+        self.assertIsNotNone(rows["glibc"]["metrics"]["wall_seconds"]["ratio"])
+        self.assertIn("the ratio to plain", compare("--baseline", "plain", "--", TRUE).stdout)
+        self.refused(compare("--baseline", "nobody", "--", "touch", str(self.folder / "run")), 125, "nobody", "glibc, plain")
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_a_baseline_that_fails_is_told(self):
+        result = heapwright("compare", "--rounds", "2", "--only", "glibc", "--with", "aborting=" + fixture("libaborting_allocator.so"),
+                            "--with", "plain=" + PLAIN, "--baseline", "aborting", "--", TRUE)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("aborting failed; ratios are to glibc", result.stdout)
+        self.assertIn("the ratio to glibc", result.stdout)
 
     def test_ours_is_compared(self):
         result = heapwright("compare", "--rounds", "2", "--only", "heapwright", "--", "sh", "-c", "echo hello")
@@ -436,6 +483,25 @@ class Compare(Case):
             self.assertEqual(process.wait(30), -number)
             self.assertFalse(is_running(*sleeper))
             self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_interruption_keeps_the_complete_rounds(self):
+        """Ended in its third round: table, JSON and page of two, and by the signal."""
+        count, reports = self.folder / "runs", [self.folder / "report.json", self.folder / "report.html"]
+        process = subprocess.Popen([HEAPWRIGHT, "compare", "--only", "glibc", "--with", "plain=" + PLAIN, "--rounds", "500",
+                                    "--json", reports[0], "--html", reports[1], "--", "sh", "-c", f"echo >> {count}"],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not count.exists() or len(count.read_text()) < 7:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        table, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        found = json.loads(reports[0].read_text())
+        self.assertEqual(found["interrupted_by"], "SIGINT")
+        self.assertGreaterEqual(found["rounds"], 2)
+        for row in found["rows"]:
+            self.assertEqual(len(row["samples"]), found["rounds"])
+        self.assertIn(f"interrupted by SIGINT after {found['rounds']} of 500 rounds", table)
+        self.assertIn("interrupted by SIGINT", reports[1].read_text())
 
 
 class Build(Case):

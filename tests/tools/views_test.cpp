@@ -9,7 +9,7 @@ namespace {
 measurement took(double wall) { return {wall, wall, 0, 1024 * 1024, 512 * 1024, 100, 0}; }
 
 comparison example() {
-  comparison all{{"true"}, "2026-01-01T00:00:00+0000", {"cpu", 2, 1u << 30, "Linux", "glibc"}, 3, {}, {}};
+  comparison all{{"true"}, "2026-01-01T00:00:00+0000", {"cpu", 2, 1u << 30, "Linux", "glibc"}, 3, 0.03, {}, 0, {}, 0};
   all.rows.push_back({{"glibc", ""}, "", {took(1), took(1.1), took(0.9)}, "", ""});
   all.rows.push_back({{"fast", "/lib/fast.so"}, "", {took(0.5), took(0.55), took(0.45)}, "", ""});
   all.rows.push_back({{"broken", "/lib/broken.so"}, "", {}, "was killed by SIGSEGV", ""});
@@ -22,6 +22,30 @@ TEST(views, the_table_shows_ratio_sameness_and_failure) {
   EXPECT_NE(table.find("same (1.00-1.00)"), std::string::npos) << table;
   EXPECT_NE(table.find("was killed by SIGSEGV"), std::string::npos) << table;
   EXPECT_EQ(table.find('\033'), std::string::npos) << "colour was not asked for";
+}
+
+TEST(views, the_verdict_is_a_sentence) {
+  comparison all = example();
+  EXPECT_EQ(verdict_on(all, all.rows[0]), "");
+  EXPECT_EQ(verdict_on(all, all.rows[1]), "fast takes the same memory and 50 % less time than glibc");
+  EXPECT_EQ(verdict_on(all, all.rows[2]), "");
+  const auto with = [&](const char* name, std::vector<measurement> rounds) {
+    all.rows.push_back({{name, ""}, "", std::move(rounds), "", ""});
+    return verdict_on(all, all.rows.back());
+  };
+  EXPECT_EQ(with("slow", {took(3), took(3.3), took(2.7)}),
+            "slow takes the same memory and 3.0 times the time of glibc");
+  EXPECT_EQ(with("odd", {took(1), took(1.2), took(0.8)}),
+            "odd takes the same memory as glibc; its time is unclear, about 112 rounds would tell");
+  EXPECT_EQ(with("wild", {took(1), took(9), took(0.1)}),
+            "wild takes the same memory as glibc; its time is unclear, more than 1000 rounds would tell");
+}
+
+TEST(views, ratios_are_to_the_baseline) {
+  comparison all = example();
+  all.baseline = 1;
+  EXPECT_EQ(verdict_on(all, all.rows[0]), "glibc takes the same memory and 2.0 times the time of fast");
+  EXPECT_EQ(verdict_on(all, all.rows[1]), "");
 }
 
 TEST(views, json_has_no_figures_for_a_failed_row) {

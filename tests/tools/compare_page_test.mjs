@@ -1,0 +1,90 @@
+// The page of a comparison in a real browser, wide and narrow: nothing is cut off, nothing lies over something else.
+//
+//   node compare_page_test.mjs PACKAGES CHROMIUM HEAPWRIGHT FIXTURES      screenshots go to PACKAGES/screenshots
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+const [packages, executablePath, heapwright, fixtures] = process.argv.slice(2);
+const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
+const shots = join(packages, "screenshots"), folder = mkdtempSync(join(tmpdir(), "heapwright-compare-"));
+mkdirSync(shots, { recursive: true });
+
+let browser;
+const file = join(folder, "page.html"), plain = join(fixtures, "libplain_allocator.so");
+before(async () => {
+  browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+  const names = ["plain", "of-a-name-that-is-long-enough-to-be-cut", "third", "fourth", "fifth"];
+  const made = spawnSync(heapwright, ["compare", "--only", "heapwright", "--rounds", "3", "--html", file,
+    ...names.flatMap(name => ["--with", `${name}=${plain}`]), "--with", `broken=${join(fixtures, "libaborting_allocator.so")}`, "--", "sh", "-c", "true"]);
+  assert.equal(made.status, 1, made.stderr);
+});
+after(async () => { await browser.close(); rmSync(folder, { recursive: true }); });
+
+async function opened(width, dark) {
+  const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
+  const troubles = [];
+  page.on("pageerror", error => troubles.push(error.message));
+  page.on("console", message => { if (message.type() === "error") troubles.push(message.text()); });
+  await page.goto(pathToFileURL(file).href);
+  await page.screenshot({ path: join(shots, `compare-${width}${dark ? "-dark" : ""}.png`), fullPage: true });
+  assert.deepEqual(troubles, []);
+  return page;
+}
+
+for (const [width, dark] of [[1280, false], [1280, true], [800, false], [400, false]]) {
+  test(`at ${width} pixels${dark ? ", dark" : ""}, all is in sight and nothing overlaps`, async () => {
+    const page = await opened(width, dark);
+    const wrong = await page.evaluate(() => {
+      const wrong = [];
+      const inside = e => {
+        const box = e.getBoundingClientRect(), frame = e.closest(".scroll")?.getBoundingClientRect() ?? { left: 0, right: innerWidth };
+        return box.left >= frame.left - 0.5 && box.right <= frame.right + 0.5;
+      };
+      if (document.documentElement.scrollWidth > innerWidth) wrong.push(`the page is ${document.documentElement.scrollWidth} wide`);
+      const texts = [...document.querySelectorAll("svg text, td, th, .tile span, .tile b, li, p")].filter(e => e.textContent && e.getClientRects().length);
+      for (const e of texts) if (!inside(e)) wrong.push(`cut off: ${e.textContent}`);
+      for (const e of texts) if (parseFloat(getComputedStyle(e).fontSize) < 12) wrong.push(`small: ${e.textContent}`);
+      for (const picture of document.querySelectorAll("#plots svg")) {
+        const boxes = [...picture.querySelectorAll("text")].map(e => [e.textContent, e.getBoundingClientRect()]);
+        boxes.forEach(([a, x], i) => boxes.slice(i + 1).forEach(([b, y]) => {
+          if (x.left < y.right - 1 && y.left < x.right - 1 && x.top < y.bottom - 2 && y.top < x.bottom - 2) wrong.push(`"${a}" lies over "${b}"`);
+        }));
+      }
+      return wrong;
+    });
+    assert.deepEqual(wrong, []);
+    await page.close();
+  });
+}
+
+test("what is the same or unclear has no percentage and no colour of better or worse", async () => {
+  const page = await opened(1280, false);
+  const seen = await page.evaluate(() => {
+    const row = data.rows.find(row => row.name === "heapwright");
+    return [...document.querySelectorAll(".tile")].map((tile, i) => {
+      const big = tile.querySelector("b"), ratio = row.metrics[metrics[i].key].ratio;
+      return { verdict: ratio.verdict, text: big.textContent, shade: big.className };
+    });
+  });
+  assert.equal(seen.length, 5);
+  for (const { verdict, text, shade } of seen) {
+    if (verdict === "same" || verdict === "unclear") assert.deepEqual([text, shade], [verdict, "same"]);
+    else assert.match(text, verdict === "less" ? /^−[1-9]\d* %$/ : /^\+[1-9]\d* %$/);
+  }
+  await page.close();
+});
+
+test("the verdicts come first, and the row that failed is told", async () => {
+  const page = await opened(1280, false);
+  const verdicts = await page.locator("#verdicts li").allTextContents();
+  assert.equal(verdicts.length, 6);
+  assert.match(verdicts[0], /^heapwright\b/);
+  assert.match(await page.textContent("#trouble"), /broken: was killed by SIGABRT/);
+  await page.close();
+});
