@@ -16,8 +16,10 @@
 #include "failure.hpp"
 #include "leaks.hpp"
 #include "live.hpp"
+#include "nearest_word.hpp"
 #include "terminal.hpp"
 #include "top.hpp"
+#include "version.hpp"
 
 namespace {
 
@@ -57,18 +59,52 @@ void what_has_leaked(const std::vector<std::string>& words, bool is_command, lea
     options.command = words;
 }
 
+std::string unknown(const std::string& what, const std::string& word, const std::vector<std::string>& known,
+                    const std::string& list) {
+  const std::string_view meant = nearest_word(word, known);
+  return fmt::format("no {} {}; {}{} lists all", what, word,
+                     meant.empty() ? "" : fmt::format("did you mean {}? ", meant), list);
+}
+
+std::vector<std::string> subcommands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* const one : app.get_subcommands(nullptr)) names.push_back(one->get_name());
+  return names;
+}
+
+std::string no_such_subcommand(const CLI::App& app, const std::string& word) {
+  return unknown("subcommand", word, subcommands_of(app), "heapwright --help");
+}
+
+/// `command`: "heapwright compare".
+std::string no_such_option(const CLI::App& chosen, const std::string& word, const std::string& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const one : chosen.get_options())
+    for (const std::string& name : one->get_lnames()) names.push_back("--" + name);
+  return unknown("option", word, names, command + " --help");
+}
+
 /// What the parser says of the words, made clearer where it names none.
-std::string complaint_about(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+std::string complaint_about(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words) {
   const auto subcommands = app.get_subcommands();
-  if (subcommands.empty())
-    return argc > 1 && argv[1][0] != '-' ? fmt::format("no subcommand {}; heapwright --help lists them", argv[1])
-                                         : std::string(error.what());
+  if (subcommands.empty() && !words.empty())
+    return words[0].starts_with('-') ? no_such_option(app, words[0], "heapwright") : no_such_subcommand(app, words[0]);
+  if (subcommands.empty()) return error.what();
   const CLI::App& chosen = *subcommands.front();
-  for (const std::string& word : chosen.remaining()) {
+  for (const std::string& word : chosen.remaining())
     if (word.starts_with('-') && word != "--")
-      return fmt::format("{0}: no option {1}; heapwright {0} --help lists them", chosen.get_name(), word);
-  }
+      return fmt::format("{}: {}", chosen.get_name(), no_such_option(chosen, word, "heapwright " + chosen.get_name()));
   return fmt::format("{}: {}", chosen.get_name(), error.what());
+}
+
+/// `help live` is `live --help`, and no word at all asks for the overview.
+std::vector<std::string> words_for_the_parser(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty() || (words.size() == 1 && words[0] == "help")) return {"--help"};
+  if (words[0] != "help") return words;
+  if (words.size() > 2) throw failure(exit_code::bad_input, "help: say one subcommand");
+  if (const auto names = subcommands_of(app); std::ranges::find(names, words[1]) == names.end())
+    throw failure(exit_code::bad_input, no_such_subcommand(app, words[1]));
+  return {words[1], "--help"};
 }
 
 std::string check_process_id(const std::string& word) {
@@ -81,11 +117,13 @@ std::string check_process_id(const std::string& word) {
 std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
 
 /// Answers go to standard output, and may be incomplete until finish_answers.
-int run_subcommand(int argc, char** argv) {
+int run_subcommand(const char* name, const std::vector<std::string>& words) {
   CLI::App app("heapwright " HEAPWRIGHT_VERSION
                ": run programs on heapwright's malloc, compare it with others, look into a "
                "process that runs on it, make a malloc of your own.");
-  app.set_version_flag("--version", "heapwright " HEAPWRIGHT_VERSION);
+  app.name(name);
+  app.footer("heapwright help SUBCOMMAND, or heapwright SUBCOMMAND --help, lists the options of one.");
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
 
   run_options run_with;
@@ -242,7 +280,9 @@ int run_subcommand(int argc, char** argv) {
   info_app.footer("Exit code: 0 if heapwright's malloc is loaded, 1 if it is not, 2 if that cannot be found out.");
 
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> parsed = words_for_the_parser(app, words);
+    std::ranges::reverse(parsed);  // the parser takes them from the end
+    app.parse(parsed);
     if (run_app.parsed()) {
       if (!statistics.empty())
         run_with.statistics = statistics == "all" ? wanted_statistics::of_all_processes : wanted_statistics::of_command;
@@ -253,7 +293,7 @@ int run_subcommand(int argc, char** argv) {
     if (top_app.parsed()) return top(top_with);
     if (diff_app.parsed()) return diff(diff_with);
     if (leaks_app.parsed()) {
-      const bool is_command = std::find(argv, argv + argc, std::string_view("--")) != argv + argc;
+      const bool is_command = std::ranges::find(words, "--") != words.end();
       what_has_leaked(leaks_words, is_command, leaks_with);
       return leaks(leaks_with);
     }
@@ -265,8 +305,7 @@ int run_subcommand(int argc, char** argv) {
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
-    throw failure(info_app.parsed() ? exit_code::unreadable : exit_code::bad_input,
-                  complaint_about(app, error, argc, argv));
+    throw failure(info_app.parsed() ? exit_code::unreadable : exit_code::bad_input, complaint_about(app, error, words));
   } catch (const failure& trouble) {
     throw failure(info_app.parsed() ? exit_code::unreadable : trouble.code(), trouble.what());
   } catch (const std::exception& trouble) {
@@ -281,7 +320,7 @@ int run_subcommand(int argc, char** argv) {
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
   try {
-    const int code = run_subcommand(argc, argv);
+    const int code = run_subcommand(argv[0], {argv + 1, argv + argc});
     finish_answers();
     return code;
   } catch (const failure& trouble) {

@@ -148,7 +148,6 @@ class BadInput(Case):
                 self.refused(compare("--with", library, "--", TRUE), 125, word)
 
     def test_usage(self):
-        self.assertEqual(heapwright().returncode, 125)
         self.assertEqual(heapwright("run").returncode, 125)
         self.assertEqual(heapwright("compare", "--rounds", "1", "--", TRUE).returncode, 125)
         self.assertEqual(heapwright("info", "word").returncode, 2)
@@ -157,7 +156,18 @@ class BadInput(Case):
         self.refused(compare("--json", "/no/such/folder/x.json", "--", TRUE), 125, "cannot write")
         for subcommand in ([], ["run"], ["compare"], ["info"]):
             self.assertEqual(heapwright(*subcommand, "--help").returncode, 0)
-        self.assertRegex(heapwright("--version").stdout, r"^heapwright \d+\.\d+\.\d+\n$")
+            self.assertEqual(heapwright("help", *subcommand).stdout, heapwright(*subcommand, "--help").stdout)
+        overview = heapwright()
+        self.assertEqual((overview.returncode, overview.stdout), (0, heapwright("--help").stdout))
+        for words in (["help", "live", "top"], ["help", "--port"], ["help", "frob"]):
+            self.assertEqual(heapwright(*words).returncode, 125, words)
+        self.refused(heapwright("comapre", "--", TRUE), 125, "no subcommand comapre; did you mean compare?")
+        self.refused(heapwright("frobnicate"), 125, "no subcommand frobnicate; heapwright --help lists all")
+        self.refused(compare("--same-with", "3", "--", TRUE), 125, "compare: no option --same-with; did you mean --same-within?")
+        self.refused(heapwright("--versoin"), 125, "no option --versoin; did you mean --version? heapwright --help lists all")
+        version = heapwright("--version").stdout
+        self.assertRegex(version, r"^heapwright \d+\.\d+\.\d+, revision (unknown|[0-9a-f]{12}(\+changes)?)\n"
+                                  r"built for \S+ by (GCC|Clang) .*, checks \d, sanitizers: \S+\n$")
 
 
 def pages(errors):
