@@ -26,7 +26,8 @@ class InCommon(Case):
     def test_version(self):
         result = heapwright("--version")
         self.ended(result, 0)
-        self.assertRegex(result.stdout, r"^heapwright \d+\.\d+\.\d+\n$")
+        # "which version and revision this is, and how it was built"
+        self.assertRegex(result.stdout, r"^heapwright \d+\.\d+\.\d+ \(revision \S+\)\nbuilt for .* by .*\n$")
 
     # "125 for bad input", "A message ... names what is wrong."
     def test_unknown_options_are_named(self):
@@ -35,8 +36,17 @@ class InCommon(Case):
             code = 2 if name == "info" else 125
             self.refused(heapwright(name, "--no-such-option", *words.get(name, ["true"])), code, "--no-such-option")
 
+    # "`heapwright` alone lists the subcommands"
     def test_no_subcommand(self):
-        self.refused(heapwright(), 125, "subcommand")
+        result = heapwright()
+        self.ended(result, 0)
+        for name in SUBCOMMANDS:
+            self.assertIn(name, result.stdout)
+
+    # "`heapwright help SUBCOMMAND` or `heapwright SUBCOMMAND --help` lists the options of one."
+    def test_help_of_a_subcommand(self):
+        for name in SUBCOMMANDS:
+            self.assertEqual(heapwright("help", name).stdout, heapwright(name, "--help").stdout)
 
     def test_an_unknown_subcommand_is_named(self):
         self.refused(heapwright("frobnicate"), 125, "frobnicate")

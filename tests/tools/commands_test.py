@@ -166,7 +166,7 @@ class BadInput(Case):
         self.refused(compare("--same-with", "3", "--", TRUE), 125, "compare: no option --same-with; did you mean --same-within?")
         self.refused(heapwright("--versoin"), 125, "no option --versoin; did you mean --version? heapwright --help lists all")
         version = heapwright("--version").stdout
-        self.assertRegex(version, r"^heapwright \d+\.\d+\.\d+, revision (unknown|[0-9a-f]{12}(\+changes)?)\n"
+        self.assertRegex(version, r"^heapwright \d+\.\d+\.\d+ \(revision (unknown|[0-9a-f]{12}(\+changes)?)\)\n"
                                   r"built for \S+ by (GCC|Clang) .*, checks \d, sanitizers: \S+\n$")
 
 
