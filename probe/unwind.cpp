@@ -4,10 +4,7 @@
 #include <bit>
 #include <cstring>
 
-extern "C" {
-extern const char __ehdr_start [[gnu::visibility("hidden")]];
-extern const char _end [[gnu::visibility("hidden")]];
-}
+#include "../malloc/shared/own_object.hpp"
 
 namespace heapwright::probe {
 namespace {
@@ -55,11 +52,6 @@ class rule_table {
 };
 
 constinit rule_table rules;
-
-bool is_own(std::uintptr_t pc) noexcept {
-  const auto begin = reinterpret_cast<std::uintptr_t>(&__ehdr_start);
-  return pc - begin < reinterpret_cast<std::uintptr_t>(&_end) - begin;
-}
 
 std::uintptr_t word_at(std::uintptr_t address) noexcept {
   std::uintptr_t word = 0;
@@ -207,7 +199,7 @@ void call_memo::keep(unsigned kept, const entry* inner_first, unsigned n) noexce
     e.needs_frame_pointer = e.uses_frame_pointer || (passes_it_on && entries_[i - 1].needs_frame_pointer);
   }
   depth_ = count_;
-  while (depth_ > 0 && is_own(entries_[depth_ - 1].at.pc)) --depth_;
+  while (depth_ > 0 && process::is_in_own_object(entries_[depth_ - 1].at.pc)) --depth_;
 }
 
 bool call_memo::remembered_stack::is_unchanged() const noexcept {

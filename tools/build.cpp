@@ -138,7 +138,7 @@ std::vector<std::string> words_of(const char* line) {
 }
 
 void progress(const std::string& text) {
-  if (isatty(STDERR_FILENO)) tell("\r  {:60}\r", text);
+  if (can_draw(STDERR_FILENO)) tell("\r  {:60}\r", text);
 }
 
 /// What the compiler says of some code after the header.

@@ -41,7 +41,7 @@ class progress_line {
   }
 
  private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  bool terminal_ = can_draw(STDERR_FILENO);
   unsigned last_round_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
@@ -102,7 +102,7 @@ int compare(const compare_options& options) {
   }
   progress.clear();
 
-  const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  const bool colour = wants_colour(STDOUT_FILENO);
   if (options.json != "-" && options.html != "-") write_file("-", table_view(found, colour));
   if (!options.json.empty()) write_file(options.json, json_view(found));
   if (!options.html.empty()) write_file(options.html, page_view(found));

@@ -78,9 +78,10 @@ struct amount {
   const char* preposition;
 };
 
-amount amount_of(const ratio_estimate& r, verdict said, const char* quantity) {
-  if (said == verdict::same) return {fmt::format("the same {}", quantity), "as"};
-  if (said == verdict::less) return {fmt::format("{} less {}", percents(1 - r.high, 1 - r.low), quantity), "than"};
+amount amount_of(const ratio_estimate& r, ratio_verdict said, const char* quantity) {
+  if (said == ratio_verdict::same) return {fmt::format("the same {}", quantity), "as"};
+  if (said == ratio_verdict::less)
+    return {fmt::format("{} less {}", percents(1 - r.high, 1 - r.low), quantity), "than"};
   if (r.low < 2) return {fmt::format("{} more {}", percents(r.low - 1, r.high - 1), quantity), "than"};
   const auto factor = [&](double v) { return fmt::format("{:.{}f}", v, r.high < 10 ? 1 : 0); };
   const std::string from = factor(r.low), to = factor(r.high);
@@ -102,8 +103,8 @@ std::string verdict_on(const comparison& all, const comparison_row& row) {
     const auto found = summarise(all, row, *std::ranges::find(metrics, std::string_view(key), &metric::key));
     if (!found || !found->to_baseline) continue;
     const ratio_estimate& r = *found->to_baseline;
-    const verdict said = r.judge(all.tolerance);
-    if (said == verdict::unclear) {
+    const ratio_verdict said = r.judge(all.tolerance);
+    if (said == ratio_verdict::unclear) {
       unclear.push_back(doubt(r, all.tolerance, quantity));
       continue;
     }

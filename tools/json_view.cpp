@@ -27,10 +27,10 @@ json sample_json(const measurement& m) {
 
 json ratio_json(const ratio_estimate& r, double tolerance) {
   constexpr const char* words[] = {"same", "less", "more", "unclear"};
-  const verdict said = r.judge(tolerance);
+  const ratio_verdict said = r.judge(tolerance);
   json result = {
       {"estimate", r.ratio}, {"low", r.low}, {"high", r.high}, {"verdict", words[static_cast<unsigned>(said)]}};
-  if (said == verdict::unclear) {
+  if (said == ratio_verdict::unclear) {
     const auto enough = r.rounds_to_decide(tolerance, most_rounds);
     result["rounds_to_decide"] = enough ? json(*enough) : json(nullptr);
   }

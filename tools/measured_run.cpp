@@ -47,7 +47,6 @@ struct departure {
 class measured_tree {
  public:
   measured_tree(const job& what, const awaited_signals& signals) : what_(what), signals_(signals) {
-    std::signal(SIGCHLD, SIG_DFL);  // Where it is ignored, the kernel would not let us reap.
     void* const page = mmap(nullptr, sizeof(departure), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) throw failure(exit_code::bad_input, "out of memory");
     departure_ = new (page) departure{};
@@ -64,7 +63,7 @@ class measured_tree {
     const double deadline = what_.timeout_seconds > 0 ? now() + what_.timeout_seconds : 1e300;
     double next_sample = now() + 0.002;
     while (!root_ended_) {
-      const int signal = signals_.wait(std::min(next_sample, deadline) - now());
+      const int signal = signals_.wait(std::min(next_sample, deadline) - now()).number;
       if (signal != 0 && signal != SIGCHLD) throw interrupted{signal};
       reap();
       if (root_ended_) break;

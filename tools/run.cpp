@@ -38,11 +38,6 @@ void become(const std::vector<std::string>& command) {
 class companion {
  public:
   explicit companion(const std::vector<std::string>& command) {
-    sigemptyset(&awaited_);
-    for (const int s : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&awaited_, s);
-    sigset_t before;
-    sigprocmask(SIG_BLOCK, &awaited_, &before);
-    const auto when_children_end = std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, their status is lost
     int error[2];
     if (pipe2(error, O_CLOEXEC) != 0) throw not_executable(command[0], errno);
     const descriptor from_child(error[0]);
@@ -50,8 +45,7 @@ class companion {
     child_ = fork();
     if (child_ < 0) throw not_executable(command[0], errno);
     if (child_ == 0) {
-      std::signal(SIGCHLD, when_children_end);
-      sigprocmask(SIG_SETMASK, &before, nullptr);
+      signals_.restore();
       become(command);
       const int why = errno;
       (void)!write(to_parent.get(), &why, sizeof why);
@@ -70,17 +64,15 @@ class companion {
   /// The status that waitpid has.
   int wait() const {
     for (;;) {
-      siginfo_t about{};
-      const int signal = sigwaitinfo(&awaited_, &about);
-      // What the terminal sends, it sends to both.
-      if (signal > 0 && signal != SIGCHLD && about.si_code != SI_KERNEL) kill(child_, signal);
+      const came_signal came = signals_.wait({});
+      if (came.number > 0 && came.number != SIGCHLD && !came.is_from_terminal) kill(child_, came.number);
       int status = 0;
-      if (signal == SIGCHLD && waitpid(child_, &status, WNOHANG) == child_) return status;
+      if (came.number == SIGCHLD && waitpid(child_, &status, WNOHANG) == child_) return status;
     }
   }
 
  private:
-  sigset_t awaited_{};
+  const awaited_signals signals_{SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
   pid_t child_ = 0;
 };
 

@@ -48,10 +48,10 @@ std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::
   return ratio_estimate{std::exp(mean), std::exp(mean - reach), std::exp(mean + reach), deviation};
 }
 
-verdict ratio_estimate::judge(double tolerance) const noexcept {
-  if (low * (1 + tolerance) >= 1 && high <= 1 + tolerance) return verdict::same;
-  if (high < 1) return verdict::less;
-  return low > 1 ? verdict::more : verdict::unclear;
+ratio_verdict ratio_estimate::judge(double tolerance) const noexcept {
+  if (low * (1 + tolerance) >= 1 && high <= 1 + tolerance) return ratio_verdict::same;
+  if (high < 1) return ratio_verdict::less;
+  return low > 1 ? ratio_verdict::more : ratio_verdict::unclear;
 }
 
 std::optional<unsigned> ratio_estimate::rounds_to_decide(double tolerance, unsigned limit) const {

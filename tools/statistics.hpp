@@ -28,7 +28,7 @@ double median(std::vector<double> values);
 /// The 97.5 % quantile of Student's t: what a two-sided 95 % interval needs. `degrees` must be positive.
 double student_t_95(unsigned degrees);
 
-enum class verdict { same, less, more, unclear };
+enum class ratio_verdict { same, less, more, unclear };
 
 struct ratio_estimate {
   double ratio;
@@ -36,7 +36,7 @@ struct ratio_estimate {
   double high;
   double deviation;  ///< s
 
-  [[nodiscard]] verdict judge(double tolerance) const noexcept;
+  [[nodiscard]] ratio_verdict judge(double tolerance) const noexcept;
 
   /// The fewest rounds, at least two, that would not be unclear if ratio and deviation stayed as they are. Nothing for more
   /// than `limit`. O(limit).

@@ -27,8 +27,10 @@ std::string cell(const std::string& text) { return fmt::format("{:<{}}  ", text,
 
 std::string ratio_text(const ratio_estimate& r, double tolerance) {
   const auto bound = [](double v) { return fmt::format("{:.{}f}", v, v < 10 ? 2 : v < 100 ? 1 : 0); };
-  const verdict said = r.judge(tolerance);
-  const std::string word = said == verdict::same ? "same" : said == verdict::unclear ? "unclear" : bound(r.ratio);
+  const ratio_verdict said = r.judge(tolerance);
+  const std::string word = said == ratio_verdict::same      ? "same"
+                           : said == ratio_verdict::unclear ? "unclear"
+                                                            : bound(r.ratio);
   return fmt::format("{} ({}-{})", word, bound(r.low), bound(r.high));
 }
 

@@ -2,8 +2,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <string_view>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,6 +17,16 @@ namespace heapwright::tool {
 void tell_text(const std::string& text) noexcept {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
+}
+
+bool can_draw(int descriptor) noexcept {
+  const char* const kind = std::getenv("TERM");
+  return isatty(descriptor) != 0 && kind != nullptr && kind != std::string_view("dumb") && *kind != '\0';
+}
+
+bool wants_colour(int descriptor) noexcept {
+  const char* const unwanted = std::getenv("NO_COLOR");
+  return can_draw(descriptor) && (unwanted == nullptr || *unwanted == '\0');
 }
 
 void occupy_standard_descriptors() noexcept {

@@ -19,6 +19,12 @@ void tell(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   tell_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
+/// Whether the descriptor is a terminal that moves its cursor as it is told. TERM=dumb and no TERM say that it does not.
+bool can_draw(int descriptor) noexcept;
+
+/// can_draw, and NO_COLOR is not set or empty (no-color.org).
+bool wants_colour(int descriptor) noexcept;
+
 /// Where the standard descriptors are closed, puts something there until the next exec, so that no file of ours gets their
 /// numbers. Writing to it fails, as before. To be called first.
 void occupy_standard_descriptors() noexcept;

@@ -10,6 +10,9 @@ namespace heapwright::process {
 /// The runtime's function of this mangled name; null when the process has no C++ runtime. In the shared library.
 [[nodiscard]] void* cxx_runtime_function(const char* mangled) noexcept;
 
+/// Whether the process was started with one. In the shared library.
+[[nodiscard]] bool is_started_with_cxx_runtime() noexcept;
+
 /// The throwing form of operator new with its exceptions caught: null instead.
 [[nodiscard]] void* new_caught(std::size_t size, std::size_t alignment) noexcept;
 

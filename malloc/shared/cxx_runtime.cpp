@@ -27,6 +27,8 @@ void* cxx_runtime_function(const char* mangled) noexcept {
   return nullptr;
 }
 
+bool is_started_with_cxx_runtime() noexcept { return &_ZSt15get_new_handlerv != nullptr; }
+
 std::new_handler current_new_handler() noexcept {
   auto* get = &_ZSt15get_new_handlerv;
   if (get == nullptr) get = reinterpret_cast<decltype(get)>(cxx_runtime_function("_ZSt15get_new_handlerv"));

@@ -8,14 +8,7 @@
 #include <dlfcn.h>
 
 #include "../override/cxx_runtime.hpp"
-
-extern "C" {
-// Where this library lies, by the linker.
-[[gnu::visibility("hidden")]] extern const char __ehdr_start[];
-[[gnu::visibility("hidden")]] extern const char _end[];
-// In each C++ runtime (cxx_runtime.cpp).
-[[gnu::weak]] std::new_handler _ZSt15get_new_handlerv() noexcept;
-}
+#include "own_object.hpp"
 
 namespace heapwright::process {
 
@@ -25,9 +18,7 @@ namespace {
 
 /// Whether the process binds this form to another object than this library.
 bool is_replaced(const char* mangled) noexcept {
-  const auto found = reinterpret_cast<std::uintptr_t>(::dlsym(RTLD_DEFAULT, mangled));
-  const auto begin = reinterpret_cast<std::uintptr_t>(__ehdr_start);
-  return found - begin >= reinterpret_cast<std::uintptr_t>(_end) - begin;
+  return !is_in_own_object(reinterpret_cast<std::uintptr_t>(::dlsym(RTLD_DEFAULT, mangled)));
 }
 
 /// f(the form's pointer, its mangled name) for each, until one is false.
@@ -60,7 +51,7 @@ bool find_all(default_operators& d) noexcept {
 }
 
 [[gnu::constructor(101)]] void find_defaults() noexcept {
-  if (&_ZSt15get_new_handlerv == nullptr || !has_forms_of_ours()) return;
+  if (!is_started_with_cxx_runtime() || !has_forms_of_ours()) return;
   for (const char* const called_by_defaults :
        {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t", "_ZdlPvSt11align_val_t",
         "_ZdaPvSt11align_val_t"}) {

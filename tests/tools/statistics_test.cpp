@@ -29,7 +29,7 @@ TEST(statistics, a_constant_factor_is_found_exactly) {
   EXPECT_DOUBLE_EQ(found->ratio, 2);
   EXPECT_DOUBLE_EQ(found->low, 2);
   EXPECT_DOUBLE_EQ(found->high, 2);
-  EXPECT_EQ(found->judge(0.03), verdict::more);
+  EXPECT_EQ(found->judge(0.03), ratio_verdict::more);
 }
 
 TEST(statistics, the_interval_is_students) {
@@ -41,24 +41,24 @@ TEST(statistics, the_interval_is_students) {
   EXPECT_NEAR(std::log(found->ratio), 2, 1e-12);
   EXPECT_NEAR(std::log(found->low), 2 - 2.48413, 1e-4);
   EXPECT_NEAR(std::log(found->high), 2 + 2.48413, 1e-4);
-  EXPECT_EQ(found->judge(0.03), verdict::unclear);
+  EXPECT_EQ(found->judge(0.03), ratio_verdict::unclear);
 }
 
 TEST(statistics, equal_values_are_the_same) {
   const double values[] = {5, 6, 7};
   const auto found = paired_ratio(values, values);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->judge(0.03), verdict::same);
+  EXPECT_EQ(found->judge(0.03), ratio_verdict::same);
 }
 
 TEST(statistics, an_interval_that_says_nothing_is_not_the_same) {
   const auto of = [](double low, double high) { return ratio_estimate{std::sqrt(low * high), low, high, 0}; };
-  EXPECT_EQ(of(0.87, 1.69).judge(0.03), verdict::unclear);
-  EXPECT_EQ(of(0.98, 1.02).judge(0.03), verdict::same);
-  EXPECT_EQ(of(0.98, 1.02).judge(0.01), verdict::unclear);
-  EXPECT_EQ(of(1.01, 1.02).judge(0.03), verdict::same) << "there is a difference, too small to matter";
-  EXPECT_EQ(of(1.01, 1.04).judge(0.03), verdict::more);
-  EXPECT_EQ(of(0.90, 0.99).judge(0.03), verdict::less);
+  EXPECT_EQ(of(0.87, 1.69).judge(0.03), ratio_verdict::unclear);
+  EXPECT_EQ(of(0.98, 1.02).judge(0.03), ratio_verdict::same);
+  EXPECT_EQ(of(0.98, 1.02).judge(0.01), ratio_verdict::unclear);
+  EXPECT_EQ(of(1.01, 1.02).judge(0.03), ratio_verdict::same) << "there is a difference, too small to matter";
+  EXPECT_EQ(of(1.01, 1.04).judge(0.03), ratio_verdict::more);
+  EXPECT_EQ(of(0.90, 0.99).judge(0.03), ratio_verdict::less);
 }
 
 TEST(statistics, the_rounds_that_would_decide_do) {
@@ -73,13 +73,13 @@ TEST(statistics, the_rounds_that_would_decide_do) {
   for (const double mean : {0.0, 0.01, -0.05, 0.2}) {
     for (const double deviation : {0.05, 0.3}) {
       const ratio_estimate unclear = rounds_of(mean, deviation, 2);
-      ASSERT_EQ(unclear.judge(0.03), verdict::unclear);
+      ASSERT_EQ(unclear.judge(0.03), ratio_verdict::unclear);
       const auto enough = unclear.rounds_to_decide(0.03, 1'000'000);
       ASSERT_TRUE(enough);
       const unsigned even = (*enough + 1) / 2 * 2;
-      EXPECT_NE(rounds_of(mean, deviation, even).judge(0.03), verdict::unclear) << mean << ' ' << deviation;
+      EXPECT_NE(rounds_of(mean, deviation, even).judge(0.03), ratio_verdict::unclear) << mean << ' ' << deviation;
       if (even <= 4) continue;
-      EXPECT_EQ(rounds_of(mean, deviation, even - 2).judge(0.03), verdict::unclear) << mean << ' ' << deviation;
+      EXPECT_EQ(rounds_of(mean, deviation, even - 2).judge(0.03), ratio_verdict::unclear) << mean << ' ' << deviation;
     }
   }
   EXPECT_FALSE(rounds_of(0, 0.3, 2).rounds_to_decide(0.03, 100));

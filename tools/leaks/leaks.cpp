@@ -5,6 +5,7 @@
 #include "leaks.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include "awaited_signals.hpp"
 #include "failure.hpp"
 #include "launched_program.hpp"
 #include "leak_report.hpp"
@@ -25,36 +27,7 @@
 namespace heapwright::tool {
 namespace {
 
-/// Signals to this process, taken one by one. What is started before `begin` gets the mask that was before.
-class signal_queue {
- public:
-  signal_queue() {
-    sigemptyset(&set_);
-    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set_, signal);
-  }
-  ~signal_queue() {
-    if (has_begun_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  signal_queue(const signal_queue&) = delete;
-  signal_queue& operator=(const signal_queue&) = delete;
-
-  void begin() {
-    signal(SIGCHLD, SIG_DFL);  // who has started this may have it ignored: then ends would not be told
-    has_begun_ = pthread_sigmask(SIG_BLOCK, &set_, &before_) == 0;
-  }
-
-  /// 0: none within this time.
-  [[nodiscard]] int next(std::optional<std::chrono::milliseconds> patience) const {
-    const auto time = patience.value_or(std::chrono::milliseconds(1000));
-    const timespec most{time.count() / 1000, time.count() % 1000 * 1'000'000};
-    const int taken = sigtimedwait(&set_, nullptr, &most);
-    return taken > 0 ? taken : 0;
-  }
-
- private:
-  sigset_t set_{}, before_{};
-  bool has_begun_ = false;
-};
+using namespace std::chrono_literals;
 
 suppressions suppressions_of(const leaks_options& options) {
   suppressions result;
@@ -113,8 +86,8 @@ observed_command observe(const leaks_options& options, const suppressions& suppr
     }
   });
   std::string refused;
-  signal_queue signals;
-  const launched_program started(options.command, 1, [&](pid_t child) {
+  const awaited_signals signals{SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD};
+  const launched_program started(options.command, 1, signals, [&](pid_t child) {
     command = child;
     if (!tracer.follow(child)) refused = std::strerror(errno);
   });
@@ -127,7 +100,6 @@ observed_command observe(const leaks_options& options, const suppressions& suppr
                               "FILE` tell what is not freed without that",
                               refused));
   }
-  signals.begin();
   bool has_told = false;
   while (tracer.handle_reports()) {
     const bool has_ended = tracer.status_of(command).has_value();
@@ -137,10 +109,11 @@ observed_command observe(const leaks_options& options, const suppressions& suppr
         tell("heapwright: the command has ended, {} of its processes still {}; ctrl-C ends the wait\n", left,
              left == 1 ? "runs" : "run");
     }
-    const int signal = signals.next(tracer.patience());
-    if (signal == 0 || signal == SIGCHLD) continue;
+    const std::chrono::duration<double> patience = tracer.patience().value_or(1s);
+    const came_signal came = signals.wait(patience.count());
+    if (came.number == 0 || came.number == SIGCHLD) continue;
     if (has_ended) break;
-    if (signal == SIGTERM || signal == SIGHUP) kill(command, signal);
+    if (!came.is_from_terminal) kill(command, came.number);
   }
   result.exit_code = shell_status(tracer.status_of(command).value_or(0));
   if (own) result.processes.insert(result.processes.begin(), std::move(*own));

@@ -9,6 +9,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,11 +25,53 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr std::string_view folder_prefix = "heapwright-live-";
+
+/// Locked for as long as the descriptor is open. Nothing if somebody else has the lock, or if it is not a folder of this user.
+descriptor locked(const std::filesystem::path& folder, int how) {
+  descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat about {};
+  if (fstat(lock.get(), &about) != 0 || about.st_uid != geteuid() || flock(lock.get(), how) != 0) lock.close();
+  return lock;
+}
+
+bool has_running_process(const std::filesystem::path& folder) {
+  for (const auto& path : trace::segments_in(folder)) {
+    try {
+      if (trace::is_there(trace::segment_reader(path).process())) return true;
+    } catch (const trace::bad_segment&) {
+      continue;
+    }
+  }
+  return false;
+}
+
+/// Removes what was left by those that were killed: folders that nobody has locked, and to which no process writes.
+void sweep(const std::filesystem::path& place) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
+    if (!entry.path().filename().native().starts_with(folder_prefix)) continue;
+    const descriptor lock = locked(entry.path(), LOCK_EX | LOCK_NB);
+    if (lock.get() >= 0 && !has_running_process(entry.path())) std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+struct locked_folder {
+  std::filesystem::path path;
+  descriptor lock;
+};
+
 /// Like /dev/shm/heapwright-UID, memory rather than disk.
-std::filesystem::path fresh_folder() {
+locked_folder fresh_folder() {
   for (const char* place : {"/dev/shm", "/tmp"}) {
-    std::string name = fmt::format("{}/heapwright-live-XXXXXX", place);
-    if (mkdtemp(name.data()) != nullptr) return name;
+    sweep(place);
+    for (;;) {
+      std::string name = fmt::format("{}/{}XXXXXX", place, folder_prefix);
+      if (mkdtemp(name.data()) == nullptr) break;
+      descriptor lock = locked(name, LOCK_EX);
+      // Somebody else's sweep may have come before the lock.
+      if (lock.get() >= 0 && std::filesystem::exists(name)) return {name, std::move(lock)};
+    }
   }
   throw failure(exit_code::bad_input, fmt::format("cannot make a folder for the segment: {}", std::strerror(errno)));
 }
@@ -35,17 +79,19 @@ std::filesystem::path fresh_folder() {
 }  // namespace
 
 launched_program::launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes,
-                                   const preparation& prepare) {
+                                   const awaited_signals& signals, const preparation& prepare) {
   const program target = program::resolve(command);
   const std::string preload = preload_value(own_library("libheapwright-probe.so"));
   if (const std::string complaint = ask_loader(target, preload).complaint; !complaint.empty())
     throw failure(exit_code::bad_input, fmt::format("the probe does not load into {}: {}", target.path, complaint));
-  folder_ = fresh_folder();
-  start(command, preload, sample_bytes, prepare);
+  locked_folder fresh = fresh_folder();
+  folder_ = std::move(fresh.path);
+  lock_ = std::move(fresh.lock);
+  start(command, preload, sample_bytes, signals, prepare);
 }
 
 void launched_program::start(const std::vector<std::string>& command, const std::string& preload,
-                             std::uint64_t sample_bytes, const preparation& prepare) {
+                             std::uint64_t sample_bytes, const awaited_signals& signals, const preparation& prepare) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
@@ -60,6 +106,7 @@ void launched_program::start(const std::vector<std::string>& command, const std:
     char nothing = 0;
     while (read(gate[0], &nothing, 1) < 0 && errno == EINTR) {
     }
+    signals.restore();
     setenv("LD_PRELOAD", preload.c_str(), 1);
     setenv("HEAPWRIGHT_SEGMENT_DIR", folder_.c_str(), 1);
     if (sample_bytes > 0) setenv("HEAPWRIGHT_SAMPLE", std::to_string(sample_bytes).c_str(), 1);

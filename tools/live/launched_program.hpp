@@ -1,6 +1,7 @@
 // A program started with the probe in it, and a folder of its own for the segments of it and its children.
 //
-// The folder goes when this object does: whoever still reads a segment keeps what is open.
+// The folder goes when this object does: those who still read a segment keep what is open. Where this process is killed, the
+// folder stays until another of its kind starts after the program's end.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,9 @@
 
 #include <sys/types.h>
 
+#include "awaited_signals.hpp"
+#include "descriptor.hpp"
+
 namespace heapwright::tool {
 
 class launched_program {
@@ -19,8 +23,9 @@ class launched_program {
   /// Called with the child's id before the child becomes the program.
   using preparation = std::function<void(pid_t child)>;
 
-  /// Throws `failure` when it cannot be started or the probe does not load into it. The program gets the signal mask and environment of this process.
-  launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes,
+  /// Throws `failure` when it cannot be started or the probe does not load into it. The program gets the environment of this process, and the
+  /// signals as they were before `signals`.
+  launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes, const awaited_signals& signals,
                    const preparation& prepare = {});
   launched_program(const launched_program&) = delete;
   launched_program& operator=(const launched_program&) = delete;
@@ -36,11 +41,12 @@ class launched_program {
 
  private:
   void start(const std::vector<std::string>& command, const std::string& preload, std::uint64_t sample_bytes,
-             const preparation& prepare);
+             const awaited_signals& signals, const preparation& prepare);
 
   pid_t id_ = 0;
   std::optional<int> exit_code_;
   std::filesystem::path folder_;
+  descriptor lock_;  ///< of the folder
 };
 
 }  // namespace heapwright::tool

@@ -1,7 +1,7 @@
 // `heapwright live`: chooses what to look at, serves it, and waits for the program and the user.
 //
-// Ctrl-C reaches the started program too, as it would without this tool: the first one while it runs leaves the end to the program, and this tool goes
-// when the program is gone. One after the program's end ends the page.
+// A signal that asks for the end while the started program runs is passed on to it, unless it comes from the terminal, which
+// sends ctrl-C to both. This tool then goes when the program is gone. One after the program's end ends the page.
 #include "live.hpp"
 
 #include <algorithm>
@@ -20,7 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "awaited_signals.hpp"
 #include "comparison.hpp"
+#include "descriptor.hpp"
 #include "failure.hpp"
 #include "guard.hpp"
 #include "http_server.hpp"
@@ -35,62 +37,29 @@
 namespace heapwright::tool {
 namespace {
 
-/// SIGINT, SIGTERM and SIGCHLD of this process, taken when asked for. What is started meanwhile gets the mask that was before.
-class taken_signals {
- public:
-  taken_signals() {
-    sigemptyset(&set_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set_, signal);
-  }
-  void begin() const { pthread_sigmask(SIG_BLOCK, &set_, nullptr); }
-  /// 0: none has come within a second.
-  [[nodiscard]] int next() const {
-    constexpr timespec second{1, 0};
-    const int signal = sigtimedwait(&set_, nullptr, &second);
-    return signal > 0 ? signal : 0;
-  }
-
- private:
-  sigset_t set_;
-};
-
-class file_descriptor {
- public:
-  explicit file_descriptor(int number) : number_(number) {}
-  ~file_descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  file_descriptor(const file_descriptor&) = delete;
-  file_descriptor& operator=(const file_descriptor&) = delete;
-  [[nodiscard]] int number() const noexcept { return number_; }
-
- private:
-  int number_;
-};
-
 /// What there is of a segment is a thousandth of its length: the rest stays a hole.
-bool copy_sparse(const file_descriptor& from, const file_descriptor& to) {
-  const off_t length = lseek(from.number(), 0, SEEK_END);
-  if (length < 0 || ftruncate(to.number(), length) != 0) return false;
+bool copy_sparse(const descriptor& from, const descriptor& to) {
+  const off_t length = lseek(from.get(), 0, SEEK_END);
+  if (length < 0 || ftruncate(to.get(), length) != 0) return false;
   std::vector<char> buffer(1 << 20);
-  for (off_t begin = lseek(from.number(), 0, SEEK_DATA); begin >= 0;) {
-    const off_t end = lseek(from.number(), begin, SEEK_HOLE);
+  for (off_t begin = lseek(from.get(), 0, SEEK_DATA); begin >= 0;) {
+    const off_t end = lseek(from.get(), begin, SEEK_HOLE);
     while (begin < end) {
       const auto wanted = std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - begin));
-      const ssize_t n = pread(from.number(), buffer.data(), wanted, begin);
-      if (n <= 0 || pwrite(to.number(), buffer.data(), static_cast<std::size_t>(n), begin) != n) return false;
+      const ssize_t n = pread(from.get(), buffer.data(), wanted, begin);
+      if (n <= 0 || pwrite(to.get(), buffer.data(), static_cast<std::size_t>(n), begin) != n) return false;
       begin += n;
     }
-    begin = lseek(from.number(), begin, SEEK_DATA);
+    begin = lseek(from.get(), begin, SEEK_DATA);
   }
   return true;
 }
 
 void save_segment(const std::filesystem::path& path, const std::string& as) {
   if (as.empty()) return;
-  const file_descriptor from(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const file_descriptor to(open(as.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (from.number() < 0 || to.number() < 0 || !copy_sparse(from, to))
+  const descriptor from(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const descriptor to(open(as.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (from.get() < 0 || to.get() < 0 || !copy_sparse(from, to))
     throw failure(exit_code::bad_input, fmt::format("the segment cannot be saved as {}: {}", as, std::strerror(errno)));
 }
 
@@ -130,15 +99,13 @@ int print_list() {
   return EXIT_SUCCESS;
 }
 
-void open_browser(const std::string& url) {
+void open_browser(const std::string& url, const awaited_signals& signals) {
   if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
   // Twice, so that nobody has to wait for the browser.
   const pid_t child = fork();
   if (child == 0) {
     if (fork() == 0) {
-      sigset_t none;
-      sigemptyset(&none);
-      pthread_sigmask(SIG_SETMASK, &none, nullptr);
+      signals.restore();
       const int nothing = open("/dev/null", O_RDWR);
       for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
       execlp("xdg-open", "xdg-open", url.c_str(), nullptr);
@@ -163,7 +130,7 @@ std::string token_for(const live_options& options) {
 }
 
 /// Until a program that was started is gone, if it is to be left with, or else until the user says so.
-void wait_for_end(const taken_signals& signals, launched_program& started, bool leaves_with_program) {
+void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program) {
   for (bool has_told = false;;) {
     const auto ended = started.exit_code();
     if (ended && leaves_with_program) return;
@@ -171,19 +138,18 @@ void wait_for_end(const taken_signals& signals, launched_program& started, bool 
       has_told = true;
       tell("heapwright: the program has ended (exit code {}); the page stays until ctrl-C\n", *ended);
     }
-    const int signal = signals.next();
-    if (signal == 0 || signal == SIGCHLD) continue;
+    const came_signal came = signals.wait(1);
+    if (came.number == 0 || came.number == SIGCHLD) continue;
     if (ended) return;
-    if (signal != SIGINT) kill(started.id(), signal);
+    if (!came.is_from_terminal) kill(started.id(), came.number);
     leaves_with_program = true;
   }
 }
 
 /// The same for one that was there before.
-void wait_for_end(const taken_signals& signals, watched_family& family, bool leaves_with_program) {
+void wait_for_end(const awaited_signals& signals, watched_family& family, bool leaves_with_program) {
   for (;;) {
-    const int signal = signals.next();
-    if (signal != 0 && signal != SIGCHLD) return;
+    if (const int signal = signals.wait(1).number; signal != 0 && signal != SIGCHLD) return;
     const life state = leaves_with_program ? family.find("")->now(false)->state : life::running;
     if (state != life::running && state != life::replaced) return;
   }
@@ -228,10 +194,9 @@ int live(const live_options& options) {
     throw failure(exit_code::bad_input, trouble.what());
   }
 
-  const taken_signals signals;
+  const awaited_signals signals{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
   std::optional<launched_program> started;
-  if (!options.command.empty()) started.emplace(options.command, options.sample);
-  signals.begin();
+  if (!options.command.empty()) started.emplace(options.command, options.sample, signals);
   const std::filesystem::path path = started                ? started->segment()
                                      : options.file.empty() ? segment_of(options.pid)
                                                             : std::filesystem::path(options.file);
@@ -244,7 +209,7 @@ int live(const live_options& options) {
   std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });
   const std::string url = url_of(options, server->port(), token);
   tell("heapwright: live at {}\n", url);
-  if (!options.no_browser) open_browser(url);
+  if (!options.no_browser) open_browser(url, signals);
   tell_ready(options.ready_fd, url);
   if (started) {
     wait_for_end(signals, *started, options.exit_with_program);

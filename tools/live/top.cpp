@@ -1,78 +1,27 @@
-// The live view for a terminal: totals, and where most live bytes come from, redrawn in place until q, ctrl-C or the end of the program. The terminal is
-// given back as it was found, also when a signal ends this.
+// The live view for a terminal: totals, and where most live bytes come from, redrawn in place until q or ctrl-C.
 #include "top.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "comparison.hpp"
 #include "failure.hpp"
+#include "full_screen.hpp"
 #include "printable.hpp"
 #include "segment_choice.hpp"
 #include "stack_measure.hpp"
+#include "terminal.hpp"
 #include "watched_process.hpp"
 
 namespace heapwright::tool {
 namespace {
-
-/// The other screen of the terminal, and keys as they are pressed.
-class full_screen {
- public:
-  full_screen() {
-    sigset_t ends;
-    sigemptyset(&ends);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
-    pthread_sigmask(SIG_BLOCK, &ends, &mask_before_);
-    signals_ = signalfd(-1, &ends, SFD_CLOEXEC);
-    has_keys_ = tcgetattr(STDIN_FILENO, &before_) == 0;
-    if (has_keys_) {
-      termios now = before_;
-      now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-      tcsetattr(STDIN_FILENO, TCSANOW, &now);
-    }
-    show("\033[?1049h\033[?25l");
-  }
-  ~full_screen() {
-    show("\033[?25h\033[?1049l");
-    if (has_keys_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-    close(signals_);
-    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
-  }
-  full_screen(const full_screen&) = delete;
-  full_screen& operator=(const full_screen&) = delete;
-
-  void draw(const std::string& lines) const { show("\033[H" + lines + "\033[J"); }
-
-  /// False: the user has had enough.
-  [[nodiscard]] bool wait(double seconds) const {
-    pollfd from[] = {{signals_, POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}};
-    if (poll(from, 2, static_cast<int>(seconds * 1000)) <= 0) return true;
-    char key = 0;
-    if (from[0].revents != 0) return false;
-    return read(STDIN_FILENO, &key, 1) == 1 && key != 'q' && key != 'Q';
-  }
-
- private:
-  static void show(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-  }
-
-  sigset_t mask_before_{};
-  termios before_{};
-  int signals_ = -1;
-  bool has_keys_ = false;
-};
 
 struct size_in_characters {
   std::size_t lines = 24, columns = 100;
@@ -205,9 +154,12 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
 }  // namespace
 
 int top(const top_options& options) {
+  const bool is_drawn = !options.once && can_draw(STDOUT_FILENO);
+  std::optional<awaited_signals> signals;
+  if (is_drawn) signals.emplace(full_screen::signals);
   const auto watched = watch(options.pid, segment_of(options.pid));
   watched_process& process = *watched;
-  if (options.once || isatty(STDOUT_FILENO) == 0) {
+  if (!is_drawn) {
     screen_text text({40, 1000});
     const auto now = process.now();
     write_totals(text, *now, nullptr);
@@ -217,7 +169,7 @@ int top(const top_options& options) {
     fmt::print("{}", all);
     return EXIT_SUCCESS;
   }
-  const full_screen screen;
+  const full_screen screen(*signals);
   std::shared_ptr<const moment> before;
   for (;;) {
     const auto now = process.now();

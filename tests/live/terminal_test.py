@@ -1,0 +1,204 @@
+"""top and live as people meet them in a terminal: the terminal is given back as it was found, signals go where they belong.
+
+Usage: terminal_test.py path/to/heapwright path/to/libheapwright-probe.so [unittest options]
+"""
+import glob
+import os
+import pathlib
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+import unittest
+
+HEAPWRIGHT, PROBE = sys.argv[1:3]
+ALTERNATE_SCREEN, MAIN_SCREEN, CURSOR = b"\033[?1049h", b"\033[?1049l", b"\033[?25h"
+BUSY = ["/usr/bin/python3", "-c", "import time\nwhile True: x = bytearray(1 << 20); time.sleep(0.01)"]
+
+
+def until(condition, what, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+class Terminal:
+    """A terminal of its own, with one command in its foreground."""
+
+    def __init__(self, *command, **environment):
+        self.ours, theirs = pty.openpty()
+        self.before = termios.tcgetattr(theirs)
+        self.seen = b""
+        environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm", **environment}
+
+        def take_terminal():
+            os.setsid()
+            os.close(os.open(os.ttyname(theirs), os.O_RDWR))  # the first that a session leader opens becomes its own
+
+        self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, preexec_fn=take_terminal)
+        self.theirs = theirs
+
+    def read(self):
+        while select.select([self.ours], [], [], 0)[0]:
+            self.seen += os.read(self.ours, 1 << 16)
+        return self.seen
+
+    def press(self, keys):
+        os.write(self.ours, keys)
+
+    def settings(self):
+        return termios.tcgetattr(self.theirs)
+
+    def wait(self):
+        until(lambda: self.read() is None or self.process.poll() is not None, "the end")
+        self.read()
+        return self.process.returncode
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.ours)
+        os.close(self.theirs)
+
+
+class Case(unittest.TestCase):
+    def terminal(self, *command, **environment):
+        result = Terminal(*command, **environment)
+        self.addCleanup(result.close)
+        return result
+
+    def observed(self):
+        process = subprocess.Popen(BUSY, env={**os.environ, "LD_PRELOAD": PROBE}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        listed = lambda: f"{process.pid} " in subprocess.run([HEAPWRIGHT, "live", "--list"], capture_output=True, text=True).stdout
+        until(listed, "the probe's segment")
+        return process
+
+
+class Top(Case):
+    def started(self, **environment):
+        terminal = self.terminal(HEAPWRIGHT, "top", str(self.observed().pid), "--every", "0.2", **environment)
+        return terminal
+
+    def drawn(self):
+        terminal = self.started()
+        until(lambda: terminal.read().count(b"\033[H") >= 2, "two screens")
+        self.assertNotEqual(terminal.settings(), terminal.before)
+        return terminal
+
+    def given_back(self, terminal):
+        self.assertEqual(terminal.settings(), terminal.before)
+        self.assertGreater(terminal.seen.rfind(MAIN_SCREEN), terminal.seen.rfind(ALTERNATE_SCREEN))
+        self.assertIn(CURSOR, terminal.seen)
+
+    def test_keys_end_it(self):
+        for key in (b"q", b"Q", b"\x03"):
+            with self.subTest(key):
+                terminal = self.drawn()
+                terminal.press(key)
+                self.assertEqual(terminal.wait(), 0)
+                self.given_back(terminal)
+
+    def test_signals_end_it(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV, signal.SIGABRT):
+            with self.subTest(number):
+                terminal = self.drawn()
+                terminal.process.send_signal(number)
+                self.assertEqual(terminal.wait(), 0 if number == signal.SIGINT else -number)
+                self.given_back(terminal)
+
+    def test_it_can_be_stopped_and_goes_on(self):
+        terminal = self.drawn()
+        terminal.process.send_signal(signal.SIGTSTP)
+        stopped = lambda: pathlib.Path(f"/proc/{terminal.process.pid}/stat").read_text().rsplit(")")[1].split()[0] == "T"
+        until(stopped, "the stop")
+        terminal.read()
+        self.given_back(terminal)
+        terminal.process.send_signal(signal.SIGCONT)
+        seen = len(terminal.seen)
+        until(lambda: ALTERNATE_SCREEN in terminal.read()[seen:] and b"\033[H" in terminal.seen[seen:], "the screen again")
+        self.assertNotEqual(terminal.settings(), terminal.before)
+        terminal.press(b"q")
+        self.assertEqual(terminal.wait(), 0)
+        self.given_back(terminal)
+
+    def test_a_terminal_that_cannot_draw_gets_text(self):
+        terminal = self.started(TERM="dumb")
+        self.assertEqual(terminal.wait(), 0)
+        self.assertNotIn(b"\033", terminal.seen)
+        self.assertIn(b"live ", terminal.seen)
+
+
+class Compare(Case):
+    def compared(self, **environment):
+        terminal = self.terminal(HEAPWRIGHT, "compare", "--rounds", "2", "--only", "heapwright", "--", "/bin/true", **environment)
+        self.assertEqual(terminal.wait(), 0)
+        return terminal.seen
+
+    def test_colours_and_progress(self):
+        seen = self.compared()
+        self.assertIn(b"\033[1m", seen)
+        self.assertIn(b"\r\033[K", seen)
+
+    def test_none_where_they_are_not_wanted(self):
+        self.assertNotIn(b"\033[1m", self.compared(NO_COLOR="1"))
+        self.assertIn(b"\033[1m", self.compared(NO_COLOR=""))
+        self.assertNotIn(b"\033", self.compared(TERM="dumb"))
+        self.assertNotIn(b"\033", self.compared(TERM="dumb", NO_COLOR="1"))
+
+
+def folders():
+    return set(glob.glob("/dev/shm/heapwright-live-*"))
+
+
+class Live(Case):
+    """`live` with a program of its own."""
+
+    def started(self, *command, **options):
+        before = folders()
+        process = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+        self.addCleanup(lambda: (process.terminate(), process.wait(), process.stderr.close()))
+        self.assertIn("live at http", process.stderr.readline())
+        (folder,) = folders() - before
+        return process, folder
+
+    def child_of(self, process):
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        self.assertEqual(len(children), 1)
+        child = int(children[0])
+        self.addCleanup(lambda: os.path.exists(f"/proc/{child}") and os.kill(child, signal.SIGKILL))
+        return child
+
+    def test_an_interrupt_to_live_alone_reaches_the_program(self):
+        process, folder = self.started("/bin/sh", "-c", "while :; do sleep 0.1; done")
+        child = self.child_of(process)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20), 128 + signal.SIGINT)
+        self.assertFalse(os.path.exists(f"/proc/{child}"))
+        self.assertFalse(os.path.exists(folder))
+
+    def test_what_a_killed_live_left_is_swept(self):
+        process, folder = self.started(*BUSY)
+        child = self.child_of(process)
+        process.kill()
+        process.wait()
+        # The program goes on, and with it what it writes to.
+        other, others_folder = self.started(*BUSY)
+        self.assertTrue(os.path.exists(folder), "its program runs")
+        os.kill(child, signal.SIGKILL)
+        until(lambda: not os.path.exists(f"/proc/{child}"), "the program's end")
+        third, _ = self.started(*BUSY)
+        self.assertFalse(os.path.exists(folder))
+        self.assertTrue(os.path.exists(others_folder), "its live runs")
+
+
+if __name__ == "__main__":
+    del sys.argv[1:3]
+    unittest.main()
