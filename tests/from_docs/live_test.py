@@ -89,7 +89,7 @@ class Command(Live):
         address, _ = self.page("--", ENDINGS, "_exit")
         self.assertEqual(self.state_at_the_end(address), "exited")
 
-    # "SIGTERM goes on to the command"
+    # "SIGINT, SIGTERM and SIGHUP go on to the command"
     def test_sigterm(self):
         _, tool = self.page("--exit-with-program", "--", ENDINGS, "wait")
         tool.send_signal(signal.SIGTERM)

@@ -138,7 +138,10 @@ void watched_process::look_until_stopped() {
 std::shared_ptr<const moment> watched_process::now(bool with_details) {
   const std::lock_guard hold(mutex_);
   const bool is_final = last_->state != life::running;
-  if (!is_final && clock_ns() >= last_->figures.at_ns + freshness_ns) look(with_details);
+  const std::uint64_t at = clock_ns();
+  const bool is_stale = at >= last_->figures.at_ns + freshness_ns;
+  const bool has_stale_details = with_details && at >= detailed_at_ns_ + details_age_ns;
+  if (!is_final && (is_stale || has_stale_details)) look(with_details);
   return last_;
 }
 
