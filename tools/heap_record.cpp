@@ -31,6 +31,11 @@ std::optional<elf_file> open_mapped(pid_t pid, const mapping& m) {
 
 }  // namespace
 
+bool heap_record::is_kept_by(const std::string& library) {
+  const auto elf = elf_file::open(library);
+  return elf && elf->find(record_symbol);
+}
+
 std::unique_ptr<heap_record> heap_record::find(pid_t pid) {
   known_files without;
   return find(pid, without);

@@ -33,6 +33,9 @@ class heap_record {
   /// Of all processes that may be read, but this one.
   [[nodiscard]] static std::vector<std::unique_ptr<heap_record>> find_all();
 
+  /// Whether processes that load this file have one.
+  [[nodiscard]] static bool is_kept_by(const std::string& library);
+
   [[nodiscard]] pid_t process() const noexcept { return pid_; }
   [[nodiscard]] const process_record& what() const noexcept { return record_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }  ///< of the library, or of the program

@@ -114,6 +114,18 @@ std::string check_process_id(const std::string& word) {
   return read.ec == std::errc{} && read.ptr == end && number > 0 ? "" : fmt::format("'{}' is no process id", word);
 }
 
+template <class T, class U>
+CLI::Validator from_to(T least, U most) {
+  const std::string range = fmt::format("from {} to {}", least, most);
+  const auto check = [=](const std::string& word) {
+    double number = 0;
+    const bool is_number = CLI::detail::lexical_cast(word, number);
+    const bool is_in = is_number && number >= static_cast<double>(least) && number <= static_cast<double>(most);
+    return is_in ? "" : fmt::format("'{}' is not a number {}", word, range);
+  };
+  return {check, range};
+}
+
 std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
 
 /// Answers go to standard output, and may be incomplete until finish_answers.
@@ -142,7 +154,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   compare_options compare_with;
   CLI::App& compare_app = *app.add_subcommand("compare", "Run a command under several allocators, side by side");
   compare_app.add_option("--rounds", compare_with.rounds, "Measured rounds, after one warm-up")
-      ->check(CLI::Range(2U, most_rounds))
+      ->check(from_to(2, most_rounds))
       ->capture_default_str();
   compare_app.add_option("--baseline", compare_with.baseline, "The row that ratios are to")
       ->type_name("NAME")
@@ -151,7 +163,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       .add_option("--same-within", compare_with.same_within_percent,
                   "A ratio is the same as 1 if its interval is within so many percent of it")
       ->type_name("PERCENT")
-      ->check(CLI::Range(0.1, 50.0))
+      ->check(from_to(0.1, 50))
       ->capture_default_str();
   compare_app.add_option("--with", compare_with.with, "One more allocator: a library, or NAME=library; repeatable")
       ->type_name("LIB")
@@ -165,7 +177,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   compare_app.add_option("--html", compare_with.html, "Write a page with plots")->type_name("FILE");
   compare_app.add_option("--timeout", compare_with.timeout_seconds, "End a run that takes longer")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check(from_to(0.001, 1e9));
   compare_app.add_flag("--ignore-output", compare_with.ignore_output, "Do not compare what the runs print");
   take_command(compare_app, compare_with.command);
   compare_app.footer(
@@ -189,7 +201,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   live_options live_with;
   std::vector<std::string> live_words;
   CLI::App& live_app = *app.add_subcommand("live", "Watch a program's heap in the browser");
-  live_app.add_option("--port", live_with.port, "Port; 0 for any")->check(CLI::Range(0, 65535))->capture_default_str();
+  live_app.add_option("--port", live_with.port, "Port; 0 for any")->check(from_to(0, 65535))->capture_default_str();
   live_app.add_option("--host", live_with.host, "Address to listen on; any but loopback needs a token")
       ->capture_default_str();
   live_app
@@ -200,7 +212,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       .add_option("--sample", live_with.sample,
                   "Bytes between two sampled allocations, on average; 1 for all (default: 524288)")
       ->type_name("BYTES")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+      ->check(from_to(1, std::uint64_t{1} << 40));
   live_app.add_option("--file", live_with.file, "What a program has left: a segment")->type_name("SEGMENT");
   live_app.add_option("--save", live_with.save, "Keep the segment as it is at the end, for --file and diff")
       ->type_name("FILE");
@@ -210,7 +222,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   live_app
       .add_option("--ready-fd", live_with.ready_fd,
                   "Write the address and this process's id to this file descriptor when the page can be seen")
-      ->check(CLI::Range(3, 1 << 20));
+      ->check(from_to(3, 1 << 20));
   live_app
       .add_option("COMMAND", live_words, "The command and its arguments, or the id of a process that has the probe")
       ->take_all();
@@ -224,7 +236,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   CLI::App& top_app = *app.add_subcommand("top", "Watch a program's heap in the terminal");
   top_app.add_option("PID", top_with.pid, "A process that has the probe")->required()->check(check_process_id);
   top_app.add_option("--every", top_with.every_seconds, "Seconds between two looks")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(from_to(0.1, 3600))
       ->capture_default_str();
   top_app.add_flag("--once", top_with.once, "One look, as text");
   top_app.footer("Exit code: 0; 125 for bad input. q or ctrl-C ends it.");
@@ -237,7 +249,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       ->type_name("CONDITION")
       ->allow_extra_args(false);
   diff_app.add_option("--sites", diff_with.sites, "List at most so many call sites")
-      ->check(CLI::Range(0, 1'000'000))
+      ->check(from_to(0, 1'000'000))
       ->capture_default_str();
   diff_app.footer("Exit code: 0; 1 if a condition is so; 125 for bad input.");
 
@@ -255,7 +267,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   leaks_app.add_flag("--all", leaks_with.all,
                      "Also what is still reachable, and what is indirectly lost, by call stack");
   leaks_app.add_option("--limit", leaks_with.limit, "List at most so many call stacks of a process and kind")
-      ->check(CLI::Range(0, 1'000'000))
+      ->check(from_to(0, 1'000'000))
       ->capture_default_str();
   leaks_app.add_flag("--json", leaks_with.json, "The report as JSON");
   leaks_app

@@ -16,6 +16,7 @@
 #include "commands.hpp"
 #include "exit_reports.hpp"
 #include "failure.hpp"
+#include "heap_record.hpp"
 #include "loader.hpp"
 #include "program.hpp"
 #include "terminal.hpp"
@@ -100,7 +101,10 @@ int run(const run_options& options) {
     throw failure(exit_code::bad_input, fmt::format("{} does not load into {}: {}", library, target.path, complaint));
 
   setenv("LD_PRELOAD", preload.c_str(), 1);
-  if (options.statistics != wanted_statistics::none) return run_with_statistics(options);
+  if (options.statistics != wanted_statistics::none) {
+    if (heap_record::is_kept_by(library)) return run_with_statistics(options);
+    tell("heapwright: {} has no statistics; libheapwright has, and what `heapwright build` makes\n", library);
+  }
   become(options.command);
   throw not_executable(options.command[0], errno);
 }

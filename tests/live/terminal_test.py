@@ -184,6 +184,11 @@ class Live(Case):
         self.assertFalse(os.path.exists(f"/proc/{child}"))
         self.assertFalse(os.path.exists(folder))
 
+    def test_how_the_program_has_ended_is_told(self):
+        for end, told in (("exit 3", "exit code 3"), ("kill -9 $$", "killed by SIGKILL"), ("kill -SEGV $$", "killed by SIGSEGV")):
+            process, _ = self.started("/bin/sh", "-c", f"sleep 0.5; {end}")
+            self.assertIn(f"the program has ended ({told})", process.stderr.readline())
+
     def test_what_a_killed_live_left_is_swept(self):
         process, folder = self.started(*BUSY)
         child = self.child_of(process)

@@ -150,6 +150,10 @@ class BadInput(Case):
     def test_usage(self):
         self.assertEqual(heapwright("run").returncode, 125)
         self.assertEqual(heapwright("compare", "--rounds", "1", "--", TRUE).returncode, 125)
+        self.refused(compare("--rounds", "1", "--", TRUE), 125, "compare: --rounds: '1' is not a number from 2 to 1000")
+        self.refused(compare("--timeout", "-1", "--", TRUE), 125, "compare: --timeout: '-1' is not a number from 0.001 to")
+        self.refused(compare("--timeout", "nan", "--", TRUE), 125, "'nan' is not a number")
+        self.refused(heapwright("top", "--every", "x", "1"), 125, "top: --every: 'x' is not a number from 0.1 to 3600")
         self.assertEqual(heapwright("info", "word").returncode, 2)
         self.refused(compare("--only", "nomalloc", "--", TRUE), 125, "no allocator named nomalloc")
         self.refused(compare("--with", "plain=" + PLAIN, "--", TRUE), 125, "two allocators named plain")
@@ -205,6 +209,13 @@ class RunStatistics(Case):
         self.assertEqual(len({row.split()[0] for row in rows}), 5, "each has its process id")
         self.assertIn(" 6 processes", result.stderr)
 
+    def test_another_library_has_none(self):
+        for library in (PLAIN, "libjemalloc.so.2"):
+            result = heapwright("run", "--stats", "--with", library, "--", "sh", "-c", "echo done; exit 3")
+            self.assertEqual((result.returncode, result.stdout), (3, "done\n"))
+            self.assertIn("has no statistics; libheapwright has", result.stderr)
+            self.assertEqual(len(result.stderr.splitlines()), 1)
+
     def test_a_long_table_is_cut(self):
         result = heapwright("run", "--stats=all", "sh", "-c", "for i in $(seq 60); do /bin/true; done")
         self.assertLess(len(result.stderr.splitlines()), 70)
@@ -236,7 +247,7 @@ class RunStatistics(Case):
             result = heapwright("run", "--stats", *command)
             self.assertEqual(result.returncode, 0, result)
             self.assertIn("left no statistics", result.stderr)
-        self.assertIn("left no statistics", heapwright("run", "--with", PLAIN, "--stats", "--", TRUE).stderr)
+        self.assertIn("has no statistics", heapwright("run", "--with", PLAIN, "--stats", "--", TRUE).stderr)
         self.refused(heapwright("run", "--stats", "--", fixture("static")), 125, "statically linked")
 
     def test_children_that_close_all_files(self):

@@ -139,7 +139,7 @@ launched_program::~launched_program() {
 std::filesystem::path launched_program::segment() {
   const auto until = std::chrono::steady_clock::now() + 10s;
   for (;;) {
-    const bool has_ended = exit_code().has_value();
+    const std::optional<int> ended = exit_code();
     std::filesystem::path replaced;
     for (const auto& path : trace::segments_in(folder_)) {
       const trace::process_figures process = trace::segment_reader(path).process();
@@ -149,9 +149,9 @@ std::filesystem::path launched_program::segment() {
       replaced = path;
     }
     const bool is_late = std::chrono::steady_clock::now() > until;
-    if ((has_ended || is_late) && !replaced.empty()) return replaced;
-    if (has_ended)
-      throw failure(*exit_code_ != 0 ? *exit_code_ : exit_code::bad_input,
+    if ((ended || is_late) && !replaced.empty()) return replaced;
+    if (ended)
+      throw failure(*ended != 0 ? *ended : exit_code::bad_input,
                     "the program has ended without the probe having seen it call malloc");
     if (is_late)
       throw failure(exit_code::bad_input,
@@ -162,11 +162,15 @@ std::filesystem::path launched_program::segment() {
 
 std::optional<int> launched_program::exit_code() {
   int status = 0;
-  if (!exit_code_ && waitpid(id_, &status, WNOHANG) == id_) {
-    if (WIFEXITED(status)) exit_code_ = WEXITSTATUS(status);
-    if (WIFSIGNALED(status)) exit_code_ = 128 + WTERMSIG(status);
-  }
-  return exit_code_;
+  if (!status_ && waitpid(id_, &status, WNOHANG) == id_) status_ = status;
+  if (!status_) return std::nullopt;
+  return WIFSIGNALED(*status_) ? 128 + WTERMSIG(*status_) : WEXITSTATUS(*status_);
+}
+
+std::string launched_program::how_it_ended() const {
+  if (!WIFSIGNALED(*status_)) return fmt::format("exit code {}", WEXITSTATUS(*status_));
+  const char* const name = sigabbrev_np(WTERMSIG(*status_));
+  return fmt::format("killed by SIG{}", name != nullptr ? name : std::to_string(WTERMSIG(*status_)));
 }
 
 }  // namespace heapwright::tool

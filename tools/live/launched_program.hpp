@@ -39,12 +39,15 @@ class launched_program {
   /// What a shell would say: 128 + signal for one that was killed. Nothing while it runs.
   [[nodiscard]] std::optional<int> exit_code();
 
+  /// "exit code 3", "killed by SIGKILL". Precondition: it has ended.
+  [[nodiscard]] std::string how_it_ended() const;
+
  private:
   void start(const std::vector<std::string>& command, const std::string& preload, std::uint64_t sample_bytes,
              const awaited_signals& signals, const preparation& prepare);
 
   pid_t id_ = 0;
-  std::optional<int> exit_code_;
+  std::optional<int> status_;  ///< that waitpid has
   std::filesystem::path folder_;
   descriptor lock_;  ///< of the folder
 };

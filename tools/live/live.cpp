@@ -136,7 +136,7 @@ void wait_for_end(const awaited_signals& signals, launched_program& started, boo
     if (ended && leaves_with_program) return;
     if (ended && !has_told) {
       has_told = true;
-      tell("heapwright: the program has ended (exit code {}); the page stays until ctrl-C\n", *ended);
+      tell("heapwright: the program has ended ({}); the page stays until ctrl-C\n", started.how_it_ended());
     }
     const came_signal came = signals.wait(1);
     if (came.number == 0 || came.number == SIGCHLD) continue;
