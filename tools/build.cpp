@@ -5,7 +5,8 @@
 //   check    the header and the recipe's static_asserts alone, so that what is wrong with it is said in their sentences
 //   compile  each source, several at once, into a folder that goes away whatever happens
 //   link     to a file beside the result, which takes its name only when it is whole
-//   try      if asked: the conformance and stress tests of this installation, on the new library
+//   try      if asked: the conformance and stress tests of this installation, on the new library; where memory is limited, on one
+//            made without the limit, and the limit by itself
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 #include "commands.hpp"
 #include "compiler.hpp"
 #include "descriptor.hpp"
+#include "elf_file.hpp"
 #include "failure.hpp"
 #include "measured_run.hpp"
 #include "terminal.hpp"
@@ -141,14 +143,18 @@ void progress(const std::string& text) {
   if (can_draw(STDERR_FILENO)) tell("\r  {:60}\r", text);
 }
 
+void write_source(const std::string& path, const std::string& text) {
+  std::FILE* const out = std::fopen(path.c_str(), "w");
+  if (out == nullptr) throw failure(exit_code::bad_input, fmt::format("{}: {}", path, std::strerror(errno)));
+  std::fputs(text.c_str(), out);
+  std::fclose(out);
+}
+
 /// What the compiler says of some code after the header.
 compiler_result probe(const compiler& with, std::vector<std::string> arguments, const std::string& code,
                       const scratch_folder& scratch) {
   const std::string file = scratch.file("check.cpp");
-  std::FILE* const out = std::fopen(file.c_str(), "w");
-  if (out == nullptr) throw failure(exit_code::bad_input, fmt::format("{}: {}", file, std::strerror(errno)));
-  fmt::print(out, "#include <heapwright/heap/class_table.hpp>\n{}\n", code);
-  std::fclose(out);
+  write_source(file, fmt::format("#include <heapwright/heap/class_table.hpp>\n{}\n", code));
   arguments.insert(arguments.end(), {"-fsyntax-only", file});
   return with.run({{arguments}}).front();
 }
@@ -185,18 +191,110 @@ std::string find_trial(const std::string& name) {
                 fmt::format("{}, which --check runs, is not here: this copy was built without its tests", name));
 }
 
-void try_out(const std::string& library, bool is_aligned_to_16) {
-  if (!is_aligned_to_16) setenv("HEAPWRIGHT_ALIGNED_TO_8", "1", 1);
-  const std::vector<std::vector<std::string>> trials = {{find_trial("malloc_conformance"), "--gtest_brief=1"},
-                                                        {find_trial("stress"), "1", "300000"},
-                                                        {find_trial("stress"), "8", "100000"}};
-  for (const auto& command : trials) {
-    progress(fmt::format("trying it: {}", files::path(command.front()).filename().string()));
+/// Compiles and links all of the malloc. `recipe_arguments` name the recipe.
+void make_library(const compiler& with, const sources& from, const std::vector<std::string>& recipe_arguments,
+                  const std::string& library, const scratch_folder& scratch) {
+  std::vector<compiler_run> compilations;
+  std::vector<std::string> link = words_of(HEAPWRIGHT_MALLOC_LINK_OPTIONS);
+  const auto add = [&](const char* all, const char* optimisation) {
+    for (const std::string& source : words_of(all)) {
+      const std::string object = scratch.file(fmt::format("{}.o", compilations.size()));
+      std::vector<std::string> arguments = recipe_arguments;
+      for (const std::string& word : words_of(HEAPWRIGHT_MALLOC_COMPILE_OPTIONS)) arguments.push_back(word);
+      arguments.insert(arguments.end(), {optimisation, "-c", fmt::format("{}/{}", from.malloc, source), "-o", object});
+      compilations.push_back({arguments});
+      link.push_back(object);
+    }
+  };
+  add(HEAPWRIGHT_MALLOC_FAST_SOURCES, "-O2");
+  add(HEAPWRIGHT_MALLOC_SMALL_SOURCES, "-Os");
+  add(HEAPWRIGHT_MALLOC_SHARED_SOURCES, "-O2");
+  const auto count = compilations.size();
+  must_be_good(
+      with.run(compilations, [&](std::size_t done) { progress(fmt::format("compiled {} of {}", done, count)); }));
+
+  progress("linking");
+  link.insert(link.end(), {"-shared", "-o", library});
+  if (const compiler_result linked = with.run({{link}}).front(); !linked.good)
+    throw failure(exit_code::bad_input, "the malloc cannot be linked:\n" + linked.complaints);
+}
+
+/// What a library was made of.
+struct made_of {
+  const compiler& with;
+  const sources& from;
+  const std::vector<std::string>& arguments;
+  const std::string& recipe;
+  const std::string& header;
+};
+
+/// recipe.pages.limit, which only the compiler knows.
+std::uint64_t limit_of(const made_of& what, const scratch_folder& scratch) {
+  const std::string source = scratch.file("limit.cpp"), object = scratch.file("limit.so");
+  write_source(
+      source,
+      fmt::format("extern \"C\" {{ extern const unsigned long heapwright_limit = ::{}.pages.limit; }}\n", what.recipe));
+  std::vector<std::string> arguments = what.arguments;
+  arguments.insert(arguments.end(), {"-fPIC", "-shared", source, "-o", object});
+  must_be_good(what.with.run({{arguments}}));
+  const auto made = elf_file::open(object);
+  const std::string bytes = made ? made->content("heapwright_limit") : "";
+  std::uint64_t limit = UINT64_MAX;
+  if (bytes.size() == sizeof limit) std::memcpy(&limit, bytes.data(), sizeof limit);
+  return limit;
+}
+
+/// The same malloc without its limit: what conformance and stress ask for may be more.
+std::string without_limit(const made_of& what, const scratch_folder& scratch) {
+  const std::string header = scratch.file("without_limit.hpp"), library = scratch.file("without_limit.so");
+  write_source(
+      header,
+      fmt::format(
+          "#pragma once\n#include \"{}\"\ninline constexpr heapwright::recipe heapwright_without_limit = [] {{\n"
+          "  heapwright::recipe r = ::{};\n  r.pages.limit = UINT64_MAX;\n  return r;\n}}();\n",
+          what.header, what.recipe));
+  std::vector<std::string> arguments = what.arguments;
+  for (std::string& word : arguments) {
+    if (word == what.header) word = header;
+    if (word == fmt::format("-DHEAPWRIGHT_RECIPE=::{}", what.recipe))
+      word = "-DHEAPWRIGHT_RECIPE=::heapwright_without_limit";
+  }
+  make_library(what.with, what.from, arguments, library, scratch);
+  return library;
+}
+
+/// The tests that failed by name; of a trial that names none, its last words.
+std::string what_failed(const run_result& trial) {
+  static const std::regex failed(R"(\[  FAILED  \] (\S+) \()");
+  const std::string output = trial.output.content();
+  std::vector<std::string> names;
+  for (std::sregex_iterator it(output.begin(), output.end(), failed), end; it != end; ++it) names.push_back((*it)[1]);
+  return names.empty() ? trial.errors.tail(3) : fmt::format("{}", fmt::join(names, ", "));
+}
+
+void try_out(const std::string& library, const made_of& what, const scratch_folder& scratch) {
+  const std::string is_aligned =
+      fmt::format("static_assert(heapwright::class_table<::{}>::natural_alignment == 16);", what.recipe);
+  if (!probe(what.with, what.arguments, is_aligned, scratch).good) setenv("HEAPWRIGHT_ALIGNED_TO_8", "1", 1);
+  const std::uint64_t limit = limit_of(what, scratch);
+  const bool is_limited = limit != UINT64_MAX;
+  const std::string tried = is_limited ? without_limit(what, scratch) : library;
+  struct trial {
+    std::vector<std::string> command;
+    const std::string& library;
+  };
+  std::vector<trial> trials = {{{find_trial("malloc_conformance"), "--gtest_brief=1"}, tried},
+                               {{find_trial("stress"), "1", "300000"}, tried},
+                               {{find_trial("stress"), "8", "100000"}, tried}};
+  if (is_limited) trials.push_back({{find_trial("malloc_limit"), std::to_string(limit)}, library});
+  for (const trial& one : trials) {
+    const std::string name = files::path(one.command.front()).filename();
+    progress(fmt::format("trying it: {}", name));
     const run_result result =
-        run_measured({command, library, nullptr, 300}, awaited_signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP});
+        run_measured({one.command, one.library, nullptr, 300}, awaited_signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP});
     if (const std::string trouble = result.trouble(); !trouble.empty())
-      throw failure(exit_code::judged_no, fmt::format("{} was built, but {} {}\n{}{}", library, fmt::join(command, " "),
-                                                      trouble, result.output.tail(20), result.errors.tail(20)));
+      throw failure(exit_code::judged_no,
+                    fmt::format("{} was built, but its trial {} {}: {}", library, name, trouble, what_failed(result)));
   }
 }
 
@@ -233,42 +331,15 @@ int build(const build_options& options) {
                                      fmt::format("-DHEAPWRIGHT_BUILD=\"recipe {:.24}\"", name)};
   check(with, options.header, name, common, scratch);
 
-  const std::vector<std::string> recipe_arguments = common;
-  for (const std::string& word : words_of(HEAPWRIGHT_MALLOC_COMPILE_OPTIONS)) common.push_back(word);
-  std::vector<compiler_run> compilations;
-  std::vector<std::string> link = words_of(HEAPWRIGHT_MALLOC_LINK_OPTIONS);
-  const auto add = [&](const char* all, const char* optimisation) {
-    for (const std::string& source : words_of(all)) {
-      const std::string object = scratch.file(fmt::format("{}.o", compilations.size()));
-      std::vector<std::string> arguments = common;
-      arguments.insert(arguments.end(), {optimisation, "-c", fmt::format("{}/{}", from.malloc, source), "-o", object});
-      compilations.push_back({arguments});
-      link.push_back(object);
-    }
-  };
-  add(HEAPWRIGHT_MALLOC_FAST_SOURCES, "-O2");
-  add(HEAPWRIGHT_MALLOC_SMALL_SOURCES, "-Os");
-  add(HEAPWRIGHT_MALLOC_SHARED_SOURCES, "-O2");
-  const auto count = compilations.size();
-  must_be_good(
-      with.run(compilations, [&](std::size_t done) { progress(fmt::format("compiled {} of {}", done, count)); }));
-
-  progress("linking");
   const std::string unfinished = fmt::format("{}.unfinished", library.string());
-  link.insert(link.end(), {"-shared", "-o", unfinished});
-  if (const compiler_result linked = with.run({{link}}).front(); !linked.good)
-    throw failure(exit_code::bad_input, "the malloc cannot be linked:\n" + linked.complaints);
+  make_library(with, from, common, unfinished, scratch);
   std::error_code error;
   files::rename(unfinished, library, error);
   if (error) {
     files::remove(unfinished);
     throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", options.output, error.message()));
   }
-  if (options.check) {
-    const std::string code =
-        fmt::format("static_assert(heapwright::class_table<::{}>::natural_alignment == 16);", name);
-    try_out(library, probe(with, recipe_arguments, code, scratch).good);
-  }
+  if (options.check) try_out(library, {with, from, common, name, header}, scratch);
   progress("");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   fmt::print("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, name, options.header,

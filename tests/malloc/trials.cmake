@@ -15,4 +15,5 @@ foreach(test loaded c_entries errno calloc realloc alignment cxx_entries new_han
 endforeach()
 heapwright_program(malloc_conformance ${conformance_tests})
 target_link_libraries(malloc_conformance PRIVATE GTest::gtest_main ${CMAKE_DL_LIBS})
+heapwright_program(malloc_limit ${CMAKE_CURRENT_LIST_DIR}/stress/malloc_limit.cpp)
 heapwright_program(stress ${CMAKE_CURRENT_LIST_DIR}/stress/stress.cpp ${CMAKE_CURRENT_LIST_DIR}/stress/operations.cpp)

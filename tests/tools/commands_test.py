@@ -544,6 +544,34 @@ class Build(Case):
         left = {p.name for p in self.folder.iterdir()} - {"recipe.hpp", "other.hpp"}
         self.assertEqual(left, set(), "nothing is left behind")
 
+    def test_a_limit_is_tried(self):
+        """What needs more memory than the limit is tried without it; the limit by itself."""
+        result = self.build(self.header(".pages = {.limit = 3 * heapwright::MiB}"), "--check")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("tried and good", result.stdout)
+        self.assertEqual([p.name for p in self.folder.iterdir() if p.suffix == ".so"], ["libmine.so"])
+        trial = os.path.join(os.path.dirname(HEAPWRIGHT), "malloc_limit")
+        for told, words in ((1 << 20, "malloc gives more than there may be"), (30 << 20, "not a quarter of the limit can be had")):
+            tried = heapwright("run", "--with", str(self.library), trial, str(told))
+            self.assertEqual(tried.returncode, 1)
+            self.assertIn(words, tried.stderr)
+
+    def test_a_limit_without_room_is_refused(self):
+        for limit in ("0", "1", "65535"):
+            self.refused(self.build(self.header(".pages = {.limit = %s}" % limit)), 125, "recipe.pages.limit: at least 64 KiB")
+
+    def test_a_trial_that_fails_is_named(self):
+        """A compiler that makes another malloc than it is asked for."""
+        other = self.folder / "other.sh"
+        other.write_text('#!/bin/bash\nfor word; do [ "$before" = -o ] && out=$word; before=$word; done\n'
+                         '"c++" "$@" && case $out in *.unfinished) cp %s "$out" ;; esac\n' % PLAIN)
+        other.chmod(0o755)
+        result = self.build(self.header(""), "--check", "--compiler", str(other))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stderr, r"was built, but its trial malloc_conformance \w.*: ")
+        self.assertNotIn(" | ", result.stderr.split("malloc_conformance")[1].split(":")[0])
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+
     def test_a_malloc_to_run_programs_with(self):
         result = self.build(self.header(".classes = {.exact = {24, 40, 96}}, .pages = {.purge_window_ms = 123}"), "--check")
         self.assertEqual(result.returncode, 0, result)

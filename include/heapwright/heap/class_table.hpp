@@ -66,7 +66,8 @@ class class_table {
   static_assert(R.out_of_memory == nullptr || R.concurrency != concurrency_mode::central,
                 "recipe.out_of_memory: where concurrency is central it would be asked under the heap's lock, and could "
                 "not free a block");
-  static_assert(R.pages.growth > 0 && R.pages.limit > 0, "recipe.pages: growth and limit must not be 0");
+  static_assert(R.pages.growth > 0, "recipe.pages.growth: not 0");
+  static_assert(R.pages.limit >= 64 * KiB, "recipe.pages.limit: at least 64 KiB, or there would be no room for a span");
   static_assert(!(R.pages.prefault || R.pages.locked) || R.pages.give_back != give_back_policy::over_time,
                 "recipe.pages: memory that is touched ahead or locked would be given back after a window; give_back "
                 "must be at_once or when_asked");
