@@ -22,7 +22,8 @@ TOOLS_MAY_USE = {"heapwright/malloc/process_record.hpp", "heapwright/malloc/proc
 PROBES_FACE = "heapwright/live.h"
 PROBE_MAY_USE = {"core", "platform", "sync"}
 PROBE_NEIGHBOURS = {"../trace/segment.hpp", "../trace/sample_weight.hpp", "../malloc/override/cxx_runtime.hpp",
-                    "../malloc/override/default_operators.hpp", "../malloc/override/export.hpp"}
+                    "../malloc/override/default_operators.hpp", "../malloc/override/export.hpp",
+                    "../malloc/shared/own_object.hpp"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 
