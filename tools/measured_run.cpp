@@ -29,11 +29,14 @@
 namespace heapwright::tool {
 namespace {
 
-double now() {
+double read_clock(clockid_t which) {
   timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(which, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
+
+double now() { return read_clock(CLOCK_MONOTONIC); }
+double processor_time() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
 
@@ -67,10 +70,12 @@ class measured_tree {
       if (signal != 0 && signal != SIGCHLD) throw interrupted{signal};
       reap();
       if (root_ended_) break;
-      if (const double start = now(); start >= next_sample) {
+      if (now() >= next_sample) {
+        const double start = processor_time();
         sample();
-        // Long trees make long samples: rest a hundred times as long, to stay below one per cent.
-        next_sample = now() + std::max(0.005, 100 * (now() - start));
+        // Long trees make long samples: rest a hundred times as long, to stay below one per cent. Time in which others had the
+        // processor does not count: on a busy machine there would be next to no samples.
+        next_sample = now() + std::max(0.005, 100 * (processor_time() - start));
       }
       if (now() >= deadline) {
         result_.timed_out = true;
