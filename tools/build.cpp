@@ -246,7 +246,8 @@ std::uint64_t limit_of(const made_of& what, const scratch_folder& scratch) {
 
 /// The same malloc without its limit: what conformance and stress ask for may be more.
 std::string without_limit(const made_of& what, const scratch_folder& scratch) {
-  const std::string header = scratch.file("without_limit.hpp"), library = scratch.file("without_limit.so");
+  const std::string header = scratch.file("without_limit.hpp");
+  std::string library = scratch.file("without_limit.so");
   write_source(
       header,
       fmt::format(
