@@ -1,6 +1,8 @@
-// Signals that a subcommand waits for instead of handling them: nothing is interrupted, and one loop sees all that happens.
+// Signals that a subcommand waits for instead of handling them: nothing is interrupted, and one
+// loop sees all that happens.
 //
-// What it starts meanwhile gets them as they were: a child calls restore() before it becomes another program.
+// What it starts meanwhile gets them as they were: a child calls restore() before it becomes
+// another program.
 #pragma once
 
 #include <csignal>
@@ -11,12 +13,13 @@ namespace heapwright::tool {
 
 struct came_signal {
   int number = 0;
-  /// The terminal sends ctrl-C to all processes in its foreground: those that this one has started have it too.
+  /// The terminal sends ctrl-C to all processes in its foreground: those that this one has started
+  /// have it too.
   bool is_from_terminal = false;
 };
 
-/// Blocked in the constructing thread, and in those it starts afterwards, for as long as this lives. To be made before any other
-/// thread: one that does not block a signal takes it.
+/// Blocked in the constructing thread, and in those it starts afterwards, for as long as this
+/// lives. To be made before any other thread: one that does not block a signal takes it.
 class awaited_signals {
  public:
   awaited_signals(std::initializer_list<int> which);
@@ -37,8 +40,8 @@ class awaited_signals {
   void (*before_of_children_)(int) = nullptr;  ///< only if SIGCHLD is one of them
 };
 
-/// Ends this process by the signal, without a core dump. Returns what a shell would say where it cannot: the first process of
-/// a container ignores signals.
+/// Ends this process by the signal, without a core dump. Returns what a shell would say where it
+/// cannot: the first process of a container ignores signals.
 int end_by_signal(int signal);
 
 }  // namespace heapwright::tool

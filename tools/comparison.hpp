@@ -74,8 +74,9 @@ inline constexpr unsigned most_rounds = 1000;
 /// Nothing for a row that failed.
 std::optional<summary> summarise(const comparison& all, const comparison_row& row, const metric& property);
 
-/// What a row says of the program in a sentence: "heapwright takes 12-15 % less memory than glibc, and the same time". Empty
-/// where there is nothing to say: the baseline, a row that failed, a single round.
+/// What a row says of the program in a sentence: "heapwright takes 12-15 % less memory than glibc,
+/// and the same time". Empty where there is nothing to say: the baseline, a row that failed, a
+/// single round.
 std::string verdict_on(const comparison& all, const comparison_row& row);
 
 std::string table_view(const comparison& all, bool colour);

@@ -1,8 +1,9 @@
 // A comparison being made: warm-up, interleaved rounds, and the judgement on each run.
 //
-// Each run must end well, be seen to have used the allocator it was given, and print what the first run under glibc
-// printed. An allocator that fails once is out, with the reason in its row; glibc failing ends the comparison, since
-// then the fault lies with the command. Interrupted by SIGINT, SIGTERM or SIGHUP, it ends with the rounds that are complete.
+// Each run must end well, be seen to have used the allocator it was given, and print what the first
+// run under glibc printed. An allocator that fails once is out, with the reason in its row; glibc
+// failing ends the comparison, since then the fault lies with the command. Interrupted by SIGINT,
+// SIGTERM or SIGHUP, it ends with the rounds that are complete.
 #pragma once
 
 #include <functional>
@@ -23,11 +24,13 @@ struct experiment {
   std::string baseline;  ///< the name of a row
   double timeout_seconds;
   bool compare_output;
-  /// Told before each run: how many are done, of how many, the round (0 is the warm-up), and which allocator comes now.
+  /// Told before each run: how many are done, of how many, the round (0 is the warm-up), and which
+  /// allocator comes now.
   std::function<void(unsigned done, unsigned total, unsigned round, const std::string& name)> progress;
 };
 
-/// Throws `failure` if the command does not work under glibc, and `interrupted` if no round is complete by then.
+/// Throws `failure` if the command does not work under glibc, and `interrupted` if no round is
+/// complete by then.
 comparison carry_out(const experiment& plan);
 
 }  // namespace heapwright::tool

@@ -1,5 +1,5 @@
-// What stops a subcommand: a sentence for the person at the terminal, and the exit code that goes with it.
-// Thrown where the trouble is known best, caught once, in main.
+// What stops a subcommand: a sentence for the person at the terminal, and the exit code that goes
+// with it. Thrown where the trouble is known best, caught once, in main.
 #pragma once
 
 #include <stdexcept>
@@ -7,8 +7,8 @@
 
 namespace heapwright::tool {
 
-/// Exit codes other than the measured or started command's own. The last three are those of env(1) and timeout(1), so
-/// that a command's status is not mistaken for ours.
+/// Exit codes other than the measured or started command's own. The last three are those of env(1)
+/// and timeout(1), so that a command's status is not mistaken for ours.
 namespace exit_code {
 inline constexpr int judged_no = 1;    ///< compare: an allocator failed or differed; info: not loaded
 inline constexpr int unreadable = 2;   ///< info: the process or file cannot be read
@@ -27,7 +27,8 @@ class failure : public std::runtime_error {
   int code_;
 };
 
-/// A signal that asks for the end of this process came while it could not end. Thrown when all is cleared up; main ends by it.
+/// A signal that asks for the end of this process came while it could not end. Thrown when all is
+/// cleared up; main ends by it.
 struct interrupted {
   int signal;
 };

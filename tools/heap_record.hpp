@@ -1,7 +1,8 @@
 // libheapwright in a running process, seen from outside.
 //
-// A process on libheapwright holds a record of itself at an exported symbol. It is found in the file that is mapped, read from the process's memory, and
-// believed only if its magic and layout are known. What it says are numbers from a stranger all the same.
+// A process on libheapwright holds a record of itself at an exported symbol. It is found in the
+// file that is mapped, read from the process's memory, and believed only if its magic and layout
+// are known. What it says are numbers from a stranger all the same.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct class_reading {
 
 class heap_record {
  public:
-  /// Null: the process does not run on libheapwright. Throws `failure` when it does, or may, but cannot be read.
+  /// Null: the process does not run on libheapwright. Throws `failure` when it does, or may, but
+  /// cannot be read.
   [[nodiscard]] static std::unique_ptr<heap_record> find(pid_t pid);
 
   /// Of all processes that may be read, but this one.
@@ -47,7 +49,8 @@ class heap_record {
   [[nodiscard]] std::vector<class_reading> read_classes() const;
 
  private:
-  /// By path and inode: files that hold no record need not be looked into again for the next process.
+  /// By path and inode: files that hold no record need not be looked into again for the next
+  /// process.
   using known_files = std::set<std::pair<std::string, std::uint64_t>>;
   [[nodiscard]] static std::unique_ptr<heap_record> find(pid_t pid, known_files& without);
 

@@ -1,7 +1,9 @@
-// The life of a run: fork -> gate -> seized -> exec -> (samples, signals) -> exit stop -> reaped -> leftovers killed.
+// The life of a run: fork -> gate -> seized -> exec -> (samples, signals) -> exit stop -> reaped ->
+// leftovers killed.
 //
-// The child waits at the gate, a pipe, until it is seized; the parent opens it by closing its end. From then on one
-// loop waits for signals (SIGCHLD among them), for the next sample and for the deadline, whichever comes first.
+// The child waits at the gate, a pipe, until it is seized; the parent opens it by closing its end.
+// From then on one loop waits for signals (SIGCHLD among them), for the next sample and for the
+// deadline, whichever comes first.
 #include "measured_run.hpp"
 
 #include <algorithm>
@@ -73,8 +75,9 @@ class measured_tree {
       if (now() >= next_sample) {
         const double start = processor_time();
         sample();
-        // Long trees make long samples: rest a hundred times as long, to stay below one per cent. Time in which others had the
-        // processor does not count: on a busy machine there would be next to no samples.
+        // Long trees make long samples: rest a hundred times as long, to stay below one per cent.
+        // Time in which others had the processor does not count: on a busy machine there would be
+        // next to no samples.
         next_sample = now() + std::max(0.005, 100 * (processor_time() - start));
       }
       if (now() >= deadline) {
@@ -219,7 +222,8 @@ class measured_tree {
     return stat(fmt::format("/proc/{}/exe", root_).c_str(), &about) == 0 && about.st_ino != own_program();
   }
 
-  /// Kills what is left of the tree, again and again until nothing new has been born meanwhile, and reaps it all.
+  /// Kills what is left of the tree, again and again until nothing new has been born meanwhile, and
+  /// reaps it all.
   void end_tree() {
     for (;;) {
       reap();

@@ -1,4 +1,5 @@
-// One run of a command under one preload, measured as a whole process tree and looked into before it is gone.
+// One run of a command under one preload, measured as a whole process tree and looked into before
+// it is gone.
 //
 // How each figure comes about:
 //   wall    from just before exec to the death of the command's first process, less the time it stood still for us
@@ -14,9 +15,9 @@
 //
 //   end     the resident sets of the tree, summed, at the exit of the first process: what was not given back by then
 //
-// The first process is traced (ptrace, its main thread only) to stop at its exit, while its memory is still there.
-// Nothing else stops it but signals to the main thread, which pass through us. Where tracing is forbidden, the samples
-// must do.
+// The first process is traced (ptrace, its main thread only) to stop at its exit, while its memory
+// is still there. Nothing else stops it but signals to the main thread, which pass through us.
+// Where tracing is forbidden, the samples must do.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +69,8 @@ struct run_result {
   [[nodiscard]] std::string trouble() const;
 };
 
-/// Runs to the end and leaves no process behind. `signals` has SIGCHLD; another one of them that comes ends the tree, and is
-/// thrown as interrupted.
+/// Runs to the end and leaves no process behind. `signals` has SIGCHLD; another one of them that
+/// comes ends the tree, and is thrown as interrupted.
 run_result run_measured(const job& what, const awaited_signals& signals);
 
 }  // namespace heapwright::tool

@@ -1,13 +1,14 @@
 // The mathematics of a comparison, all of it.
 //
-// Round i gives one value a_i under an allocator and one value g_i under glibc, taken minutes apart at most. A machine
-// drifts (heat, neighbours), and what drifts hits both, so the ratio is estimated within rounds: d_i = ln(a_i / g_i).
-// With mean m and standard deviation s of d_1 ... d_n, the ratio is exp(m), the geometric mean of the rounds' ratios,
-// and
+// Round i gives one value a_i under an allocator and one value g_i under glibc, taken minutes apart
+// at most. A machine drifts (heat, neighbours), and what drifts hits both, so the ratio is
+// estimated within rounds: d_i = ln(a_i / g_i). With mean m and standard deviation s of d_1 ...
+// d_n, the ratio is exp(m), the geometric mean of the rounds' ratios, and
 //   exp(m - t s / sqrt(n)) ... exp(m + t s / sqrt(n)),   t = 97.5 % quantile of Student's t with n - 1 degrees of
 //   freedom,
-// holds the true ratio with 95 % confidence if the d_i are about normal. Logarithms make it symmetric: swapping the two
-// programs gives the reciprocals. The medians shown beside it are the plain medians over the rounds.
+// holds the true ratio with 95 % confidence if the d_i are about normal. Logarithms make it
+// symmetric: swapping the two programs gives the reciprocals. The medians shown beside it are the
+// plain medians over the rounds.
 //
 // With a tolerance t (3 % is 0.03), an interval says one of four things:
 //   same      it lies in 1/(1 + t) ... 1 + t: a difference, if there is one, is too small to matter
@@ -25,7 +26,8 @@ namespace heapwright::tool {
 /// The middle value, or the mean of the two middle ones. `values` must not be empty.
 double median(std::vector<double> values);
 
-/// The 97.5 % quantile of Student's t: what a two-sided 95 % interval needs. `degrees` must be positive.
+/// The 97.5 % quantile of Student's t: what a two-sided 95 % interval needs. `degrees` must be
+/// positive.
 double student_t_95(unsigned degrees);
 
 enum class ratio_verdict { same, less, more, unclear };
@@ -38,16 +40,17 @@ struct ratio_estimate {
 
   [[nodiscard]] ratio_verdict judge(double tolerance) const noexcept;
 
-  /// The fewest rounds, at least two, that would not be unclear if ratio and deviation stayed as they are. Nothing for more
-  /// than `limit`. O(limit).
+  /// The fewest rounds, at least two, that would not be unclear if ratio and deviation stayed as
+  /// they are. Nothing for more than `limit`. O(limit).
   [[nodiscard]] std::optional<unsigned> rounds_to_decide(double tolerance, unsigned limit) const;
 };
 
 /// Nothing where no interval exists: fewer than two rounds, or a value that is not positive.
 std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::span<const double> reference);
 
-/// The order of the contestants in a round: a Williams design, in which over n rounds (2n if n is odd) each contestant
-/// stands equally often in each place, and follows each other one equally often.
+/// The order of the contestants in a round: a Williams design, in which over n rounds (2n if n is
+/// odd) each contestant stands equally often in each place, and follows each other one equally
+/// often.
 std::vector<unsigned> order_of_round(unsigned round, unsigned contestants);
 
 }  // namespace heapwright::tool

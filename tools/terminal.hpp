@@ -1,7 +1,8 @@
 // What the tool says: answers on standard output, messages on standard error.
 //
-// An answer that does not arrive is an error (a full disk, a closed descriptor), which finish_answers tells main. A
-// message that does not arrive is none: daemons and cron jobs run with a closed standard error.
+// An answer that does not arrive is an error (a full disk, a closed descriptor), which
+// finish_answers tells main. A message that does not arrive is none: daemons and cron jobs run with
+// a closed standard error.
 #pragma once
 
 #include <string>
@@ -19,14 +20,15 @@ void tell(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   tell_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-/// Whether the descriptor is a terminal that moves its cursor as it is told. TERM=dumb and no TERM say that it does not.
+/// Whether the descriptor is a terminal that moves its cursor as it is told. TERM=dumb and no TERM
+/// say that it does not.
 bool can_draw(int descriptor) noexcept;
 
 /// can_draw, and NO_COLOR is not set or empty (no-color.org).
 bool wants_colour(int descriptor) noexcept;
 
-/// Where the standard descriptors are closed, puts something there until the next exec, so that no file of ours gets their
-/// numbers. Writing to it fails, as before. To be called first.
+/// Where the standard descriptors are closed, puts something there until the next exec, so that no
+/// file of ours gets their numbers. Writing to it fails, as before. To be called first.
 void occupy_standard_descriptors() noexcept;
 
 /// Flushes standard output. Throws failure if anything written to it was lost.

@@ -1,5 +1,6 @@
-// What operator new needs of the C++ runtime when memory has run out. Defined once for the shared library, which must not need a
-// runtime and looks for one then, also for one that was loaded after it; and once for static linking, which links it.
+// What operator new needs of the C++ runtime when memory has run out. Defined once for the shared
+// library, which must not need a runtime and looks for one then, also for one that was loaded after
+// it; and once for static linking, which links it.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,8 @@
 
 namespace heapwright::process {
 
-/// The runtime's function of this mangled name; null when the process has no C++ runtime. In the shared library.
+/// The runtime's function of this mangled name; null when the process has no C++ runtime. In the
+/// shared library.
 [[nodiscard]] void* cxx_runtime_function(const char* mangled) noexcept;
 
 /// Whether the process was started with one. In the shared library.

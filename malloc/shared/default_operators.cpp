@@ -1,5 +1,5 @@
-// Runs in every process, in most before all else: it asks the loader nothing where there is no C++ runtime, and allocates only
-// where a program replaces operators.
+// Runs in every process, in most before all else: it asks the loader nothing where there is no C++
+// runtime, and allocates only where a program replaces operators.
 #include "../override/default_operators.hpp"
 
 #include <cstdint>
@@ -42,7 +42,8 @@ bool has_forms_of_ours() noexcept {
   return !all_forms(unused, [](auto*&, const char* mangled) { return is_replaced(mangled); });
 }
 
-/// From the runtime itself: another malloc may stand between it and this library, and have forms of its own.
+/// From the runtime itself: another malloc may stand between it and this library, and have forms of
+/// its own.
 bool find_all(default_operators& d) noexcept {
   return all_forms(d, []<class Function>(Function*& into, const char* mangled) {
     into = reinterpret_cast<Function*>(cxx_runtime_function(mangled));

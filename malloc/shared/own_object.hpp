@@ -1,4 +1,5 @@
-// Which addresses lie in the library that this is linked into. The linker says it: no question to the loader, and no lock of it.
+// Which addresses lie in the library that this is linked into. The linker says it: no question to
+// the loader, and no lock of it.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,9 @@ class full_screen {
 
   void draw(const std::string& lines) const;
 
-  /// True when the time is over, or when there is another reason to draw anew: another size, the end of a stop. False when the
-  /// user has had enough: q, ctrl-C, the end of the input. Throws `interrupted` for a signal that asks for the end.
+  /// True when the time is over, or when there is another reason to draw anew: another size, the
+  /// end of a stop. False when the user has had enough: q, ctrl-C, the end of the input. Throws
+  /// `interrupted` for a signal that asks for the end.
   [[nodiscard]] bool wait(double seconds) const;
 
  private:

@@ -27,7 +27,8 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view folder_prefix = "heapwright-live-";
 
-/// Locked for as long as the descriptor is open. Nothing if somebody else has the lock, or if it is not a folder of this user.
+/// Locked for as long as the descriptor is open. Nothing if somebody else has the lock, or if it is
+/// not a folder of this user.
 descriptor locked(const std::filesystem::path& folder, int how) {
   descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat about {};
@@ -46,7 +47,8 @@ bool has_running_process(const std::filesystem::path& folder) {
   return false;
 }
 
-/// Removes what was left by those that were killed: folders that nobody has locked, and to which no process writes.
+/// Removes what was left by those that were killed: folders that nobody has locked, and to which no
+/// process writes.
 void sweep(const std::filesystem::path& place) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
@@ -95,8 +97,8 @@ void launched_program::start(const std::vector<std::string>& command, const std:
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  // The child says through the pipe why it could not become the program; becoming it closes the pipe. It waits at the
-  // gate until this process closes it.
+  // The child says through the pipe why it could not become the program; becoming it closes the
+  // pipe. It waits at the gate until this process closes it.
   int pipe_ends[2], gate[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0 || pipe2(gate, O_CLOEXEC) != 0)
     throw failure(exit_code::bad_input, fmt::format("cannot start {}: {}", command[0], std::strerror(errno)));

@@ -1,7 +1,9 @@
-// A program started with the probe in it, and a folder of its own for the segments of it and its children.
+// A program started with the probe in it, and a folder of its own for the segments of it and its
+// children.
 //
-// The folder goes when this object does: those who still read a segment keep what is open. Where this process is killed, the
-// folder stays until another of its kind starts after the program's end.
+// The folder goes when this object does: those who still read a segment keep what is open. Where
+// this process is killed, the folder stays until another of its kind starts after the program's
+// end.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +25,8 @@ class launched_program {
   /// Called with the child's id before the child becomes the program.
   using preparation = std::function<void(pid_t child)>;
 
-  /// Throws `failure` when it cannot be started or the probe does not load into it. The program gets the environment of this process, and the
-  /// signals as they were before `signals`.
+  /// Throws `failure` when it cannot be started or the probe does not load into it. The program
+  /// gets the environment of this process, and the signals as they were before `signals`.
   launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes, const awaited_signals& signals,
                    const preparation& prepare = {});
   launched_program(const launched_program&) = delete;
@@ -33,7 +35,8 @@ class launched_program {
 
   [[nodiscard]] pid_t id() const noexcept { return id_; }
 
-  /// The segment of the program itself, waited for. Throws `failure` when it ends or long runs without making one.
+  /// The segment of the program itself, waited for. Throws `failure` when it ends or long runs
+  /// without making one.
   [[nodiscard]] std::filesystem::path segment();
 
   /// What a shell would say: 128 + signal for one that was killed. Nothing while it runs.

@@ -1,7 +1,8 @@
 // `heapwright live`: chooses what to look at, serves it, and waits for the program and the user.
 //
-// A signal that asks for the end while the started program runs is passed on to it, unless it comes from the terminal, which
-// sends ctrl-C to both. This tool then goes when the program is gone. One after the program's end ends the page.
+// A signal that asks for the end while the started program runs is passed on to it, unless it comes
+// from the terminal, which sends ctrl-C to both. This tool then goes when the program is gone. One
+// after the program's end ends the page.
 #include "live.hpp"
 
 #include <algorithm>
@@ -129,7 +130,8 @@ std::string token_for(const live_options& options) {
   return random_token();
 }
 
-/// Until a program that was started is gone, if it is to be left with, or else until the user says so.
+/// Until a program that was started is gone, if it is to be left with, or else until the user says
+/// so.
 void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program) {
   for (bool has_told = false;;) {
     const auto ended = started.exit_code();

@@ -1,4 +1,5 @@
-// A malloc whose memory is limited. What is beyond the limit is refused as the standards say, and what comes back can be had again.
+// A malloc whose memory is limited. What is beyond the limit is refused as the standards say, and
+// what comes back can be had again.
 //
 //   malloc_limit BYTES      the limit of the recipe
 //
