@@ -71,8 +71,8 @@ locked_folder fresh_folder() {
       std::string name = fmt::format("{}/{}XXXXXX", place, folder_prefix);
       if (mkdtemp(name.data()) == nullptr) break;
       descriptor lock = locked(name, LOCK_EX);
-      // Somebody else's sweep may have come before the lock.
-      if (lock.get() >= 0 && std::filesystem::exists(name)) return {name, std::move(lock)};
+      // Somebody else's sweep may have come before the lock. Where there are no locks, nobody sweeps.
+      if (std::filesystem::exists(name)) return {name, std::move(lock)};
     }
   }
   throw failure(exit_code::bad_input, fmt::format("cannot make a folder for the segment: {}", std::strerror(errno)));
