@@ -15,6 +15,7 @@
 #include "clocks.hpp"
 #include "malloc_mappings.hpp"
 #include "poisson.hpp"
+#include "sampling_pace.hpp"
 #include "stacks.hpp"
 #include "thread_slots.hpp"
 #include "tick_clock.hpp"
@@ -39,6 +40,21 @@ constinit stack_table stacks;
 constinit thread_slots slots;
 constinit peak_keeper the_peak;
 constinit process_lock modules_lock;
+
+/// The samples between two looks at the interval. The thread that sets is_closing may call `pace`.
+struct sampling_window {
+  sampling_pace pace;
+  counter samples{}, ends_ns{};
+  std::atomic<bool> is_closing{false};
+
+  void reset() noexcept {
+    pace = {};
+    samples.store(0, relaxed);
+    ends_ns.store(monotonic_ns() + sampling_pace::window_ns, relaxed);
+    is_closing.store(false, relaxed);
+  }
+};
+constinit sampling_window window;
 constinit settings chosen;
 constinit char chosen_directory[512]{};
 constinit pthread_key_t thread_end_key{};
@@ -144,7 +160,8 @@ void start() noexcept {
   stacks.reset(*h);
   the_samples.reset(*h);
   slots.reset(*h);
-  the_peak.reset(*h, chosen.interval);
+  the_peak.reset(*h, chosen.interval & ~interval_adapts);
+  window.reset();
   copy_meters(*the_segment, *h);
   malloc_mappings::copy(*the_segment, *h);
   the_segment = h;
@@ -162,6 +179,17 @@ void start() noexcept {
   if (chosen.is_counting) take_over(sums_of(early_slot));
 }
 
+/// Draws when the thread samples next. `interval`: bytes, without interval_adapts.
+void draw_next_sample(thread_slot& s, std::uint64_t interval) noexcept {
+  constexpr std::int64_t until_looking_again = 1 << 20;
+  const std::uint64_t drawn_by = interval == 0 ? 0 : sampling_interval(interval).bytes();
+  s.drawn_by.store(drawn_by, relaxed);
+  if (drawn_by == 0) return s.until_sample.store(until_looking_again, relaxed);
+  std::uint64_t random = s.random.load(relaxed);
+  s.until_sample.store(bytes_to_next_sample(drawn_by, random), relaxed);
+  s.random.store(random, relaxed);
+}
+
 void begin(char** environment) noexcept;
 
 /// The first call after libc has handed out the environment begins to observe the process.
@@ -175,10 +203,10 @@ void begin(char** environment) noexcept;
   if (s == nullptr) return nullptr;
   std::uint64_t random = monotonic_ns() ^ std::uint64_t{s->thread_id} << 32;
   random |= 1;
-  const sampling_interval interval(the_segment->interval.load(relaxed));
-  (void)the_peak.follow(interval.bytes());
-  s->until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
   s->random.store(random, relaxed);
+  const std::uint64_t interval = the_segment->interval.load(relaxed) & ~interval_adapts;
+  (void)the_peak.follow(interval);
+  draw_next_sample(*s, interval);
   stack_end = end_of_this_stack();
   s->stack_at = stack_end != 0 ? stack_end : reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (this_memo == nullptr) {
@@ -218,9 +246,11 @@ void note_object(const code_object& o) noexcept {
 /// How counters of a stack are added to: by their owner, or by others.
 struct alone {
   void operator()(counter& c, std::uint64_t n) const noexcept { add(c, n); }
+  void real(counter& c, double x) const noexcept { add_real(c, x); }
 };
 struct with_others {
   void operator()(counter& c, std::uint64_t n) const noexcept { add_shared(c, n); }
+  void real(counter& c, double x) const noexcept { add_real_shared(c, x); }
 };
 
 template <class Add>
@@ -228,6 +258,7 @@ void count_allocated(stack_counters& c, const weight& stands_for, Add add_to) no
   add_to(c.samples, 1);
   add_to(c.allocations, stands_for.blocks);
   add_to(c.allocated_bytes, stands_for.bytes);
+  if (stands_for.variance > 0) add_to.real(c.allocated_variance, stands_for.variance);
 }
 
 template <class Add>
@@ -235,6 +266,7 @@ void count_freed(stack_counters& c, const weight& stands_for, std::uint64_t live
   constexpr std::uint64_t short_life = 1'000'000;
   add_to(c.frees, stands_for.blocks);
   add_to(c.freed_bytes, stands_for.bytes);
+  if (stands_for.variance > 0) add_to.real(c.freed_variance, stands_for.variance);
   add_to(c.lifetimes[lifetime_bucket(lived_ns)], 1);
   if (lived_ns >= short_life) return;
   add_to(c.short_lived, stands_for.blocks);
@@ -280,34 +312,55 @@ reference stack_of(const call_site& site, bool will_come_again) noexcept {
   return r;
 }
 
-bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, const call_site& site) noexcept {
+bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, std::uint64_t at_ns,
+                 const call_site& site) noexcept {
   if (this_memo == nullptr) return false;
   const reference at = stack_of(site, interval.is_one());
   if (at == 0) return false;
-  const taken_sample s{at, interval, bytes, this_clock.now()};
+  const taken_sample s{at, interval, bytes, at_ns};
   note_sample_allocated(stacks.at(at), s);
   if (the_samples.add(p, s)) return true;
   note_sample_freed(s, s.at_ns);
   return false;
 }
 
+/// A thread has taken a sample from `begun_ns` to `ended_ns`. At the end of a window, sets the interval for the next one.
+void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t begun_ns,
+                    std::uint64_t ended_ns) noexcept {
+  constexpr std::uint64_t longest = 50'000;  // otherwise the thread was interrupted
+  const std::uint64_t took = ended_ns > begun_ns ? std::min(ended_ns - begun_ns, longest) : 0;
+  const std::uint64_t spent = add_shared(h.sampling_ns, took);
+  const std::uint64_t samples = add_shared(window.samples, 1);
+  if (samples < sampling_pace::window_samples && ended_ns < window.ends_ns.load(relaxed)) return;
+  if (window.is_closing.exchange(true, std::memory_order_acquire)) return;
+  const std::uint64_t processor_ns = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
+  const auto live = static_cast<std::int64_t>(h.live.load(relaxed));
+  const std::uint64_t next =
+      window.pace.next(interval & ~interval_adapts,
+                       {samples, spent, processor_ns, static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0))});
+  h.processor_ns.store(processor_ns, relaxed);
+  // A viewer may have stored an interval meanwhile: that one stays.
+  h.interval.compare_exchange_strong(interval, next | interval_adapts, relaxed);
+  window.samples.store(0, relaxed);
+  window.ends_ns.store(ended_ns + sampling_pace::window_ns, relaxed);
+  window.is_closing.store(false, std::memory_order_release);
+}
+
 /// The thread's next sample is due: with this block.
 [[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes, const call_site& site) noexcept {
   segment_header& h = *the_segment;
-  const std::uint64_t wanted = h.interval.load(relaxed);
-  const std::uint64_t grain = the_peak.follow(wanted);
+  the_samples.prefetch(p);
+  const std::uint64_t begun_ns = this_clock.now();
+  const std::uint64_t wanted = h.interval.load(relaxed), interval = wanted & ~interval_adapts;
+  const std::uint64_t grain = the_peak.follow(interval);
   if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, this_owner);
   if (grain != 0) the_peak.publish_classes(s, this_owner);
-  constexpr std::int64_t until_looking_again = 1 << 20;
-  if (wanted == 0) return s.until_sample.store(until_looking_again, relaxed);
-  if (wanted == 1) the_samples.expect_all();
-  the_samples.prefetch(p);
-  const sampling_interval interval(wanted);
-  if (!take_sample(p, bytes, interval, site)) add_shared(h.lost_samples, 1);
-  if (interval.is_one()) return s.until_sample.store(0, relaxed);
-  std::uint64_t random = s.random.load(relaxed);
-  s.until_sample.store(bytes_to_next_sample(interval.bytes(), random), relaxed);
-  s.random.store(random, relaxed);
+  if (interval == 1) the_samples.expect_all();
+  const std::uint64_t drawn_by = s.drawn_by.load(relaxed);
+  if (drawn_by != 0 && !take_sample(p, bytes, sampling_interval(drawn_by), begun_ns, site))
+    add_shared(h.lost_samples, 1);
+  draw_next_sample(s, interval);
+  if (wanted != interval) adapt_interval(h, wanted, begun_ns, this_clock.now());
 }
 
 // --- fork
@@ -462,6 +515,7 @@ void* reallocate_sample(void* p, std::size_t requested) noexcept {
 }
 
 void freeing_sample(void* p, std::uint64_t bytes) noexcept {
+  if (!the_samples.likely_has(p)) return count_freed(bytes != size_not_known ? bytes : next.usable_size(p));
   const int kept = errno;
   begin_thread();
   taken_sample s;

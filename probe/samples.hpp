@@ -4,8 +4,8 @@
 // free record of the block's chain, or puts a new one before it. A block is freed once: so only one thread takes its sample out, and does so by a plain
 // store, before anybody else can be given the address.
 //
-// In front of the table stands a filter, in memory of the process's own: how many samples there are for each of some thousand groups of addresses. Nearly
-// every free ends there, with one look. Where every block is sampled it could only slow down: it is given up.
+// In front of the table stands a filter, in memory of the process's own. Nearly every free ends there, with one look. Where every block is sampled it
+// could only slow down: it is given up.
 #pragma once
 
 #include <array>
@@ -22,42 +22,69 @@ struct taken_sample {
   std::uint64_t bytes = 0, at_ns = 0;
 };
 
+/// Which addresses may be samples: a slot for each of 16,384 groups of addresses.
+///
+///   slot   0                    no sample
+///          count 1, tag t       one sample, whose address has the tag
+///          count n, tag 0       n samples, of any tag
+///          the highest count    as many or more: it stays, as does a filter that was given up
+///
+/// With m live samples a free of another block takes the slow path once in 16,384 / m times, and goes on from
+/// there to the table once in 2 (16,384 / m)^2 times.
 class sample_filter {
  public:
-  [[nodiscard]] bool may_have(const void* p) const noexcept {
-    return counts_[index(p)].load(std::memory_order_relaxed) != 0;
+  /// The look of every free: one load.
+  [[nodiscard]] bool may_have(const void* p) const noexcept { return slots_[index_of(p)].load(relaxed) != 0; }
+
+  /// The second look, of what has passed the first one.
+  [[nodiscard]] bool has_tag_of(const void* p) const noexcept {
+    const unsigned tag = slots_[index_of(p)].load(relaxed) & tag_mask;
+    return tag == 0 || tag == tag_of(p);
   }
 
-  void add(const void* p) noexcept { change(p, 1); }
-  void remove(const void* p) noexcept { change(p, -1); }
-  void clear() noexcept { fill(0); }
-  void give_up() noexcept {
-    fill(given_up | given_up / 2);
-  }  // what others are about to add or subtract changes nothing
+  void add(const void* p) noexcept {
+    change(p, [p](unsigned slot) { return slot == 0 ? one_sample | tag_of(p) : (slot & ~tag_mask) + one_sample; });
+  }
 
-  [[nodiscard]] bool is_given_up() const noexcept { return is_given_up(counts_[0].load(std::memory_order_relaxed)); }
+  void remove(const void* p) noexcept {
+    change(p, [](unsigned slot) { return slot >> tag_bits == 1 ? 0 : slot - one_sample; });
+  }
+
+  void clear() noexcept { fill(0); }
+  void give_up() noexcept { fill(most_samples); }
+  [[nodiscard]] bool is_given_up() const noexcept { return is_full(slots_[0].load(relaxed)); }
 
  private:
-  static constexpr unsigned bits = 13;
-  static constexpr std::uint16_t given_up = 0x8000;
+  static constexpr auto relaxed = std::memory_order_relaxed;
+  static constexpr unsigned bits = 14, tag_bits = 10;
+  static constexpr unsigned tag_mask = (1U << tag_bits) - 1, one_sample = 1U << tag_bits;
+  static constexpr unsigned most_samples = 0x10000 - one_sample;
 
-  static bool is_given_up(std::uint16_t count) noexcept { return count >= given_up; }
+  static bool is_full(unsigned slot) noexcept { return slot >= most_samples; }
 
-  static std::size_t index(const void* p) noexcept {
-    return reinterpret_cast<std::uintptr_t>(p) * 0x9E3779B97F4A7C15 >> (64 - bits);
+  static std::uint64_t hash_of(const void* p) noexcept {
+    return reinterpret_cast<std::uintptr_t>(p) * 0x9E3779B97F4A7C15;
+  }
+  /// Never 0.
+  static unsigned tag_of(const void* p) noexcept {
+    return static_cast<unsigned>(hash_of(p) >> (64 - bits - tag_bits)) % tag_mask + 1;
   }
 
-  void change(const void* p, int by) noexcept {
-    std::atomic<std::uint16_t>& count = counts_[index(p)];
-    if (is_given_up(count.load(std::memory_order_relaxed))) return;
-    count.fetch_add(static_cast<std::uint16_t>(by), std::memory_order_relaxed);
+  static std::size_t index_of(const void* p) noexcept { return hash_of(p) >> (64 - bits); }
+
+  template <class NextSlot>
+  void change(const void* p, NextSlot after) noexcept {
+    std::atomic<std::uint16_t>& slot = slots_[index_of(p)];
+    std::uint16_t old = slot.load(relaxed);
+    while (!is_full(old) && !slot.compare_exchange_weak(old, static_cast<std::uint16_t>(after(old)), relaxed)) {
+    }
   }
 
-  void fill(std::uint16_t count) noexcept {
-    for (auto& c : counts_) c.store(count, std::memory_order_relaxed);
+  void fill(unsigned slot) noexcept {
+    for (auto& s : slots_) s.store(static_cast<std::uint16_t>(slot), relaxed);
   }
 
-  std::array<std::atomic<std::uint16_t>, std::size_t{1} << bits> counts_{};
+  std::array<std::atomic<std::uint16_t>, std::size_t{1} << bits> slots_{};
 };
 
 class sample_table {
@@ -73,7 +100,9 @@ class sample_table {
   /// Takes over what was in the table of another segment at `until_ns`, with stacks up to `last`.
   void copy_from(trace::segment_header& other, std::uint64_t until_ns, trace::reference last) noexcept;
 
+  /// Two looks, of which the second is for what has passed the first one.
   [[nodiscard]] bool may_have(const void* p) const noexcept { return filter_.may_have(p); }
+  [[nodiscard]] bool likely_has(const void* p) const noexcept { return filter_.has_tag_of(p); }
 
   /// The block will be added or taken soon: its chain is on its way to the processor meanwhile.
   void prefetch(const void* p) const noexcept {

@@ -25,6 +25,7 @@ namespace {
 using namespace trace;
 
 constexpr std::uint32_t slot_count = 1024;
+constexpr std::uint64_t longest_interval = std::uint64_t{1} << 40;  // one that adapts has the highest bit
 constexpr std::size_t stack_bytes_for_few = 64 * 1024 * 1024, stack_bytes_for_all = 256 * 1024 * 1024;  // g++ has 124
 constexpr std::size_t sample_bytes = 192 * 1024 * 1024;  // six million live samples
 constexpr std::uint32_t stack_buckets_for_few = 1 << 13, stack_buckets_for_all = 1 << 18;
@@ -174,8 +175,10 @@ settings read_settings(char** environment) noexcept {
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_PROBE")) s.is_counting = std::strcmp(v, "off") != 0;
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_SEGMENT_DIR"); v != nullptr && *v != '\0')
       s.directory = v;
-    if (const char* const v = value_of(*environment, "HEAPWRIGHT_SAMPLE"); v != nullptr && *v >= '0' && *v <= '9')
-      s.interval = std::strtoull(v, nullptr, 10);
+    if (const char* const v = value_of(*environment, "HEAPWRIGHT_SAMPLE"); v != nullptr) {
+      if (*v >= '0' && *v <= '9') s.interval = std::min<std::uint64_t>(std::strtoull(v, nullptr, 10), longest_interval);
+      if (std::strcmp(v, "auto") == 0) s.interval = settings{}.interval;
+    }
   }
   return s;
 }

@@ -12,15 +12,17 @@
 #include <heapwright/sync/lock.hpp>
 
 #include "../trace/segment.hpp"
+#include "sampling_pace.hpp"
 
 namespace heapwright::probe {
 
 using process_lock = lock<linux_os>;
 
-/// What the environment asks for: HEAPWRIGHT_PROBE=off, HEAPWRIGHT_SAMPLE=BYTES, HEAPWRIGHT_SEGMENT_DIR=DIR.
+/// What the environment asks for: HEAPWRIGHT_PROBE=off, HEAPWRIGHT_SAMPLE=BYTES or auto,
+/// HEAPWRIGHT_SEGMENT_DIR=DIR.
 struct settings {
   bool is_counting = true;
-  std::uint64_t interval = 512 * 1024;
+  std::uint64_t interval = sampling_pace::finest | trace::interval_adapts;  ///< as in segment_header
   const char* directory = nullptr;  ///< null: /dev/shm/heapwright-UID
 };
 

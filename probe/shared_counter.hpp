@@ -1,6 +1,7 @@
 // What several threads count together. While there is only one it costs no more than a thread's own counters.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include <sys/single_threaded.h>
@@ -24,6 +25,20 @@ inline std::uint64_t add_shared(trace::counter& c, std::uint64_t n) noexcept {
   if (__libc_single_threaded == 0) return c.fetch_add(n, std::memory_order_relaxed) + n;
   add(c, n);
   return c.load(std::memory_order_relaxed);
+}
+
+/// To the bits of a double, in a counter that one thread writes to.
+inline void add_real(trace::counter& c, double x) noexcept {
+  c.store(std::bit_cast<std::uint64_t>(std::bit_cast<double>(c.load(std::memory_order_relaxed)) + x),
+          std::memory_order_relaxed);
+}
+
+inline void add_real_shared(trace::counter& c, double x) noexcept {
+  if (__libc_single_threaded != 0) return add_real(c, x);
+  std::uint64_t old = c.load(std::memory_order_relaxed);
+  while (!c.compare_exchange_weak(old, std::bit_cast<std::uint64_t>(std::bit_cast<double>(old) + x),
+                                  std::memory_order_relaxed)) {
+  }
 }
 
 inline std::uint64_t exchange_shared(trace::counter& c, std::uint64_t n) noexcept {

@@ -59,6 +59,7 @@ static_assert(sampling_interval(512 * 1024).bytes() == 512 * 1024 && sampling_in
 struct weight {
   std::uint64_t blocks;  ///< in 1/1024
   std::uint64_t bytes;
+  double variance;  ///< that it adds to the estimate of bytes, in bytes^2: (size / p)^2 (1 - p)
 };
 
 /// To the nearest; what has no room in 64 bits, as in a damaged file, is the largest number.
@@ -68,15 +69,15 @@ struct weight {
 }
 
 [[nodiscard]] constexpr weight weight_of(std::uint64_t bytes, std::uint64_t interval) noexcept {
-  if (interval <= 1) return {1024, bytes};
+  if (interval <= 1) return {1024, bytes, 0};
   const double size = static_cast<double>(bytes);
   const double p = one_minus_exp_of_minus(size / static_cast<double>(interval));
-  if (p <= 0) return {0, 0};  // an empty block, which is never sampled
-  return {rounded(1024 / p), rounded(size / p)};
+  if (p <= 0) return {0, 0, 0};  // an empty block, which is never sampled
+  return {rounded(1024 / p), rounded(size / p), size / p * (size / p) * (1 - p)};
 }
 
 [[nodiscard]] constexpr weight weight_of(std::uint64_t bytes, sampling_interval interval) noexcept {
-  return interval.is_one() ? weight{1024, bytes} : weight_of(bytes, interval.bytes());
+  return interval.is_one() ? weight{1024, bytes, 0} : weight_of(bytes, interval.bytes());
 }
 
 }  // namespace heapwright::trace

@@ -18,6 +18,11 @@
 // Sampling: a block of s bytes is sampled with the probability p(s) = 1 - exp(-s / interval), as if each byte were chosen with 1 / interval. A
 // sampled block stands for 1 / p(s) blocks and s / p(s) bytes: so every sum over samples estimates the same sum over all blocks without bias. With
 // an interval of 1 every block is sampled and stands for itself.
+//
+// The interval may change at any time. A thread goes by a new one after its next sample, and each sample
+// has the weight of the interval that it was drawn by: the estimates stay without bias. A block of s bytes
+// adds (s / p)^2 (1 - p) to the variance of its sum; stacks keep these sums, so the error of each figure
+// is known.
 #pragma once
 
 #include <array>
@@ -35,7 +40,10 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 3;
+inline constexpr std::uint32_t segment_version = 4;
+
+/// In segment_header::interval.
+inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
 
 inline constexpr std::array<char, 16> segment_magic{"heapwright segm"};
 
@@ -100,7 +108,9 @@ struct segment_header {
   std::atomic<std::uint32_t>
       counting{};  ///< 0: the probe only passes calls on. Blocks allocated meanwhile are not known when they are freed.
   std::atomic<std::uint32_t> reset{};  ///< each increase makes the peak start again from what is live
-  counter interval{};  ///< bytes between samples, on average; 1: all blocks; 0: none. See sampling_interval
+  /// Bytes between samples, on average; 1: all blocks; 0: none. See sampling_interval. With `interval_adapts`
+  /// the probe changes it, until a viewer stores one without that bit.
+  counter interval{};
 
   // --- figures of the whole process
 
@@ -120,6 +130,8 @@ struct segment_header {
   counter threads_folded{};  ///< threads that are gone and whose slots others have; their figures are in slot 0
   counter fold_sequence{};   ///< odd while figures move from a slot to slot 0: reading again gives a right sum
   counter lost_samples{};    ///< for want of room in this file or of memory for it
+  counter sampling_ns{};     ///< time that threads have spent on samples while the interval adapts
+  counter processor_ns{};    ///< time that the process has had of the processor, when the probe last looked
   counter mark_count{};      ///< marks that were made; those beyond the last are not kept
   std::array<mark, 64> marks{};
 
@@ -173,6 +185,7 @@ struct alignas(64) thread_slot {
   counter band_begin{}, band_bytes{};
   counter band_ahead{};                      ///< how much of the band is beyond what is published
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
+  counter drawn_by{};                        ///< the interval that the next sample was drawn by; 0: none is due
   counter random{};                          ///< state of the thread's random numbers
   std::uint64_t stack_at{};                  ///< an address in the thread's stack, as near to its outer end as is known
   counter peak_net{};  ///< the most that net_bytes has been since header.peak began; less by header.peak_grain at most
@@ -213,6 +226,8 @@ struct stack_counters {
   counter freed_bytes;
   counter short_lived;  ///< allocations that lived less than a millisecond
   counter short_lived_bytes;
+  counter allocated_variance;  ///< of allocated_bytes, in bytes^2: the bits of a double
+  counter freed_variance;      ///< what of it is of blocks that are freed
   std::array<counter, lifetime_buckets> lifetimes;  ///< samples, by how long they lived
 };
 

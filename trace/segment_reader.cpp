@@ -55,7 +55,11 @@ process_figures process_of(const segment_header& h) {
   p.arguments = list_of(h.arguments);
   p.is_counting = h.counting.load(relaxed) != 0;
   p.counting_since_ns = h.counting_since_ns.load(relaxed);
-  p.interval = h.interval.load(relaxed);
+  const std::uint64_t interval = h.interval.load(relaxed);
+  p.interval = interval & ~interval_adapts;
+  p.interval_adapts = interval != p.interval;
+  p.sampling_ns = h.sampling_ns.load(relaxed);
+  p.processor_ns = h.processor_ns.load(relaxed);
   p.peak = h.peak.load(relaxed);
   p.peak_at_ns = h.peak_at_ns.load(relaxed);
   p.peak_grain = h.peak_grain;
@@ -244,6 +248,8 @@ void segment_reader::set_counting(bool on) {
 }
 
 void segment_reader::set_interval(std::uint64_t bytes) { file_->control().interval.store(bytes); }
+
+void segment_reader::adapt_interval() { file_->control().interval.fetch_or(interval_adapts); }
 
 void segment_reader::reset_peak() { file_->control().reset.fetch_add(1); }
 

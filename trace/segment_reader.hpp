@@ -4,6 +4,7 @@
 // and what is read is a copy. A reader can be used by several threads at once; each answer is of its own.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -50,6 +51,7 @@ struct stack_figures {
   std::uint64_t samples = 0, live_samples = 0;
   double allocations = 0, frees = 0, short_lived = 0;
   std::uint64_t allocated_bytes = 0, freed_bytes = 0, short_lived_bytes = 0;
+  double allocated_variance = 0, freed_variance = 0;  ///< bytes^2
   std::uint64_t first_ns = 0, last_ns = 0;
   std::array<std::uint64_t, lifetime_buckets> lifetimes{};
 
@@ -57,6 +59,8 @@ struct stack_figures {
   [[nodiscard]] std::uint64_t live_bytes() const noexcept {
     return allocated_bytes > freed_bytes ? allocated_bytes - freed_bytes : 0;
   }
+  /// Of live_bytes as an estimate, in bytes^2.
+  [[nodiscard]] double live_variance() const noexcept { return std::max(allocated_variance - freed_variance, 0.0); }
 };
 
 struct sample_figures {
@@ -95,7 +99,9 @@ struct process_figures {
   std::vector<std::string> arguments;
   bool is_counting = false;
   std::uint64_t counting_since_ns = 0;
-  std::uint64_t interval = 0;
+  std::uint64_t interval = 0;  ///< bytes between samples, on average
+  bool interval_adapts = false;
+  std::uint64_t sampling_ns = 0, processor_ns = 0;  ///< as in segment_header
   std::uint64_t peak = 0, peak_at_ns = 0, peak_grain = 0;
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;
   std::array<std::uint64_t, size_scale::count> class_peak{};
@@ -139,6 +145,7 @@ class segment_reader {
 
   void set_counting(bool on);
   void set_interval(std::uint64_t bytes);
+  void adapt_interval();  ///< from the present one on
   void reset_peak();
   bool add_mark(const std::string& name);  ///< now; a long name is cut. False: there are too many, it was not kept
 

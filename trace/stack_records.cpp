@@ -1,6 +1,7 @@
 #include "stack_records.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -15,6 +16,11 @@ constexpr std::uint64_t reach = std::uint64_t{std::numeric_limits<reference>::ma
 
 stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addresses) {
   const auto blocks = [](const counter& c) { return static_cast<double>(c.load(relaxed)) / 1024; };
+  // A damaged segment has any bits.
+  const auto variance = [](const counter& c) {
+    const auto v = std::bit_cast<double>(c.load(relaxed));
+    return v > 0 && v < std::numeric_limits<double>::infinity() ? v : 0;
+  };
   const stack_counters& c = s.counters;
   stack_figures f;
   f.id = id;
@@ -27,6 +33,8 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
   f.freed_bytes = c.freed_bytes.load(relaxed);
   f.short_lived = blocks(c.short_lived);
   f.short_lived_bytes = c.short_lived_bytes.load(relaxed);
+  f.allocated_variance = variance(c.allocated_variance);
+  f.freed_variance = variance(c.freed_variance);
   f.first_ns = c.first_ns.load(relaxed);
   f.last_ns = c.last_ns.load(relaxed);
   for (unsigned i = 0; i < lifetime_buckets; ++i) f.lifetimes[i] = c.lifetimes[i].load(relaxed);
@@ -41,6 +49,8 @@ void add(stack_figures& sum, const stack_figures& f) {
   sum.freed_bytes += f.freed_bytes;
   sum.short_lived += f.short_lived;
   sum.short_lived_bytes += f.short_lived_bytes;
+  sum.allocated_variance += f.allocated_variance;
+  sum.freed_variance += f.freed_variance;
   if (f.first_ns != 0 && (sum.first_ns == 0 || f.first_ns < sum.first_ns)) sum.first_ns = f.first_ns;
   sum.last_ns = std::max(sum.last_ns, f.last_ns);
   for (unsigned i = 0; i < lifetime_buckets; ++i) sum.lifetimes[i] += f.lifetimes[i];

@@ -39,6 +39,12 @@ const char* name_of(trace::slot_state state) {
   return "unused";
 }
 
+/// Of the processor's time; null: not measured.
+json sampling_share(const trace::process_figures& p) {
+  if (p.processor_ns == 0) return nullptr;
+  return static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns);
+}
+
 json process_part(const moment& m) {
   const trace::process_figures& p = m.figures.process;
   return {{"id", p.process_id},
@@ -54,6 +60,8 @@ json process_part(const moment& m) {
           {"counting_since", time_of(m, p.counting_since_ns)},
           {"counts_from_start", p.counts_from_start()},
           {"interval", p.interval},
+          {"interval_adapts", p.interval_adapts},
+          {"sampling_share", sampling_share(p)},
           {"peak", p.peak},
           {"peak_at", time_of(m, p.peak_at_ns)},
           {"peak_grain", p.peak_grain},
