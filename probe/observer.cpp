@@ -44,12 +44,13 @@ constinit process_lock modules_lock;
 /// The samples between two looks at the interval. The thread that sets is_closing may call `pace`.
 struct sampling_window {
   sampling_pace pace;
-  counter samples{}, ends_ns{};
+  counter samples{}, bytes{}, ends_ns{};
   std::atomic<bool> is_closing{false};
 
   void reset() noexcept {
     pace = {};
     samples.store(0, relaxed);
+    bytes.store(0, relaxed);
     ends_ns.store(monotonic_ns() + sampling_pace::window_ns, relaxed);
     is_closing.store(false, relaxed);
   }
@@ -168,6 +169,7 @@ void start() noexcept {
   now = stage::observed;
   if (before == stage::forked) {
     h->forked_from = parents_segment->process_id;
+    h->peak_number.store(parents_segment->peak_number.load(relaxed), relaxed);
     take_over(inherited);
     if (stacks.copy_from(*parents_segment)) {
       const std::uint64_t units = h->stacks_used.load(relaxed) / reference_unit;
@@ -253,8 +255,17 @@ struct with_others {
   void real(counter& c, double x) const noexcept { add_real_shared(c, x); }
 };
 
+/// Before counters of a stack change: what they say is of the peak, if there has been one since they changed last.
+void keep_at_peak(stack_counters& c) noexcept {
+  const std::uint64_t peak = the_segment->peak_number.load(relaxed);
+  if (c.peak_number.load(relaxed) == peak) return;
+  c.at_peak.store(c.allocated_bytes.load(relaxed) - c.freed_bytes.load(relaxed), relaxed);
+  c.peak_number.store(peak, relaxed);
+}
+
 template <class Add>
 void count_allocated(stack_counters& c, const weight& stands_for, Add add_to) noexcept {
+  keep_at_peak(c);
   add_to(c.samples, 1);
   add_to(c.allocations, stands_for.blocks);
   add_to(c.allocated_bytes, stands_for.bytes);
@@ -264,6 +275,7 @@ void count_allocated(stack_counters& c, const weight& stands_for, Add add_to) no
 template <class Add>
 void count_freed(stack_counters& c, const weight& stands_for, std::uint64_t lived_ns, Add add_to) noexcept {
   constexpr std::uint64_t short_life = 1'000'000;
+  keep_at_peak(c);
   add_to(c.frees, stands_for.blocks);
   add_to(c.freed_bytes, stands_for.bytes);
   if (stands_for.variance > 0) add_to.real(c.freed_variance, stands_for.variance);
@@ -303,7 +315,8 @@ struct call_site {
 
 /// 0: there is no room for it.
 reference stack_of(const call_site& site, bool will_come_again) noexcept {
-  if (const reference known = this_memo->recall(site.at, site.returns_to, stack_end); known != 0) return known;
+  if (will_come_again)
+    if (const reference known = this_memo->recall(site.at, site.returns_to, stack_end); known != 0) return known;
   this_memo->walk(site.at, stack_end, note_object);
   const stack* const found = stacks.find_or_add(*this_memo, this_owner);
   if (found == nullptr) return 0;
@@ -325,23 +338,24 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, std::
 }
 
 /// A thread has taken a sample from `begun_ns` to `ended_ns`. At the end of a window, sets the interval for the next one.
-void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t begun_ns,
+void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t drawn_by, std::uint64_t begun_ns,
                     std::uint64_t ended_ns) noexcept {
   constexpr std::uint64_t longest = 50'000;  // otherwise the thread was interrupted
   const std::uint64_t took = ended_ns > begun_ns ? std::min(ended_ns - begun_ns, longest) : 0;
   const std::uint64_t spent = add_shared(h.sampling_ns, took);
+  const std::uint64_t bytes = add_shared(window.bytes, drawn_by);
   const std::uint64_t samples = add_shared(window.samples, 1);
   if (samples < sampling_pace::window_samples && ended_ns < window.ends_ns.load(relaxed)) return;
   if (window.is_closing.exchange(true, std::memory_order_acquire)) return;
   const std::uint64_t processor_ns = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
   const auto live = static_cast<std::int64_t>(h.live.load(relaxed));
-  const std::uint64_t next =
-      window.pace.next(interval & ~interval_adapts,
-                       {samples, spent, processor_ns, static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0))});
+  const std::uint64_t next = window.pace.next(
+      {samples, bytes, spent, processor_ns, static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0))});
   h.processor_ns.store(processor_ns, relaxed);
   // A viewer may have stored an interval meanwhile: that one stays.
   h.interval.compare_exchange_strong(interval, next | interval_adapts, relaxed);
   window.samples.store(0, relaxed);
+  window.bytes.store(0, relaxed);
   window.ends_ns.store(ended_ns + sampling_pace::window_ns, relaxed);
   window.is_closing.store(false, std::memory_order_release);
 }
@@ -353,14 +367,14 @@ void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t beg
   const std::uint64_t begun_ns = this_clock.now();
   const std::uint64_t wanted = h.interval.load(relaxed), interval = wanted & ~interval_adapts;
   const std::uint64_t grain = the_peak.follow(interval);
-  if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, this_owner);
-  if (grain != 0) the_peak.publish_classes(s, this_owner);
   if (interval == 1) the_samples.expect_all();
   const std::uint64_t drawn_by = s.drawn_by.load(relaxed);
   if (drawn_by != 0 && !take_sample(p, bytes, sampling_interval(drawn_by), begun_ns, site))
     add_shared(h.lost_samples, 1);
+  if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, this_owner);
+  if (grain != 0) the_peak.publish_classes_now_and_then(s, this_owner);
   draw_next_sample(s, interval);
-  if (wanted != interval) adapt_interval(h, wanted, begun_ns, this_clock.now());
+  if (wanted != interval) adapt_interval(h, wanted, drawn_by, begun_ns, this_clock.now());
 }
 
 // --- fork
@@ -459,13 +473,14 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   class_counters& c = s->classes[size_scale::index(bytes)];
   add(c.allocations, 1);
   add(c.allocated_bytes, bytes);
-  if (is_out_of_band(*s, s->net_bytes.load(relaxed))) the_peak.publish(*s, this_owner);
-  if (the_peak.is_precise()) the_peak.publish_class(*s, this_owner, size_scale::index(bytes));
-  the_peak.obey_reset();
+  // First the sample, then the peak that has the block in it: see keep_at_peak.
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;
     sample_due(*s, p, bytes, {current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
   }
+  if (is_out_of_band(*s, s->net_bytes.load(relaxed))) the_peak.publish(*s, this_owner);
+  if (the_peak.is_precise()) the_peak.publish_class(*s, this_owner, size_scale::index(bytes));
+  the_peak.obey_reset();
   return p;
 }
 

@@ -111,6 +111,7 @@ void peak_keeper::publish_class(thread_slot& s, std::uint32_t slot, unsigned c) 
 }
 
 void peak_keeper::publish_classes(thread_slot& s, std::uint32_t slot) noexcept {
+  s.requested_when_published.store(s.requested_bytes.load(relaxed), relaxed);
   for (unsigned c = 0; c < size_scale::count; ++c) publish_class(s, slot, c);
 }
 
@@ -135,7 +136,9 @@ void peak_keeper::raise_peak(std::uint64_t published) noexcept {
   if (!is_more(published, peak)) return;
   std::optional<std::uint64_t> live = published;
   if (some_are_behind_.load(relaxed)) live = certainly_live(peak);
-  if (live && raise_to(h.peak, *live)) h.peak_at_ns.store(monotonic_ns(), relaxed);
+  if (!live || !raise_to(h.peak, *live)) return;
+  h.peak_at_ns.store(monotonic_ns(), relaxed);
+  add_shared(h.peak_number, 1);
 }
 
 // Looking at all slots takes long where there are many. In the precise mode the few that may be behind are settled first; otherwise a
@@ -208,6 +211,7 @@ void peak_keeper::begin_again() noexcept {
   if (!resets_.compare_exchange_strong(seen, h.reset.load(relaxed), relaxed)) return;
   h.peak.store(not_negative(certainly_live(0).value_or(0)), relaxed);
   h.peak_at_ns.store(monotonic_ns(), relaxed);
+  add_shared(h.peak_number, 1);
   h.peak_grain.store(0);
   raise_to(h.peak_grain, grain_.load());
   const std::uint32_t slots = last_slot_.load(std::memory_order_acquire);

@@ -54,8 +54,12 @@ class peak_keeper {
   /// In the precise way, after each allocation, and each free that was out of the band.
   void publish_class(trace::thread_slot& s, std::uint32_t slot, unsigned c) noexcept;
 
-  /// Otherwise: all classes of a thread, now and then.
-  void publish_classes(trace::thread_slot& s, std::uint32_t slot) noexcept;
+  /// Otherwise: all classes of a thread, where it has asked for half a MiB since it did so last.
+  void publish_classes_now_and_then(trace::thread_slot& s, std::uint32_t slot) noexcept {
+    const std::uint64_t since = s.requested_bytes.load(std::memory_order_relaxed) -
+                                s.requested_when_published.load(std::memory_order_relaxed);
+    if (since >= 512 * 1024) publish_classes(s, slot);
+  }
 
   /// The last of a thread.
   void publish_all(trace::thread_slot& s) noexcept;
@@ -74,6 +78,7 @@ class peak_keeper {
   [[nodiscard]] std::uint64_t grain() const noexcept { return grain_.load(std::memory_order_relaxed); }
   [[gnu::noinline]] void set_grain(std::uint64_t grain) noexcept;
   [[gnu::noinline]] void begin_again() noexcept;
+  void publish_classes(trace::thread_slot& s, std::uint32_t slot) noexcept;
   void move_published(trace::thread_slot& s, std::uint64_t bytes, std::uint64_t grain) noexcept;
   void raise_peak(std::uint64_t published) noexcept;
   void raise_class_peak(unsigned c, std::uint64_t published) noexcept;

@@ -2,12 +2,11 @@
 //
 // A policy without clocks: observer.cpp tells it numbers at the end of each window of samples.
 //
-// Cost        Time spent on samples is proportional to 1 / interval. A window that cost c times its
-//             budget asks for c times the interval.
-// Few samples A window of n samples would, with other luck, have had n + 2 sqrt(n). The interval only
-//             becomes finer than now where that many would fit into the budget too.
-// Live bytes  Each live sample takes memory, and costs time when its neighbours are freed. So the
-//             interval is at least live bytes / most_live_samples.
+//   interval = bytes allocated per ns of the processor * ns per sample / share
+//
+// Both factors come from sums over the last few hundred samples: older windows count less with each new
+// one. Live samples take memory, and time when blocks beside them are freed: so the interval is also at
+// least live bytes / most_live_samples.
 #pragma once
 
 #include <algorithm>
@@ -19,35 +18,37 @@ class sampling_pace {
  public:
   static constexpr std::uint64_t finest = 4 * 1024, coarsest = 16 * 1024 * 1024;
 
-  /// Parts per thousand of the processor's time that the probe may measure as spent on samples. What it does not
-  /// measure is as much again: samples that are freed, and what samples push out of the processor's caches.
-  static constexpr std::uint64_t budget = 5;
+  /// Of the processor's time, as measured around each sample. Not in it: what is done when a sampled block is
+  /// freed, and what samples push out of the processor's caches.
+  static constexpr double share = 0.008;
 
   static constexpr std::uint64_t most_live_samples = 4096;
 
   /// A window ends with its last sample: the 64th, or the first one after 100 ms.
   static constexpr std::uint64_t window_samples = 64, window_ns = 100'000'000;
 
-  /// Sums since the process began, but for `live_bytes`.
-  struct reading {
+  struct window {
     std::uint64_t samples = 0;       ///< in this window
-    std::uint64_t sampling_ns = 0;   ///< spent on samples, by all threads
-    std::uint64_t processor_ns = 0;  ///< that the process has had
+    std::uint64_t bytes = 0;         ///< that these stand for, about: the sum of the intervals they were drawn by
+    std::uint64_t sampling_ns = 0;   ///< spent on samples since the process began, by all threads
+    std::uint64_t processor_ns = 0;  ///< that the process has had since it began
     std::uint64_t live_bytes = 0;    ///< now
   };
 
-  /// The interval for the next window, from that of the one which ends. One thread at a time.
-  [[nodiscard]] constexpr std::uint64_t next(std::uint64_t interval, const reading& now) noexcept {
-    const double spent = since(now.sampling_ns, sampling_ns_), had = since(now.processor_ns, processor_ns_);
-    sampling_ns_ = now.sampling_ns;
-    processor_ns_ = now.processor_ns;
-    constexpr double most_at_once = 16;  // the first samples read tables: they say little of the next ones
-    const double share = std::min(spent / (std::max(had, 1.0) * (static_cast<double>(budget) / 1000)), most_at_once);
-    const double at_worst = share * with_other_luck(static_cast<double>(std::max<std::uint64_t>(now.samples, 1)));
-    const double factor = share > 1 ? share : std::min(at_worst, 1.0);
-    const auto by_cost = static_cast<std::uint64_t>(static_cast<double>(interval) * factor);
-    const std::uint64_t least = std::clamp(now.live_bytes / most_live_samples, finest, coarsest);
-    return std::clamp(by_cost, least, coarsest);
+  /// The interval for the next window, from the one that ends. One thread at a time.
+  [[nodiscard]] constexpr std::uint64_t next(const window& ended) noexcept {
+    constexpr double memory = 256;  // samples
+    const auto samples = static_cast<double>(ended.samples);
+    const double kept = memory / (memory + samples);
+    samples_ = samples_ * kept + samples;
+    bytes_ = bytes_ * kept + static_cast<double>(ended.bytes);
+    spent_ns_ = spent_ns_ * kept + since(ended.sampling_ns, last_sampling_ns_);
+    processor_ns_ = processor_ns_ * kept + since(ended.processor_ns, last_processor_ns_);
+    last_sampling_ns_ = ended.sampling_ns;
+    last_processor_ns_ = ended.processor_ns;
+    const double wanted = bytes_ / std::max(processor_ns_, 1.0) * (spent_ns_ / std::max(samples_, 1.0)) / share;
+    const std::uint64_t least = std::clamp(ended.live_bytes / most_live_samples, finest, coarsest);
+    return std::clamp(static_cast<std::uint64_t>(std::min(wanted, static_cast<double>(coarsest))), least, coarsest);
   }
 
  private:
@@ -55,14 +56,8 @@ class sampling_pace {
     return now > then ? static_cast<double>(now - then) : 0;
   }
 
-  /// (n + 2 sqrt(n)) / n
-  static constexpr double with_other_luck(double n) noexcept {
-    double root = n;
-    for (int i = 0; i < 8; ++i) root = (root + n / root) / 2;  // without libm, which the program may not have
-    return 1 + 2 / root;
-  }
-
-  std::uint64_t sampling_ns_ = 0, processor_ns_ = 0;
+  double samples_ = 0, bytes_ = 0, spent_ns_ = 0, processor_ns_ = 0;
+  std::uint64_t last_sampling_ns_ = 0, last_processor_ns_ = 0;
 };
 
 }  // namespace heapwright::probe

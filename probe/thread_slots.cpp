@@ -35,6 +35,7 @@ slot_sums sums_of(const thread_slot& s) noexcept {
 
 void clear(thread_slot& s) noexcept {
   s.requested_bytes.store(0, relaxed);
+  s.requested_when_published.store(0, relaxed);
   for (auto& published : s.class_published) published.store(0, relaxed);
   std::atomic_thread_fence(
       std::memory_order_release);  // peak_keeper::settle_class must not see the counters' zeros first

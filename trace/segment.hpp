@@ -119,6 +119,7 @@ struct segment_header {
   counter live{};  ///< bytes that the threads have published, see published_net. Live bytes are the sum of net_bytes
   counter peak{};  ///< the most bytes that were live at one moment, to peak_grain for each thread, either way
   counter peak_at_ns{};
+  counter peak_number{};  ///< changes with each new peak: see stack_counters::at_peak
   /// Since the peak began (again): the most by which a thread's net bytes were beyond what it had published. 0: the
   /// interval was 1 throughout, and the peak is exact.
   counter peak_grain{};
@@ -185,6 +186,7 @@ struct alignas(64) thread_slot {
   counter band_begin{}, band_bytes{};
   counter band_ahead{};                      ///< how much of the band is beyond what is published
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
+  counter requested_when_published{};        ///< requested_bytes when it published its classes last
   counter drawn_by{};                        ///< the interval that the next sample was drawn by; 0: none is due
   counter random{};                          ///< state of the thread's random numbers
   std::uint64_t stack_at{};                  ///< an address in the thread's stack, as near to its outer end as is known
@@ -228,6 +230,10 @@ struct stack_counters {
   counter short_lived_bytes;
   counter allocated_variance;  ///< of allocated_bytes, in bytes^2: the bits of a double
   counter freed_variance;      ///< what of it is of blocks that are freed
+  /// allocated_bytes less freed_bytes when the process was at its peak, modulo 2^64: where peak_number is still the
+  /// header's. Where it is not, the counters have not changed since the newer peak, and what they say is of that moment.
+  counter at_peak;
+  counter peak_number;
   std::array<counter, lifetime_buckets> lifetimes;  ///< samples, by how long they lived
 };
 

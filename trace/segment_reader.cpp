@@ -165,6 +165,25 @@ class_figures& class_figures::operator+=(const class_figures& o) noexcept {
   return *this;
 }
 
+stack_figures& stack_figures::operator+=(const stack_figures& o) noexcept {
+  samples += o.samples;
+  live_samples += o.live_samples;
+  allocations += o.allocations;
+  allocated_bytes += o.allocated_bytes;
+  frees += o.frees;
+  freed_bytes += o.freed_bytes;
+  short_lived += o.short_lived;
+  short_lived_bytes += o.short_lived_bytes;
+  // Unsigned: figures of a damaged segment may add up to anything.
+  at_peak = static_cast<std::int64_t>(static_cast<std::uint64_t>(at_peak) + static_cast<std::uint64_t>(o.at_peak));
+  allocated_variance += o.allocated_variance;
+  freed_variance += o.freed_variance;
+  if (o.first_ns != 0 && (first_ns == 0 || o.first_ns < first_ns)) first_ns = o.first_ns;
+  last_ns = std::max(last_ns, o.last_ns);
+  for (unsigned i = 0; i < lifetime_buckets; ++i) lifetimes[i] += o.lifetimes[i];
+  return *this;
+}
+
 class_figures thread_figures::total() const noexcept {
   class_figures sum;
   for (const class_figures& c : classes) sum += c;

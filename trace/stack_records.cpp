@@ -14,7 +14,7 @@ static_assert(stack_length(deepest_stack) <= record_window::longest);
 /// What references can name at all.
 constexpr std::uint64_t reach = std::uint64_t{std::numeric_limits<reference>::max()} * reference_unit;
 
-stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addresses) {
+stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addresses, std::uint64_t peak_number) {
   const auto blocks = [](const counter& c) { return static_cast<double>(c.load(relaxed)) / 1024; };
   // A damaged segment has any bits.
   const auto variance = [](const counter& c) {
@@ -33,27 +33,14 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
   f.freed_bytes = c.freed_bytes.load(relaxed);
   f.short_lived = blocks(c.short_lived);
   f.short_lived_bytes = c.short_lived_bytes.load(relaxed);
+  const bool has_changed_since = c.peak_number.load(relaxed) == peak_number;
+  f.at_peak = static_cast<std::int64_t>(has_changed_since ? c.at_peak.load(relaxed) : f.allocated_bytes - f.freed_bytes);
   f.allocated_variance = variance(c.allocated_variance);
   f.freed_variance = variance(c.freed_variance);
   f.first_ns = c.first_ns.load(relaxed);
   f.last_ns = c.last_ns.load(relaxed);
   for (unsigned i = 0; i < lifetime_buckets; ++i) f.lifetimes[i] = c.lifetimes[i].load(relaxed);
   return f;
-}
-
-void add(stack_figures& sum, const stack_figures& f) {
-  sum.samples += f.samples;
-  sum.allocations += f.allocations;
-  sum.allocated_bytes += f.allocated_bytes;
-  sum.frees += f.frees;
-  sum.freed_bytes += f.freed_bytes;
-  sum.short_lived += f.short_lived;
-  sum.short_lived_bytes += f.short_lived_bytes;
-  sum.allocated_variance += f.allocated_variance;
-  sum.freed_variance += f.freed_variance;
-  if (f.first_ns != 0 && (sum.first_ns == 0 || f.first_ns < sum.first_ns)) sum.first_ns = f.first_ns;
-  sum.last_ns = std::max(sum.last_ns, f.last_ns);
-  for (unsigned i = 0; i < lifetime_buckets; ++i) sum.lifetimes[i] += f.lifetimes[i];
 }
 
 std::uint64_t live_samples_of(const stack_figures& f) {
@@ -92,7 +79,7 @@ stack_records::known_stacks stack_records::merged(std::vector<stack_figures> rec
     auto& stacks = result.stacks;
     const reference id = r.id;
     if (!stacks.empty() && stacks.back().is_cut == r.is_cut && stacks.back().addresses == r.addresses) {
-      add(stacks.back(), r);
+      stacks.back() += r;
     } else {
       stacks.push_back(std::move(r));
     }
@@ -122,7 +109,8 @@ stack_records::record stack_records::visit(reference id) {
   // This may be a second copy, which another writer than the probe could have changed.
   if (s->depth > deepest_stack || stack_length(s->depth) != length) return result;
   result = {length, s->next.load(relaxed)};
-  if (s->hash != 0) found_.push_back(figures_of(id, *s, reinterpret_cast<const std::uint64_t*>(bytes + sizeof(stack))));
+  if (s->hash != 0) found_.push_back(figures_of(id, *s, reinterpret_cast<const std::uint64_t*>(bytes + sizeof(stack)),
+                                  header_.peak_number.load(relaxed)));
   return result;
 }
 

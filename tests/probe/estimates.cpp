@@ -1,6 +1,7 @@
 // Allocates and frees the same blocks each time, at two sites, and says what a sampler of one in INTERVAL bytes should tell of them: for estimates_test.cpp.
 //
-//   estimates INTERVAL
+//   estimates INTERVAL             the probe samples one in INTERVAL bytes
+//   estimates INTERVAL changing    the program has the probe change its interval, from a quarter to four times INTERVAL
 //
 // A line for each site: its name, where its code begins and ends, then for allocations, bytes allocated, live blocks and live bytes the true sum and
 // the variance of an unbiased estimate of it, in which each block is with probability p and counts 1 / p times.
@@ -10,9 +11,12 @@
 #include <cstdlib>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <thread>
 
 #include <malloc.h>
+
+#include "own_segment.hpp"
 
 // The linker names the ends of a section that has a C name.
 extern "C" {
@@ -61,9 +65,19 @@ struct figures {
 }
 
 double interval = 1;
+heapwright::trace::segment_header* changed = nullptr;  ///< whose interval changes
+
+/// After every 300th block of a thread.
+void change_interval() {
+  static thread_local int blocks = 0;
+  constexpr double factors[] = {1, 4, 0.25};
+  if (changed != nullptr && ++blocks % 300 == 0)
+    changed->interval.store(static_cast<std::uint64_t>(interval * factors[blocks / 300 % 3]));
+}
 
 /// Counts a block; frees every second one.
 void count(figures& f, void* block, bool stays) {
+  change_interval();
   const auto bytes = static_cast<double>(malloc_usable_size(block));
   const double p = -std::expm1(-bytes / interval);
   f.allocations.add(1, p);
@@ -90,8 +104,10 @@ void one_size(figures& f) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc < 2) return 2;
   interval = std::atof(argv[1]);
+  std::optional<probe_test::own_segment> segment;
+  if (argc == 3) changed = &segment.emplace().header();
   figures all, equal[2];
   all_sizes(all);
   // On two threads, of which each has a sampler of its own.

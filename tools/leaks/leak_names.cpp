@@ -16,7 +16,7 @@ std::vector<place> own_frames(const leak_site& site, const trace::snapshot& figu
     const auto here = book.at(address, figures);
     numbers.insert(numbers.end(), here.begin(), here.end());
   }
-  auto first = std::ranges::find_if(numbers, [&](std::uint32_t n) { return !book.is_machinery(n); });
+  auto first = std::ranges::find_if(numbers, [&](std::uint32_t n) { return !book.is_wrapper(n); });
   if (first == numbers.end()) first = numbers.begin();
   std::vector<place> stack;
   for (; first != numbers.end(); ++first) {
@@ -38,7 +38,7 @@ void add(leak_site& sum, const leak_site& s) {
     sum.*part += s.*part;
 }
 
-std::string suppression_of(const std::vector<place>& stack, const suppressions& suppressed) {
+std::string suppression_of(const std::vector<place>& stack, const function_patterns& suppressed) {
   for (const place& p : stack)
     if (const std::string* const pattern = suppressed.find(p.function)) return *pattern;
   return {};
@@ -60,7 +60,7 @@ void sum_up(named_leaks& all) {
 
 }  // namespace
 
-named_leaks named(process_leaks leaks, const suppressions& suppressed, bool all_sites) {
+named_leaks named(process_leaks leaks, const function_patterns& suppressed, bool all_sites) {
   named_leaks result;
   for (const leak_site& site : leaks.sites) result.reachable += site.reachable;
   if (!all_sites)

@@ -6,7 +6,7 @@
 
 #include "leak_scan.hpp"
 #include "places.hpp"
-#include "suppressions.hpp"
+#include "function_patterns.hpp"
 
 namespace heapwright::tool {
 
@@ -29,7 +29,7 @@ struct named_leaks {
   std::size_t suppressed_sites = 0;
 };
 
-[[nodiscard]] named_leaks named(process_leaks leaks, const suppressions& suppressed, bool all_sites);
+[[nodiscard]] named_leaks named(process_leaks leaks, const function_patterns& suppressed, bool all_sites);
 
 struct report_options {
   bool all = false;        ///< reachable and indirectly lost blocks too

@@ -29,8 +29,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-suppressions suppressions_of(const leaks_options& options) {
-  suppressions result;
+function_patterns suppressions_of(const leaks_options& options) {
+  function_patterns result;
   for (const std::string& pattern : options.suppressed) result.add(pattern);
   for (const std::string& file : options.suppression_files) result.add_file(file);
   return result;
@@ -69,7 +69,7 @@ struct observed_command {
   int exit_code = 0;
 };
 
-observed_command observe(const leaks_options& options, const suppressions& suppressed) {
+observed_command observe(const leaks_options& options, const function_patterns& suppressed) {
   observed_command result;
   std::optional<named_leaks> own;
   pid_t command = 0;
@@ -129,7 +129,7 @@ std::string report_of(const std::vector<named_leaks>& processes, const leaks_opt
 }
 
 int leaks_of_segment(const leaks_options& options) {
-  const suppressions suppressed = suppressions_of(options);
+  const function_patterns suppressed = suppressions_of(options);
   report_file report(options.output, stdout);
   try {
     std::vector<named_leaks> processes;
@@ -145,7 +145,7 @@ int leaks_of_segment(const leaks_options& options) {
 
 int leaks(const leaks_options& options) {
   if (options.command.empty()) return leaks_of_segment(options);
-  const suppressions suppressed = suppressions_of(options);
+  const function_patterns suppressed = suppressions_of(options);
   report_file report(options.output, stderr);
   const observed_command observed = observe(options, suppressed);
   int result = observed.exit_code;

@@ -15,21 +15,38 @@
 
 #include <fmt/format.h>
 
+#include "call_sites.hpp"
 #include "comparison.hpp"
 #include "failure.hpp"
 #include "places.hpp"
 #include "printable.hpp"
 #include "segment_reader.hpp"
-#include "stack_measure.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
 
+/// What one run says of a site; all are bytes.
+struct site_figures {
+  double live = 0, at_peak = 0, allocated = 0;
+  double live_variance = 0, peak_variance = 0, allocated_variance = 0;
+};
+
+/// One figure of sites.
+struct site_table {
+  const char* title;
+  double site_figures::* value;
+  double site_figures::* variance;
+};
+constexpr site_table live_table{"live bytes at the end", &site_figures::live, &site_figures::live_variance};
+constexpr site_table peak_table{"live bytes at the peak", &site_figures::at_peak, &site_figures::peak_variance};
+constexpr site_table allocated_table{"allocated bytes", &site_figures::allocated, &site_figures::allocated_variance};
+
 struct figure {
   const char* name;
   double (*of)(const trace::snapshot&);
   std::string (*show)(double);
+  const site_table& sites;  ///< that it is the sum of
 };
 
 double live_bytes(const trace::snapshot& s) {
@@ -38,10 +55,12 @@ double live_bytes(const trace::snapshot& s) {
 }
 
 constexpr figure figures[] = {
-    {"peak", [](const trace::snapshot& s) { return static_cast<double>(s.process.peak); }, show_bytes},
-    {"live", live_bytes, show_bytes},
-    {"allocated", [](const trace::snapshot& s) { return static_cast<double>(s.total().allocated_bytes); }, show_bytes},
-    {"allocations", [](const trace::snapshot& s) { return static_cast<double>(s.total().allocations); }, show_count},
+    {"peak", [](const trace::snapshot& s) { return static_cast<double>(s.process.peak); }, show_bytes, peak_table},
+    {"live", live_bytes, show_bytes, live_table},
+    {"allocated", [](const trace::snapshot& s) { return static_cast<double>(s.total().allocated_bytes); }, show_bytes,
+     allocated_table},
+    {"allocations", [](const trace::snapshot& s) { return static_cast<double>(s.total().allocations); }, show_count,
+     allocated_table},
 };
 
 struct condition {
@@ -84,14 +103,10 @@ condition parsed(const std::string& text) {
   return {of, value * *factor, is_change, is_relative};
 }
 
-struct call_site {
-  double live = 0;    ///< bytes
-  std::string shown;  ///< the program's own function with its line, and its callers
-};
-
 struct watched_run {
   trace::snapshot figures;
-  std::map<std::string, call_site> sites;  ///< by the names of the functions, from the program's own outwards
+  std::map<std::string, site_figures> sites;  ///< by the names of the functions, from the program's own outwards
+  std::map<std::string, std::string> shown;   ///< of a site: its function and line, and its callers
 };
 
 constexpr std::size_t shown_callers = 3;
@@ -101,31 +116,37 @@ std::pair<std::string, std::string> named(const trace::stack_figures& stack, con
                                           places_book& book) {
   const auto places = places_of(stack, of_run, book);
   if (places.empty()) return {"(unknown)", "(unknown)"};
-  const std::size_t site = site_in(places, book);
-  std::string name = stack.is_cut ? "(cut)" : "", shown;
+  const std::size_t site = book.site_in(places);
+  std::string name = stack.is_cut ? "(cut)" : "", shown, last;
+  std::size_t callers = 0;
   for (std::size_t i = site; i < places.size(); ++i) {
     const place p = book[places[i]];
     name += ';' + p.function;
-    if (i - site > shown_callers) continue;
-    if (i > site) shown += "  <  ";
-    shown += printable(p.function);
-    if (i == site && !p.file.empty())
-      shown += printable(fmt::format("  {}:{}", p.file.substr(p.file.rfind('/') + 1), p.line));
+    if (i == site) shown = text_of(p);
+    if (i > site && p.function != last && callers++ < shown_callers) shown += "  <  " + printable(p.function);
+    last = p.function;
   }
   return {name, shown};
 }
 
-watched_run read_run(const std::string& path) {
+watched_run read_run(const std::string& path, const function_patterns& wrappers) {
   try {
     const trace::segment_reader reader(path);
-    watched_run run{reader.read(), {}};
-    places_book book;
+    watched_run run{reader.read(), {}, {}};
+    places_book book(wrappers);
+    stack_question at_peak;
+    at_peak.value = stack_value::peak;
     for (const trace::stack_figures& stack : reader.stacks()) {
-      if (stack.live_bytes() == 0) continue;
       auto [name, shown] = named(stack, run.figures, book);
-      call_site& site = run.sites[name];
+      site_figures& site = run.sites[name];
       site.live += static_cast<double>(stack.live_bytes());
-      site.shown = std::move(shown);
+      site.live_variance += stack.live_variance();
+      const measured peak = measure(stack, at_peak);
+      site.at_peak += peak.value;
+      site.peak_variance += peak.variance;
+      site.allocated += static_cast<double>(stack.allocated_bytes);
+      site.allocated_variance += stack.allocated_variance;
+      run.shown[name] = std::move(shown);
     }
     return run;
   } catch (const trace::bad_segment& trouble) {
@@ -135,22 +156,41 @@ watched_run read_run(const std::string& path) {
 
 std::string signed_text(double by, std::string (*show)(double)) { return (by < 0 ? "-" : "+") + show(std::abs(by)); }
 
-void print_sites(const watched_run& before, const watched_run& after, unsigned most) {
-  std::map<std::string, call_site> grown = after.sites;
-  for (const auto& [name, site] : before.sites) {
-    call_site& g = grown[name];
-    g.live -= site.live;
-    if (g.shown.empty()) g.shown = site.shown;
+struct changed_site {
+  std::string shown;
+  double before = 0, after = 0, variance = 0;
+
+  [[nodiscard]] double change() const noexcept { return after - before; }
+};
+
+std::vector<changed_site> changed_sites(const watched_run& before, const watched_run& after, const site_table& table) {
+  std::map<std::string, changed_site> all;
+  for (const auto& [name, site] : before.sites)
+    all[name] = {before.shown.at(name), site.*table.value, 0, site.*table.variance};
+  for (const auto& [name, site] : after.sites) {
+    changed_site& changed = all[name];
+    changed.shown = after.shown.at(name);  // the line of the newer program
+    changed.after = site.*table.value;
+    changed.variance += site.*table.variance;
   }
-  std::vector<std::pair<double, std::string>> sites;
-  for (const auto& [name, site] : grown)
-    if (site.live != 0) sites.emplace_back(site.live, site.shown);
-  std::sort(sites.begin(), sites.end(),
-            [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
-  if (sites.empty()) return;
-  fmt::print("\nlive bytes by call site, as sampled\n");
-  for (std::size_t i = 0; i < std::min<std::size_t>(sites.size(), most); ++i)
-    fmt::print("{:>12}  {}\n", signed_text(sites[i].first, show_bytes), sites[i].second);
+  std::vector<changed_site> sites;
+  for (auto& [name, site] : all)
+    if (site.change() != 0) sites.push_back(std::move(site));
+  std::ranges::stable_sort(sites, std::ranges::greater{}, [](const changed_site& s) { return std::abs(s.change()); });
+  return sites;
+}
+
+std::string site_line(const changed_site& s) {
+  const double error = error_of(s.variance);
+  return fmt::format("{:>12}{:>12}{:>13}{:>10}  {}", show_bytes(s.before), show_bytes(s.after),
+                     signed_text(s.change(), show_bytes), error > 0 ? "±" + show_bytes(error) : "exact", s.shown);
+}
+
+void print_sites(const watched_run& before, const watched_run& after, const site_table& table, unsigned most) {
+  const auto sites = changed_sites(before, after, table);
+  if (sites.empty() || most == 0) return;
+  fmt::print("\n{} by call site\n{:>12}{:>12}{:>13}{:>10}\n", table.title, "before", "after", "change", "95 %");
+  for (std::size_t i = 0; i < std::min<std::size_t>(sites.size(), most); ++i) fmt::print("{}\n", site_line(sites[i]));
   if (sites.size() > most) fmt::print("{:>12}  {} more\n", "", sites.size() - most);
 }
 
@@ -160,24 +200,44 @@ bool holds(const condition& c, double before, double after) {
   return c.is_relative ? by > c.limit * before : by > c.limit;
 }
 
+/// To stderr: the condition, both values, and the sites that made the difference.
+void tell_failed(const std::string& text, const figure& of, const watched_run& before, const watched_run& after) {
+  const double was = of.of(before.figures), is = of.of(after.figures);
+  tell("heapwright: {}: {} was {}, is {} ({})\n", text, of.name, of.show(was), of.show(is),
+       signed_text(is - was, of.show));
+  const site_table& table = of.sites;
+  const auto sites = changed_sites(before, after, table);
+  constexpr std::size_t most = 5;
+  std::size_t told = 0;
+  for (const changed_site& s : sites) {
+    if (s.change() < 0 || told == most) continue;
+    if (told++ == 0) tell("  {} by call site, before, after, change:\n", table.title);
+    tell("{}\n", site_line(s));
+  }
+}
+
 }  // namespace
 
 int diff(const diff_options& options) {
   std::vector<condition> conditions;
   for (const std::string& text : options.fail_if) conditions.push_back(parsed(text));
-  const watched_run before = read_run(options.before), after = read_run(options.after);
+  const watched_run before = read_run(options.before, options.wrappers);
+  const watched_run after = read_run(options.after, options.wrappers);
   fmt::print("{:<12}{:>14}{:>14}{:>14}\n", "", "before", "after", "change");
   for (const figure& f : figures) {
     const double a = f.of(before.figures), b = f.of(after.figures);
     const std::string relative = a > 0 ? fmt::format("{:+.1f} %", (b - a) / a * 100) : std::string();
     fmt::print("{:<12}{:>14}{:>14}{:>14}  {}\n", f.name, f.show(a), f.show(b), signed_text(b - a, f.show), relative);
   }
-  print_sites(before, after, options.sites);
+  print_sites(before, after, live_table, options.sites);
+  print_sites(before, after, peak_table, options.sites);
+  print_sites(before, after, allocated_table, options.sites);
+  std::fflush(stdout);
   int result = 0;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
-    if (!holds(conditions[i], conditions[i].of->of(before.figures), conditions[i].of->of(after.figures))) continue;
-    std::fflush(stdout);
-    tell("heapwright: {}\n", options.fail_if[i]);
+    const figure& of = *conditions[i].of;
+    if (!holds(conditions[i], of.of(before.figures), of.of(after.figures))) continue;
+    tell_failed(options.fail_if[i], of, before, after);
     result = exit_code::judged_no;
   }
   return result;

@@ -4,12 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "function_patterns.hpp"
+
 namespace heapwright::tool {
 
 struct diff_options {
   std::string before, after;         ///< segments
   std::vector<std::string> fail_if;  ///< `peak>+5%`: see diff.cpp
-  unsigned sites = 10;               ///< at most so many are listed
+  unsigned sites = 10;               ///< at most so many are listed of each figure
+  function_patterns wrappers;        ///< as places_book has them
 };
 
 /// 0, or 1 when one of fail_if is so. Throws `failure`.

@@ -104,6 +104,9 @@ std::string metrics_view(watched_process& process) {
   if (!m.has_probe) return std::move(e).text();
   e.one("heapwright_counting", "gauge", "Whether calls are counted now.", p.is_counting ? 1 : 0);
   e.one("heapwright_sampling_interval_bytes", "gauge", "Bytes between samples, on average; 0 for none.", p.interval);
+  if (p.processor_ns != 0)
+    e.one("heapwright_sampling_seconds_total", "counter", "Processor time spent on samples, as measured.",
+          static_cast<double>(p.sampling_ns) / 1e9);
   e.one("heapwright_live_bytes", "gauge", "Bytes allocated and not freed, since counting began.", m.live());
   e.one("heapwright_live_blocks", "gauge", "Blocks allocated and not freed, since counting began.",
         static_cast<std::int64_t>(m.total.allocations - m.total.frees));

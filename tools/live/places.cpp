@@ -1,37 +1,12 @@
 #include "places.hpp"
 
-#include <array>
-#include <string_view>
-
 #include <fmt/format.h>
 
+#include "allocation_wrappers.hpp"
 #include "symbols.hpp"
 
 namespace heapwright::tool {
 namespace {
-
-/// "std::vector<int>::push_back(int&&)" begins with std::, and so does "void std::swap<int>(int&, int&)".
-std::string_view qualified_name(std::string_view function) {
-  const auto end = function.find_first_of("<(");
-  const std::string_view head = function.substr(0, end);
-  const auto space = head.rfind(' ');
-  if (head.find("operator") != std::string_view::npos || space == std::string_view::npos) return head;
-  return head.substr(space + 1);
-}
-
-bool is_library_allocation(const place& p) {
-  static constexpr std::array<std::string_view, 5> beginnings{"std::", "__gnu_cxx::", "operator new", "operator delete",
-                                                              "void* operator new"};
-  static constexpr std::array<std::string_view, 14> names{
-      "malloc", "calloc",  "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign",
-      "valloc", "pvalloc", "strdup",  "strndup",      "__strdup", "xmalloc",       "__libc_malloc"};
-  const std::string_view name = qualified_name(p.function);
-  for (const std::string_view beginning : beginnings)
-    if (name.starts_with(beginning)) return true;
-  for (const std::string_view exact : names)
-    if (name == exact) return true;
-  return p.module.find("libheapwright-probe") != std::string::npos;
-}
 
 std::string key_of(const place& p) {
   return fmt::format("{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined);
@@ -39,7 +14,7 @@ std::string key_of(const place& p) {
 
 }  // namespace
 
-places_book::places_book() = default;
+places_book::places_book(function_patterns wrappers) : wrappers_(std::move(wrappers)) {}
 places_book::~places_book() = default;
 
 void places_book::know_modules(const trace::snapshot& figures) {
@@ -72,7 +47,7 @@ std::uint32_t places_book::number_of(const place& p) {
   const auto [entry, is_new] = numbers_.emplace(key_of(p), static_cast<std::uint32_t>(all_.size()));
   if (is_new) {
     all_.push_back(p);
-    machinery_.push_back(is_library_allocation(p));
+    wrapper_.push_back(is_wrapper(p));
   }
   return entry->second;
 }
@@ -82,9 +57,22 @@ place places_book::operator[](std::uint32_t number) const {
   return all_[number];
 }
 
-bool places_book::is_machinery(std::uint32_t number) const {
+bool places_book::is_wrapper(const place& p) const {
+  const std::string name = qualified_name(p.function);
+  return wrappers_.find(p.function) != nullptr || wrappers_.find(name) != nullptr ||
+         known_allocation_wrappers().find(name) != nullptr ||
+         p.module.find("libheapwright-probe") != std::string::npos;
+}
+
+bool places_book::is_wrapper(std::uint32_t number) const {
   const std::lock_guard hold(mutex_);
-  return machinery_[number];
+  return wrapper_[number];
+}
+
+std::size_t places_book::site_in(const std::vector<std::uint32_t>& places) const {
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (!is_wrapper(places[i])) return i;
+  return 0;
 }
 
 }  // namespace heapwright::tool

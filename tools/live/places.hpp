@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "function_patterns.hpp"
 #include "segment_reader.hpp"
 
 namespace heapwright::tool {
@@ -26,7 +27,8 @@ class symbolizer;
 /// May be used by several threads at once, as a symbolizer may not.
 class places_book {
  public:
-  places_book();
+  /// `wrappers`: functions that allocate for others, beside those that are known.
+  explicit places_book(function_patterns wrappers = {});
   ~places_book();
 
   /// Numbers of the places at a return address, the innermost inlined one first; never empty. Modules and process are those that the stack is of.
@@ -34,8 +36,11 @@ class places_book {
 
   [[nodiscard]] place operator[](std::uint32_t number) const;
 
-  /// A place in the C or C++ library's own allocation code: what a person looks for lies further out.
-  [[nodiscard]] bool is_machinery(std::uint32_t number) const;
+  /// Allocates for others: what a person looks for lies further out.
+  [[nodiscard]] bool is_wrapper(std::uint32_t number) const;
+
+  /// Where the allocation is in the program's own code: the index of the first place that is no wrapper; 0 if all are.
+  [[nodiscard]] std::size_t site_in(const std::vector<std::uint32_t>& places) const;
 
   /// Lets nobody else resolve meanwhile.
   void use_symbols(const trace::snapshot& figures, const std::function<void(symbolizer&)>& use);
@@ -43,12 +48,14 @@ class places_book {
  private:
   void know_modules(const trace::snapshot& figures);
   std::uint32_t number_of(const place& p);
+  [[nodiscard]] bool is_wrapper(const place& p) const;
 
   mutable std::mutex mutex_;
   std::unique_ptr<symbolizer> symbols_;
   std::size_t modules_known_ = 0;
   std::vector<place> all_;
-  std::vector<bool> machinery_;
+  const function_patterns wrappers_;
+  std::vector<bool> wrapper_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> at_;
 };

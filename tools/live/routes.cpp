@@ -87,6 +87,7 @@ stack_question stack_question_of(const http_request& request, const watched_proc
   stack_question q;
   q.value = choice<stack_value>(request, "value",
                                 {{"live", stack_value::live},
+                                 {"peak", stack_value::peak},
                                  {"allocated", stack_value::allocated},
                                  {"count", stack_value::count},
                                  {"short", stack_value::short_lived}});
@@ -143,7 +144,9 @@ std::string mark_name(const nlohmann::json& value) {
   return name;
 }
 
-/// {"counting": bool} or {"interval": bytes} or {"reset_peak": true} or {"mark": name}: exactly one, so that it is done or not done.
+http_response done() { return as_json("{\"done\": true}\n"); }
+
+/// {"counting": bool} or {"interval": bytes or "auto"} or {"reset_peak": true} or {"mark": name}: exactly one, so that it is done or not done.
 http_response control(const http_request& request, watched_process& process) {
   only(request, {});
   const std::string* type = request.header("content-type");
@@ -159,8 +162,12 @@ http_response control(const http_request& request, watched_process& process) {
     if (!value.is_boolean()) throw wrong("counting is true or false");
     process.set_counting(value.get<bool>());
   } else if (name == "interval") {
+    if (value == "auto") {
+      process.adapt_interval();
+      return done();
+    }
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{1} << 40)
-      throw wrong("interval is a number of bytes from 0 to 2^40");
+      throw wrong("interval is a number of bytes from 0 to 2^40, or auto");
     process.set_interval(value.get<std::uint64_t>());
   } else if (name == "reset_peak") {
     if (value != true) throw wrong("reset_peak is true");
@@ -170,7 +177,7 @@ http_response control(const http_request& request, watched_process& process) {
   } else {
     throw wrong("control takes one of: counting, interval, reset_peak, mark");
   }
-  return as_json("{\"done\": true}\n");
+  return done();
 }
 
 http_response profile(const http_request& request, watched_process& process, bool is_heap) {

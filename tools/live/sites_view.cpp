@@ -1,8 +1,10 @@
-// Tables of sites. A site is a call stack; its name is the place where the program's own code asked for memory.
+// Tables of call sites, and of those that look like leaks.
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
-#include "stack_measure.hpp"
+#include "call_sites.hpp"
+#include "leak_signs.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -11,20 +13,22 @@ using json = nlohmann::ordered_json;
 using trace::lifetime_buckets;
 using trace::stack_figures;
 
-constexpr std::size_t age_slots = 24;
-
-json stack_part(const stack_figures& s, const moment& m, watched_process& process, place_table& places) {
-  const auto all = places_of(s, m.figures, process.places());
+json site_part(const call_site& site, const moment& m, place_table& places) {
   json numbers = json::array();
-  for (const std::uint32_t place : all) numbers.push_back(places.number(place));
+  for (const std::uint32_t place : site.places) numbers.push_back(places.number(place));
+  const stack_figures& s = site.sum;
   return {{"id", s.id},
           {"stack", numbers},
-          {"site", site_in(all, process.places())},
+          {"site", site.site},
+          {"caller", site.caller < site.places.size() ? json(site.caller) : json(nullptr)},
           {"is_cut", s.is_cut},
+          {"stacks", site.stacks.size()},
           {"live_bytes", s.live_bytes()},
+          {"live_bytes_error", std::round(error_of(s.live_variance()))},
           {"live_blocks", std::round(s.live_blocks())},
           {"allocations", std::round(s.allocations)},
           {"allocated_bytes", s.allocated_bytes},
+          {"allocated_bytes_error", std::round(error_of(s.allocated_variance))},
           {"frees", std::round(s.frees)},
           {"short_lived", std::round(s.short_lived)},
           {"short_lived_bytes", s.short_lived_bytes},
@@ -46,57 +50,24 @@ double usual_life_seconds(const stack_figures& s) {
   return 0;
 }
 
-/// A site's live samples, put in slots by when they were allocated.
-struct ages {
-  std::array<double, age_slots> bytes{};
-  std::array<std::uint64_t, age_slots> samples{};
-  std::vector<std::pair<std::uint64_t, double>> blocks;  ///< when, bytes
-};
-
-struct suspicion {
-  bool is_growing = false;      ///< blocks stay from nearly every part of the time watched, the last one too
-  double bytes_per_second = 0;  ///< that stay, over the second half
-  double overdue_bytes = 0;     ///< live for longer than nearly all freed blocks of this site ever were
-};
-
-/// The first slot is left out: what a program sets up at its start and keeps is no leak.
-suspicion judge(const ages& a, double usual_life, std::uint64_t now_ns, std::uint64_t span_ns) {
-  suspicion result;
-  std::size_t filled = 0, last_filled = 0;
-  for (std::size_t i = 1; i < age_slots; ++i)
-    if (a.samples[i] > 0) {
-      ++filled;
-      last_filled = i;
-    }
-  // Three quarters of 23 slots; sampling leaves gaps, and blocks of any program that runs are young.
-  result.is_growing = filled >= 17 && last_filled >= age_slots - 3;
-  double late = 0;
-  for (std::size_t i = age_slots / 2; i < age_slots; ++i) late += a.bytes[i];
-  if (span_ns > 0) result.bytes_per_second = late / (static_cast<double>(span_ns) / 2e9);
-  for (const auto& [at, bytes] : a.blocks)
-    if (static_cast<double>(now_ns - std::min(at, now_ns)) / 1e9 > usual_life) result.overdue_bytes += bytes;
-  return result;
-}
-
 }  // namespace
 
 std::string sites_view(watched_process& process, const stack_question& question) {
   const auto seen = process.now();
-  std::vector<std::pair<measured, stack_figures>> all;
-  for (stack_figures& s : process.stacks()) all.emplace_back(measure(s, question), std::move(s));
+  std::vector<call_site> all = call_sites(process.stacks(), seen->figures, process.places(), question);
   // With a baseline: those that grew most first, then those that shrank least.
-  const auto order = [&](const auto& e) { return question.since ? e.first.grown : e.first.value; };
+  const auto order = [&](const call_site& s) { return question.since ? s.value.grown : s.value.value; };
   const std::size_t shown = std::min(question.most, all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown), all.end(),
-                    [&](const auto& a, const auto& b) { return order(a) > order(b); });
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater{}, order);
   double left_out = 0;
-  for (std::size_t i = shown; i < all.size(); ++i) left_out += all[i].first.value;
+  for (std::size_t i = shown; i < all.size(); ++i) left_out += all[i].value.value;
   place_table places(process.places());
   json rows = json::array();
   for (std::size_t i = 0; i < shown; ++i) {
-    json row = stack_part(all[i].second, *seen, process, places);
-    row["value"] = std::round(all[i].first.value);
-    row["grown"] = question.since ? json(std::round(all[i].first.grown)) : json(nullptr);
+    json row = site_part(all[i], *seen, places);
+    row["value"] = std::round(all[i].value.value);
+    row["value_error"] = std::round(error_of(all[i].value.variance));
+    row["grown"] = question.since ? json(std::round(all[i].value.grown)) : json(nullptr);
     rows.push_back(std::move(row));
   }
   const json result = {{"at", seen->unix_seconds(seen->figures.at_ns)},
@@ -110,53 +81,44 @@ std::string leaks_view(watched_process& process, std::size_t most) {
   const auto seen = process.now();
   const moment& m = *seen;
   const std::uint64_t now = m.figures.at_ns;
-  const std::uint64_t begin =
-      std::min(std::max(m.figures.process.counting_since_ns, m.figures.process.started_ns), now);
-  const std::uint64_t span = now - begin;
-
-  std::unordered_map<trace::reference, ages> of_site;
-  for (const trace::sample_figures& sample : process.live_samples()) {
-    ages& a = of_site[sample.at_stack];
-    const std::uint64_t since = std::clamp(sample.at_ns, begin, now) - begin;
-    const auto slot = std::min<std::size_t>(
-        age_slots - 1,
-        static_cast<std::size_t>(static_cast<double>(since) / static_cast<double>(span + 1) * age_slots));
-    a.bytes[slot] += static_cast<double>(sample.bytes_for);
-    ++a.samples[slot];
-    a.blocks.emplace_back(sample.at_ns, static_cast<double>(sample.bytes_for));
-  }
+  const time_span watched{std::min(std::max(m.figures.process.counting_since_ns, m.figures.process.started_ns), now),
+                          now};
+  std::unordered_map<trace::reference, std::vector<aged_block>> of_stack;
+  for (const trace::sample_figures& sample : process.live_samples())
+    of_stack[sample.at_stack].push_back({sample.at_ns, static_cast<double>(sample.bytes_for)});
 
   struct candidate {
-    stack_figures s;
-    suspicion found;
-    const ages* a;
+    call_site site;
+    leak_signs found;
   };
   std::vector<candidate> growing;
   std::size_t looked_at = 0;
-  for (stack_figures& s : process.stacks()) {
-    const auto found = of_site.find(s.id);
-    if (found == of_site.end()) continue;
+  for (call_site& site : call_sites(process.stacks(), m.figures, process.places(), {})) {
+    std::vector<aged_block> blocks;
+    for (const trace::reference stack : site.stacks)
+      if (const auto found = of_stack.find(stack); found != of_stack.end())
+        blocks.insert(blocks.end(), found->second.begin(), found->second.end());
+    if (blocks.empty()) continue;
     ++looked_at;
-    const suspicion judged = judge(found->second, usual_life_seconds(s), now, span);
-    if (judged.is_growing) growing.push_back({std::move(s), judged, &found->second});
+    leak_signs judged = signs_of_leak(std::move(blocks), usual_life_seconds(site.sum), watched);
+    if (judged.is_growing) growing.push_back({std::move(site), std::move(judged)});
   }
-  std::sort(growing.begin(), growing.end(),
-            [](const candidate& a, const candidate& b) { return a.found.bytes_per_second > b.found.bytes_per_second; });
+  std::ranges::sort(growing, std::ranges::greater{}, [](const candidate& c) { return c.found.bytes_per_second; });
 
   place_table places(process.places());
   json rows = json::array();
   for (std::size_t i = 0; i < std::min(most, growing.size()); ++i) {
     const candidate& c = growing[i];
-    json row = stack_part(c.s, m, process, places);
+    json row = site_part(c.site, m, places);
     row["bytes_per_second"] = std::round(c.found.bytes_per_second);
     row["overdue_bytes"] = std::round(c.found.overdue_bytes);
-    row["usual_life"] = usual_life_seconds(c.s);
-    row["live_by_time"] = c.a->bytes;
+    row["usual_life"] = usual_life_seconds(c.site.sum);
+    row["live_by_time"] = c.found.bytes_by_time;
     rows.push_back(std::move(row));
   }
   const json result = {{"at", m.unix_seconds(now)},
-                       {"begin", m.unix_seconds(begin)},
-                       {"slots", age_slots},
+                       {"begin", m.unix_seconds(watched.begin_ns)},
+                       {"slots", leak_signs::slots},
                        {"sites_with_live_samples", looked_at},
                        {"left_out", growing.size() - rows.size()},
                        {"places", places.rows()},

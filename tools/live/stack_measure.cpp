@@ -1,30 +1,53 @@
 #include "stack_measure.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace heapwright::tool {
 namespace {
 
-double of_kind(stack_value kind, std::uint64_t live, std::uint64_t allocated, std::uint64_t short_lived, double count) {
+double value_of(stack_value kind, const baseline::counted& c) {
   switch (kind) {
-    case stack_value::live: return static_cast<double>(live);
-    case stack_value::allocated: return static_cast<double>(allocated);
-    case stack_value::count: return count;
-    case stack_value::short_lived: return static_cast<double>(short_lived);
+    case stack_value::live: return static_cast<double>(c.live);
+    case stack_value::peak: return static_cast<double>(std::max<std::int64_t>(c.at_peak, 0));
+    case stack_value::allocated: return static_cast<double>(c.allocated_bytes);
+    case stack_value::count: return c.allocations;
+    case stack_value::short_lived: return static_cast<double>(c.short_lived_bytes);
   }
   return 0;
 }
 
+/// Blocks of one stack are about equally long: what is known of its bytes is carried over to counts and shares of them.
+double variance_of(stack_value kind, const trace::stack_figures& s) {
+  if (kind == stack_value::live) return s.live_variance();
+  if (kind == stack_value::allocated || s.allocated_bytes == 0) return s.allocated_variance;
+  const auto bytes = static_cast<double>(s.allocated_bytes);
+  if (kind == stack_value::count) return s.allocated_variance * (s.allocations / bytes) * (s.allocations / bytes);
+  return s.allocated_variance * value_of(kind, counted_by(s)) / bytes;
+}
+
 }  // namespace
 
+measured& measured::operator+=(const measured& o) noexcept {
+  value += o.value;
+  grown += o.grown;
+  variance += o.variance;
+  return *this;
+}
+
+double error_of(double variance) noexcept { return 1.96 * std::sqrt(std::max(variance, 0.0)); }
+
+baseline::counted counted_by(const trace::stack_figures& s) {
+  return {s.live_bytes(), s.at_peak, s.allocated_bytes, s.short_lived_bytes, s.allocations, s.live_variance()};
+}
+
 measured measure(const trace::stack_figures& s, const stack_question& question) {
-  const double now = of_kind(question.value, s.live_bytes(), s.allocated_bytes, s.short_lived_bytes, s.allocations);
-  if (!question.since) return {now, 0};
+  const double now = value_of(question.value, counted_by(s)), variance = variance_of(question.value, s);
+  if (!question.since) return {now, 0, variance};
   const auto found = question.since->stacks.find(s.id);
   const baseline::counted then = found == question.since->stacks.end() ? baseline::counted{} : found->second;
-  const double grown =
-      now - of_kind(question.value, then.live, then.allocated_bytes, then.short_lived_bytes, then.allocations);
-  return {std::abs(grown), grown};
+  const double grown = now - value_of(question.value, then);
+  return {std::abs(grown), grown, variance + (question.value == stack_value::live ? then.live_variance : 0)};
 }
 
 std::vector<std::uint32_t> places_of(const trace::stack_figures& s, const trace::snapshot& figures, places_book& book) {
@@ -34,12 +57,6 @@ std::vector<std::uint32_t> places_of(const trace::stack_figures& s, const trace:
     all.insert(all.end(), here.begin(), here.end());
   }
   return all;
-}
-
-std::size_t site_in(const std::vector<std::uint32_t>& places, const places_book& book) {
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (!book.is_machinery(places[i])) return i;
-  return 0;
 }
 
 std::uint32_t place_table::number(std::uint32_t in_book) {

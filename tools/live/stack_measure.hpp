@@ -12,16 +12,23 @@ namespace heapwright::tool {
 struct measured {
   double value = 0;  ///< as asked for; with a baseline: |grown|
   double grown = 0;  ///< less what it was at the baseline
+  double variance = 0;
+
+  measured& operator+=(const measured& o) noexcept;
 };
+
+/// Of an estimate: 95 of 100 are nearer to the truth than this. Source: the normal distribution, which sums of many
+/// samples have; sums of few are less certain than it says.
+[[nodiscard]] double error_of(double variance) noexcept;
+
+/// What a baseline keeps of a stack.
+[[nodiscard]] baseline::counted counted_by(const trace::stack_figures& s);
 
 [[nodiscard]] measured measure(const trace::stack_figures& s, const stack_question& question);
 
 /// Places of all frames, the innermost first; inlined ones are frames of their own.
 [[nodiscard]] std::vector<std::uint32_t> places_of(const trace::stack_figures& s, const trace::snapshot& figures,
                                                    places_book& book);
-
-/// Where the allocation is in the program's own code: the first place that is no machinery; the innermost, if all are.
-[[nodiscard]] std::size_t site_in(const std::vector<std::uint32_t>& places, const places_book& book);
 
 /// The places that an answer mentions, each once; an answer has its own numbers for them.
 class place_table {

@@ -4,19 +4,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
 #include <optional>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "call_sites.hpp"
 #include "comparison.hpp"
 #include "failure.hpp"
 #include "full_screen.hpp"
 #include "printable.hpp"
 #include "segment_choice.hpp"
-#include "stack_measure.hpp"
 #include "terminal.hpp"
 #include "watched_process.hpp"
 
@@ -31,11 +30,6 @@ size_in_characters terminal_size() {
   winsize window{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_row == 0) return {};
   return {window.ws_row, window.ws_col};
-}
-
-std::string described(const place& p) {
-  if (p.file.empty()) return printable(p.function);
-  return printable(fmt::format("{}  {}:{}", p.function, p.file.substr(p.file.rfind('/') + 1), p.line));
 }
 
 class screen_text {
@@ -101,6 +95,18 @@ void write_heap(screen_text& text, const moment& m) {
   }
 }
 
+/// How exact the sites are, and what that costs.
+std::string sampling_text(const trace::process_figures& p) {
+  if (p.interval == 0) return "sites: none, no block is sampled";
+  if (p.interval == 1) return "sites: exact, every block is sampled";
+  std::string text = fmt::format("sites: a sample every {}", show_bytes(static_cast<double>(p.interval)));
+  if (p.interval_adapts)
+    text += p.processor_ns == 0 ? ", which adapts"
+                                : fmt::format(", which adapts; sampling takes {:.1f} % of the processor's time",
+                                              100 * static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns));
+  return text + "; ±: 95 of 100 are within";
+}
+
 /// `before`: what was shown last, null at first.
 void write_totals(screen_text& text, const moment& m, const moment* before) {
   const auto& p = m.figures.process;
@@ -118,36 +124,29 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
                         per_second(m.total.allocations, last.allocations, seconds, show_count),
                         per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
                         per_second(m.total.frees, last.frees, seconds, show_count)));
+  text.line(sampling_text(p));
 }
 
-struct site_figures {
-  double live_bytes = 0, live_blocks = 0, allocated_bytes = 0;
-};
+std::string with_error(double value, double variance) {
+  const double error = error_of(variance);
+  return error > 0 ? fmt::format("{} ±{:.0f} %", show_bytes(value), value > 0 ? error / value * 100 : 0) : show_bytes(value);
+}
 
-/// Call stacks that end alike are one site here: there is no room for how they differ further out.
 void write_sites(screen_text& text, watched_process& process, const moment& m) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, site_figures> by_place;  // where, and called by
   if (!m.has_probe) return;
-  for (const trace::stack_figures& s : process.stacks()) {
-    if (s.live_bytes() == 0) continue;
-    const auto places = places_of(s, m.figures, process.places());
-    const std::size_t site = site_in(places, process.places());
-    site_figures& sum = by_place[{places[site], places[std::min(site + 1, places.size() - 1)]}];
-    sum.live_bytes += static_cast<double>(s.live_bytes());
-    sum.live_blocks += s.live_blocks();
-    sum.allocated_bytes += static_cast<double>(s.allocated_bytes);
-  }
-  std::vector<std::pair<std::pair<std::uint32_t, std::uint32_t>, site_figures>> sites(by_place.begin(), by_place.end());
-  std::sort(sites.begin(), sites.end(),
-            [](const auto& a, const auto& b) { return a.second.live_bytes > b.second.live_bytes; });
+  std::vector<call_site> sites = call_sites(process.stacks(), m.figures, process.places(), {});
+  std::erase_if(sites, [](const call_site& s) { return s.sum.live_bytes() == 0; });
+  std::ranges::sort(sites, std::ranges::greater{}, [](const call_site& s) { return s.sum.live_bytes(); });
   text.line("");
-  text.line(fmt::format("{:>12} {:>12} {:>12}  {}", "live", "blocks", "allocated", "where, and called by"));
-  for (const auto& [places, sum] : sites) {
+  text.line(fmt::format("{:>18} {:>10} {:>18}  {}", "live", "blocks", "allocated", "where, and called by"));
+  for (const call_site& site : sites) {
     if (text.is_full()) return;
-    std::string where = described(process.places()[places.first]);
-    if (places.second != places.first) where += "  <  " + described(process.places()[places.second]);
-    text.line(fmt::format("{:>12} {:>12} {:>12}  {}", show_bytes(sum.live_bytes),
-                          show_count(std::round(sum.live_blocks)), show_bytes(sum.allocated_bytes), where));
+    const trace::stack_figures& s = site.sum;
+    text.line(fmt::format("{:>18} {:>10} {:>18}  {}",
+                          with_error(static_cast<double>(s.live_bytes()), s.live_variance()),
+                          show_count(std::round(s.live_blocks())),
+                          with_error(static_cast<double>(s.allocated_bytes), s.allocated_variance),
+                          text_of(site, process.places())));
   }
 }
 

@@ -14,7 +14,7 @@ using json = nlohmann::ordered_json;
 struct node {
   std::uint32_t parent = 0;
   std::uint32_t place = 0;
-  double total = 0, own = 0, grown = 0;
+  double total = 0, own = 0, grown = 0, variance = 0;
   bool has_lines = false;  ///< calls from several lines are in it
 };
 
@@ -40,13 +40,14 @@ class call_tree {
   void count(std::uint32_t at, const measured& m) {
     nodes_[at].total += m.value;
     nodes_[at].grown += m.grown;
+    nodes_[at].variance += m.variance;
   }
 
   std::uint32_t child(std::uint32_t parent, std::uint32_t place) {
     const std::uint64_t key = std::uint64_t{parent} << 32 | (by_line_ ? place : function_of(place));
     const auto [entry, is_new] = children_.emplace(key, static_cast<std::uint32_t>(nodes_.size()));
     if (is_new) {
-      nodes_.push_back({parent, place, 0, 0, 0, false});
+      nodes_.push_back({parent, place, 0, 0, 0, 0, false});
     } else if (nodes_[entry->second].place != place) {
       nodes_[entry->second].has_lines = true;
     }
@@ -103,7 +104,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
   std::vector<std::uint32_t> new_number(nodes.size(), UINT32_MAX);
   place_table places(process.places());
   json parent = json::array(), place = json::array(), total = json::array(), own = json::array(), grown = json::array(),
-       lines = json::array();
+       error = json::array(), lines = json::array();
   for (std::uint32_t i = 0; i < kept.size(); ++i) {
     const node& n = nodes[kept[i]];
     new_number[kept[i]] = i;
@@ -112,6 +113,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
     total.push_back(std::round(n.total));
     own.push_back(std::round(n.own));
     grown.push_back(std::round(n.grown));
+    error.push_back(std::round(error_of(n.variance)));
     lines.push_back(n.has_lines ? 1 : 0);
   }
   double left_out = 0;
@@ -132,6 +134,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
                        {"total", total},
                        {"own", own},
                        {"grown", grown},
+                       {"error", error},
                        {"has_lines", lines}};
   return result.dump(-1, ' ', false, json::error_handler_t::replace);
 }

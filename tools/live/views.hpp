@@ -20,7 +20,8 @@ namespace heapwright::tool {
 
 [[nodiscard]] std::string history_view(watched_process& process, double since, std::size_t most);
 
-enum class stack_value { live, allocated, count, short_lived };
+/// `peak`: live when the process was at its peak.
+enum class stack_value { live, peak, allocated, count, short_lived };
 
 struct stack_question {
   stack_value value = stack_value::live;

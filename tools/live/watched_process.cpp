@@ -13,6 +13,7 @@
 #include "descriptor.hpp"
 #include "failure.hpp"
 #include "process_image.hpp"
+#include "stack_measure.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -77,8 +78,8 @@ std::optional<live_blocks> moment::live_parts() const noexcept {
   return parts;
 }
 
-watched_process::watched_process(trace::segment_reader reader, bool may_control)
-    : reader_(std::move(reader)), may_control_(may_control) {
+watched_process::watched_process(trace::segment_reader reader, bool may_control, function_patterns wrappers)
+    : reader_(std::move(reader)), may_control_(may_control), places_(std::move(wrappers)) {
   const trace::process_figures process = reader_->process();
   try {
     if (life_of(process) == life::running) heap_ = heap_record::find(static_cast<pid_t>(process.process_id));
@@ -220,8 +221,7 @@ void watched_process::keep_baselines(const moment& m) {
   auto made = std::make_shared<baseline>();
   made->at_ns = m.figures.at_ns;
   for (const trace::stack_figures& s : stacks())
-    made->stacks.emplace(s.id,
-                         baseline::counted{s.live_bytes(), s.allocated_bytes, s.short_lived_bytes, s.allocations});
+    made->stacks.emplace(s.id, counted_by(s));
   if (is_first) {
     made->name = "start";
     baselines_["start"] = std::move(made);
@@ -262,6 +262,7 @@ std::shared_ptr<const baseline> watched_process::since(const std::string& mark) 
 
 void watched_process::set_counting(bool on) { reader_->set_counting(on); }
 void watched_process::set_interval(std::uint64_t bytes) { reader_->set_interval(bytes); }
+void watched_process::adapt_interval() { reader_->adapt_interval(); }
 void watched_process::reset_peak() { reader_->reset_peak(); }
 
 bool watched_process::add_mark(const std::string& name) {

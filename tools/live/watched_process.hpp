@@ -56,8 +56,10 @@ struct moment {
 /// What stacks had counted by a moment, to be compared with later.
 struct baseline {
   struct counted {
-    std::uint64_t live = 0, allocated_bytes = 0, short_lived_bytes = 0;
-    double allocations = 0;
+    std::uint64_t live = 0;
+    std::int64_t at_peak = 0;
+    std::uint64_t allocated_bytes = 0, short_lived_bytes = 0;
+    double allocations = 0, live_variance = 0;
   };
   std::string name;
   std::uint64_t at_ns = 0;
@@ -69,7 +71,8 @@ struct baseline {
 
 class watched_process {
  public:
-  watched_process(trace::segment_reader reader, bool may_control);
+  /// `wrappers`: as places_book has them.
+  watched_process(trace::segment_reader reader, bool may_control, function_patterns wrappers = {});
   /// Without a segment. Throws `failure` if the process does not run on libheapwright, or cannot be read.
   explicit watched_process(pid_t process);
   ~watched_process();
@@ -93,6 +96,7 @@ class watched_process {
   [[nodiscard]] bool may_control() const noexcept { return may_control_; }
   void set_counting(bool on);
   void set_interval(std::uint64_t bytes);
+  void adapt_interval();
   void reset_peak();
   /// False: there are too many already.
   bool add_mark(const std::string& name);

@@ -21,7 +21,8 @@ trace::stack_figures growth(trace::stack_figures later, const trace::stack_figur
   for (const auto counter : {&figures::samples, &figures::live_samples, &figures::allocated_bytes,
                              &figures::freed_bytes, &figures::short_lived_bytes})
     later.*counter = growth(later.*counter, earlier.*counter);
-  for (const auto counter : {&figures::allocations, &figures::frees, &figures::short_lived})
+  for (const auto counter : {&figures::allocations, &figures::frees, &figures::short_lived,
+                             &figures::allocated_variance, &figures::freed_variance})
     later.*counter = growth(later.*counter, earlier.*counter);
   for (unsigned i = 0; i < later.lifetimes.size(); ++i)
     later.lifetimes[i] = growth(later.lifetimes[i], earlier.lifetimes[i]);

@@ -1,4 +1,4 @@
-#include "suppressions.hpp"
+#include "function_patterns.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -14,26 +14,26 @@ namespace {
 using namespace heapwright::tool;
 
 bool fits(const std::string& pattern, const std::string& function) {
-  suppressions all;
+  function_patterns all;
   all.add(pattern);
   return all.find(function) != nullptr;
 }
 
-TEST(Suppressions, AWholeName) {
+TEST(FunctionPatterns, AWholeName) {
   EXPECT_TRUE(fits("make", "make"));
   EXPECT_FALSE(fits("make", "make_all"));
   EXPECT_FALSE(fits("make", "remake"));
   EXPECT_FALSE(fits("", "make"));
 }
 
-TEST(Suppressions, WithAndWithoutParameters) {
+TEST(FunctionPatterns, WithAndWithoutParameters) {
   EXPECT_TRUE(fits("store::add", "store::add(int, char const*)"));
   EXPECT_TRUE(fits("store::add(int, char const*)", "store::add(int, char const*)"));
   EXPECT_FALSE(fits("store::add(int)", "store::add(int, char const*)"));
   EXPECT_TRUE(fits("store::operator()", "store::operator()(int)"));
 }
 
-TEST(Suppressions, Wildcards) {
+TEST(FunctionPatterns, Wildcards) {
   EXPECT_TRUE(fits("*", "make"));
   EXPECT_TRUE(fits("make*", "make_all"));
   EXPECT_TRUE(fits("*_all", "make_all"));
@@ -44,10 +44,10 @@ TEST(Suppressions, Wildcards) {
   EXPECT_TRUE(fits("*operator[]*", "table::operator[](int)"));
 }
 
-TEST(Suppressions, AFile) {
-  const auto path = std::filesystem::temp_directory_path() / ("suppressions-" + std::to_string(getpid()));
+TEST(FunctionPatterns, AFile) {
+  const auto path = std::filesystem::temp_directory_path() / ("function-patterns-" + std::to_string(getpid()));
   std::ofstream(path) << "# known\n\n  make_*  \r\nother";
-  suppressions all;
+  function_patterns all;
   all.add_file(path);
   std::filesystem::remove(path);
   EXPECT_EQ(all.patterns(), (std::vector<std::string>{"make_*", "other"}));
@@ -55,8 +55,8 @@ TEST(Suppressions, AFile) {
   EXPECT_EQ(*all.find("make_node"), "make_*");
 }
 
-TEST(Suppressions, AFileThatCannotBeRead) {
-  suppressions all;
+TEST(FunctionPatterns, AFileThatCannotBeRead) {
+  function_patterns all;
   EXPECT_THROW(all.add_file("/no/such/file"), failure);
   EXPECT_THROW(all.add_file("/"), failure);
 }

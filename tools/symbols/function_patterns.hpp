@@ -1,22 +1,22 @@
-// Leaks that a person knows of and does not want to be told: by the names of functions.
+// Sets of functions, by patterns of their names.
 //
-// A pattern is a function's name, as the report shows it, with or without its parameters; `*` stands for anything, `?`
-// for one character. A call stack is suppressed if any function in it has such a name.
+// A pattern is a function's name, as reports show it, with or without its parameters; `*` stands for anything, `?` for
+// one character.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heapwright::tool {
 
-class suppressions {
+class function_patterns {
  public:
   void add(std::string pattern) { patterns_.push_back(std::move(pattern)); }
   /// A pattern a line; empty lines and those that begin with # are passed over. Throws `failure`.
   void add_file(const std::string& path);
 
-  /// The pattern that this function's name fits; null: none.
+  /// The first pattern that this function's name fits; null: none. O(patterns).
   [[nodiscard]] const std::string* find(const std::string& function) const;
 
   [[nodiscard]] const std::vector<std::string>& patterns() const noexcept { return patterns_; }
@@ -24,5 +24,8 @@ class suppressions {
  private:
   std::vector<std::string> patterns_;
 };
+
+/// Whether a name fits one pattern.
+[[nodiscard]] bool fits_pattern(std::string_view pattern, std::string_view name);
 
 }  // namespace heapwright::tool

@@ -1,10 +1,9 @@
-#include "suppressions.hpp"
+#include "function_patterns.hpp"
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -25,8 +24,10 @@ std::string without_parameters(const std::string& function) {
   return function.substr(0, function.find('(', call == std::string::npos ? 0 : call + std::strlen("operator()")));
 }
 
-/// Not fnmatch(3): there, the brackets of `operator[]` would be a set of characters.
-bool fits(std::string_view pattern, std::string_view name) {
+}  // namespace
+
+// Not fnmatch(3): there, the brackets of `operator[]` would be a set of characters.
+bool fits_pattern(std::string_view pattern, std::string_view name) {
   constexpr auto none = std::string_view::npos;
   std::size_t at = 0, in_name = 0, star = none, star_ends = 0;
   while (in_name < name.size()) {
@@ -46,9 +47,7 @@ bool fits(std::string_view pattern, std::string_view name) {
   return pattern.find_first_not_of('*', at) == none;
 }
 
-}  // namespace
-
-void suppressions::add_file(const std::string& path) {
+void function_patterns::add_file(const std::string& path) {
   std::ifstream file(path);
   const bool is_folder = std::filesystem::is_directory(path);
   if (!file || is_folder)
@@ -59,11 +58,11 @@ void suppressions::add_file(const std::string& path) {
     if (const std::string pattern = trimmed(line); !pattern.empty() && pattern[0] != '#') add(pattern);
 }
 
-const std::string* suppressions::find(const std::string& function) const {
+const std::string* function_patterns::find(const std::string& function) const {
   const std::string name = without_parameters(function);
   for (const std::string& pattern : patterns_)
     // Where only the name is known, parameters in a pattern say nothing.
-    if (fits(pattern, function) || fits(pattern, name) || (name == function && fits(without_parameters(pattern), name)))
+    if (fits_pattern(pattern, function) || fits_pattern(pattern, name) || (name == function && fits_pattern(without_parameters(pattern), name)))
       return &pattern;
   return nullptr;
 }

@@ -1,0 +1,83 @@
+#include "call_sites.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "printable.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+std::string file_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+struct placed_stack {
+  trace::stack_figures figures;
+  measured value;
+  std::vector<std::uint32_t> places;
+};
+
+call_site empty_site(const placed_stack& largest, const places_book& book) {
+  call_site s;
+  s.places = largest.places;
+  s.site = book.site_in(s.places);
+  s.caller = s.site;
+  if (s.places.empty()) return s;
+  const std::string function = book[s.places[s.site]].function;
+  while (s.caller < s.places.size() && book[s.places[s.caller]].function == function) ++s.caller;
+  s.sum.id = largest.figures.id;
+  s.sum.addresses = largest.figures.addresses;
+  s.sum.is_cut = largest.figures.is_cut;
+  return s;
+}
+
+/// The same for stacks that a person cannot tell apart in a table.
+std::pair<std::uint32_t, std::string> key_of(const call_site& s, const places_book& book) {
+  if (s.places.empty()) return {UINT32_MAX, ""};
+  return {s.places[s.site], s.caller < s.places.size() ? book[s.places[s.caller]].function : ""};
+}
+
+}  // namespace
+
+std::vector<call_site> call_sites(std::vector<trace::stack_figures> stacks, const trace::snapshot& figures,
+                                  places_book& book, const stack_question& question) {
+  std::vector<placed_stack> placed;
+  placed.reserve(stacks.size());
+  for (trace::stack_figures& s : stacks) {
+    auto places = places_of(s, figures, book);
+    const measured value = measure(s, question);
+    placed.push_back({std::move(s), value, std::move(places)});
+  }
+  std::ranges::stable_sort(placed, std::ranges::greater{}, [](const placed_stack& p) { return p.value.value; });
+
+  std::vector<call_site> sites;
+  std::map<std::pair<std::uint32_t, std::string>, std::size_t> known;
+  for (const placed_stack& p : placed) {
+    call_site found = empty_site(p, book);
+    const auto [entry, is_new] = known.emplace(key_of(found, book), sites.size());
+    if (is_new) sites.push_back(std::move(found));
+    call_site& site = sites[entry->second];
+    site.sum += p.figures;
+    site.value += p.value;
+    site.stacks.push_back(p.figures.id);
+  }
+  if (question.since)
+    for (call_site& site : sites) site.value.value = std::abs(site.value.grown);
+  return sites;
+}
+
+std::string text_of(const place& p) {
+  if (p.file.empty()) return printable(fmt::format("{}  [{}]", p.function, file_of(p.module)));
+  return printable(fmt::format("{}  {}:{}", p.function, file_of(p.file), p.line));
+}
+
+std::string text_of(const call_site& s, const places_book& book) {
+  if (s.places.empty()) return "(no stack)";
+  std::string text = text_of(book[s.places[s.site]]);
+  if (s.caller < s.places.size()) text += "  <  " + printable(book[s.places[s.caller]].function);
+  return text;
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,34 @@
+// Call sites: a place in the program's own code that allocates, and the function that calls it.
+//
+// Stacks that pass through both are one site, however they differ further out and in the wrappers of malloc:
+// a person could not tell their rows apart.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stack_measure.hpp"
+
+namespace heapwright::tool {
+
+struct call_site {
+  trace::stack_figures sum;           ///< of all its stacks; id, addresses and is_cut of the largest
+  std::vector<std::uint32_t> places;  ///< of the largest stack, the innermost first
+  std::size_t site = 0;               ///< index in `places`
+  std::size_t caller = 0;             ///< index of the first place further out in another function; places.size(): none
+  measured value;
+  std::vector<trace::reference> stacks;  ///< ids, the largest first
+};
+
+/// In no order. Sites whose stacks all have a value of 0 are there too. O(stacks * depth).
+[[nodiscard]] std::vector<call_site> call_sites(std::vector<trace::stack_figures> stacks,
+                                                const trace::snapshot& figures, places_book& book,
+                                                const stack_question& question);
+
+/// "function  file:line", or "function  [module]" where the line is not known.
+[[nodiscard]] std::string text_of(const place& p);
+
+/// The site's place and its caller's function, for a line of text.
+[[nodiscard]] std::string text_of(const call_site& s, const places_book& book);
+
+}  // namespace heapwright::tool

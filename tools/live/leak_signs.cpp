@@ -1,0 +1,58 @@
+#include "leak_signs.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heapwright::tool {
+namespace {
+
+/// What a program allocates in this share of the time is how it starts: kept blocks of then are no leak.
+constexpr double start = 1.0 / leak_signs::slots;
+
+/// Fewer samples say nothing, by their weights: 100 of which one stands for nearly all bytes are one.
+constexpr double fewest_samples = 8;
+
+/// How far from even a leak may be: load comes and goes.
+constexpr double most_uneven = 0.25;
+
+/// Moments are shares of the time, in order. True if the bytes are as even as those of a leak.
+bool is_even(const std::vector<std::pair<double, double>>& at_and_bytes) {
+  double all = 0, squares = 0;
+  for (const auto& [at, bytes] : at_and_bytes) {
+    all += bytes;
+    squares += bytes * bytes;
+  }
+  const double samples = squares > 0 ? all * all / squares : 0;
+  if (samples < fewest_samples) return false;
+  double sum = 0, distance = 0;
+  for (const auto& [at, bytes] : at_and_bytes) {
+    const double passed = (at - start) / (1 - start);
+    distance = std::max(distance, std::abs(sum / all - passed));
+    sum += bytes;
+    distance = std::max(distance, std::abs(sum / all - passed));
+  }
+  // 1.36 / sqrt(n): what 95 of 100 sets of n even samples do not exceed.
+  return distance <= std::max(most_uneven, 1.36 / std::sqrt(samples));
+}
+
+}  // namespace
+
+leak_signs signs_of_leak(std::vector<aged_block> live, double usual_life_seconds, const time_span& time) {
+  leak_signs result;
+  result.samples = live.size();
+  std::ranges::sort(live, {}, &aged_block::at_ns);
+  const double all_ns = static_cast<double>(time.end_ns - time.begin_ns) + 1;
+  std::vector<std::pair<double, double>> after_start;
+  for (const aged_block& block : live) {
+    const std::uint64_t at_ns = std::clamp(block.at_ns, time.begin_ns, time.end_ns);
+    const double at = static_cast<double>(at_ns - time.begin_ns) / all_ns;
+    result.bytes_by_time[static_cast<std::size_t>(at * leak_signs::slots)] += block.bytes;
+    if (at >= start) after_start.emplace_back(at, block.bytes);
+    if (at >= 0.5 && time.seconds() > 0) result.bytes_per_second += block.bytes / (time.seconds() / 2);
+    if (static_cast<double>(time.end_ns - at_ns) / 1e9 > usual_life_seconds) result.overdue_bytes += block.bytes;
+  }
+  result.is_growing = is_even(after_start);
+  return result;
+}
+
+}  // namespace heapwright::tool

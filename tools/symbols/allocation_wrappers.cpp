@@ -1,0 +1,86 @@
+#include "allocation_wrappers.hpp"
+
+#include <string_view>
+
+namespace heapwright::tool {
+namespace {
+
+constexpr const char* patterns[] = {
+    // C
+    "malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
+    "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_memalign", "strdup", "strndup", "__strdup",
+    "__strndup", "vasprintf", "asprintf", "getline", "getdelim", "__getdelim",
+    "xmalloc", "xcalloc", "xrealloc", "xstrdup", "xstrndup", "xmemdup", "x2realloc", "xnmalloc", "xzalloc",
+    // C++
+    "std::*", "__gnu_cxx::*", "operator new*", "operator delete*", "*::operator new", "*::operator new[]",
+    "__new_allocator*", "boost::container::*", "boost::alignment::*",
+    // Rust
+    "__rust_alloc*", "__rust_realloc", "__rdl_*", "__rg_*", "alloc::alloc::*", "alloc::raw_vec::*",
+    "<alloc::alloc::Global as *", "<alloc::raw_vec::*", "hashbrown::raw::*",
+    // Redis, Valkey
+    "zmalloc*", "zcalloc*", "zrealloc*", "ztry*alloc*", "zstrdup", "ztrymalloc*", "extend_to_usable",
+    // PostgreSQL
+    "palloc*", "repalloc*", "pstrdup", "pnstrdup", "MemoryContextAlloc*", "AllocSetAlloc*", "AllocSetRealloc",
+    "AllocSetContextCreateInternal", "GenerationAlloc*", "GenerationContextCreate", "SlabAlloc*",
+    "SlabContextCreate", "pg_malloc*",
+    // Python
+    "PyMem_*", "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc", "_PyMem_*", "_PyObject_Malloc",
+    "_PyObject_Calloc", "_PyObject_Realloc", "_PyObject_GC_*", "_PyObject_New*", "new_arena", "pymalloc_*",
+    "PyType_GenericAlloc", "_PyType_AllocNoTrack",
+    // Java
+    "os::malloc", "os::realloc", "os::strdup", "AllocateHeap", "ReallocateHeap", "Chunk::*", "ChunkPool::*",
+    "Arena::*", "CHeapObj*", "ResourceObj::*", "AnyObj::*", "ArenaObj::*",
+    // Node.js and V8
+    "node::Malloc*", "node::Realloc*", "node::Calloc*", "node::UncheckedMalloc*", "node::UncheckedRealloc*",
+    "node::UncheckedCalloc*", "v8::internal::Malloced::*", "v8::internal::AllocWithRetry", "v8::base::Malloc*",
+    "v8::base::Calloc*", "uv__malloc", "uv__calloc", "uv__realloc", "uv__strdup",
+    // Other libraries
+    "g_malloc*", "g_try_malloc*", "g_realloc*", "g_strdup", "g_strndup", "g_memdup*", "g_slice_alloc*",
+    "sqlite3Malloc*", "sqlite3_malloc*", "sqlite3_realloc*", "sqlite3Realloc*", "sqlite3MemMalloc",
+    "sqlite3MemRealloc", "sqlite3Db*alloc*", "sqlite3DbStr*Dup", "dbMallocRawFinish", "dbReallocFinish", "mallocWithAlarm",
+    "CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc", "CRYPTO_strdup", "CRYPTO_memdup", "apr_palloc*",
+    "ngx_alloc", "ngx_calloc", "ngx_palloc*", "ngx_pcalloc", "ngx_pnalloc", "av_malloc*", "av_realloc*",
+    "av_calloc", "luaM_*", "l_alloc", "git__malloc", "git__calloc", "git__realloc", "ggc_internal_*alloc",
+};
+
+constexpr std::string_view nameless = "(anonymous namespace)";
+
+}  // namespace
+
+const function_patterns& known_allocation_wrappers() {
+  static const function_patterns all = [] {
+    function_patterns made;
+    for (const char* const pattern : patterns) made.add(pattern);
+    return made;
+  }();
+  return all;
+}
+
+std::string qualified_name(const std::string& function) {
+  if (function.starts_with('<')) return function;  // Rust: <Type as Trait>::function
+  // What is nested in <> or {} is left out, and all from the parameters on.
+  std::string name;
+  int depth = 0;
+  for (std::size_t i = 0; i < function.size(); ++i) {
+    const char c = function[i];
+    if (function.compare(i, nameless.size(), nameless) == 0) {
+      if (depth == 0) name += "(anonymous)";
+      i += nameless.size() - 1;
+      continue;
+    }
+    const bool begins_name = i == 0 || function[i - 1] == ' ' || function[i - 1] == ':';
+    if (depth == 0 && begins_name && function.compare(i, 8, "operator") == 0) {
+      const auto parameters = function.find('(', function.compare(i, 10, "operator()") == 0 ? i + 10 : i);
+      name += function.substr(i, parameters == std::string::npos ? parameters : parameters - i);
+      break;
+    }
+    if (c == '(' && depth == 0) break;
+    if (c == '<' || c == '{') ++depth;
+    if (depth == 0) name += c;
+    if ((c == '>' || c == '}') && depth > 0) --depth;
+  }
+  const auto space = name.rfind(' ', name.find("operator"));
+  return space == std::string::npos ? name : name.substr(space + 1);
+}
+
+}  // namespace heapwright::tool
