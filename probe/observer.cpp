@@ -15,6 +15,7 @@
 #include "clocks.hpp"
 #include "malloc_mappings.hpp"
 #include "poisson.hpp"
+#include "sampled_paths.hpp"
 #include "sampling_pace.hpp"
 #include "stacks.hpp"
 #include "thread_slots.hpp"
@@ -68,7 +69,14 @@ constinit std::uint64_t forked_at = 0;
 thread_local constinit bool is_inside [[gnu::tls_model("initial-exec")]] = false;
 thread_local constinit bool has_ended [[gnu::tls_model("initial-exec")]] = false;
 thread_local constinit std::uintptr_t stack_end [[gnu::tls_model("initial-exec")]] = 0;
-thread_local constinit call_memo* this_memo [[gnu::tls_model("initial-exec")]] = nullptr;
+/// What a thread remembers for its samples.
+struct thread_memory {
+  call_memo calls;
+  sampled_paths paths;
+  // Skipped since the last one that was taken.
+  std::uint64_t skipped_samples = 0, skipped_bytes = 0;
+};
+thread_local constinit thread_memory* this_memory [[gnu::tls_model("initial-exec")]] = nullptr;
 /// Number of this_slot; 0: none.
 thread_local constinit std::uint32_t this_owner [[gnu::tls_model("initial-exec")]] = 0;
 thread_local constinit tick_clock this_clock [[gnu::tls_model("initial-exec")]];
@@ -113,14 +121,14 @@ std::uintptr_t end_of_this_stack() noexcept {
   return &__libc_stack_end != nullptr ? reinterpret_cast<std::uintptr_t>(__libc_stack_end) : 0;
 }
 
-std::size_t memo_bytes() noexcept { return align_up(sizeof(call_memo), linux_os::page_size()); }
+std::size_t memory_bytes() noexcept { return align_up(sizeof(thread_memory), linux_os::page_size()); }
 
 void end_this_thread(void* slot) noexcept {
   inside guard;
   has_ended = true;
   this_slot = &early_slot;
   this_owner = 0;
-  if (this_memo != nullptr) linux_os::unmap(std::exchange(this_memo, nullptr), memo_bytes());
+  if (this_memory != nullptr) linux_os::unmap(std::exchange(this_memory, nullptr), memory_bytes());
   auto& s = *static_cast<thread_slot*>(slot);
   the_peak.publish_all(s);
   slots.close(s);
@@ -211,10 +219,10 @@ void begin(char** environment) noexcept;
   draw_next_sample(*s, interval);
   stack_end = end_of_this_stack();
   s->stack_at = stack_end != 0 ? stack_end : reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  if (this_memo == nullptr) {
-    this_memo = static_cast<call_memo*>(linux_os::map(memo_bytes()));
+  if (this_memory == nullptr) {
+    this_memory = static_cast<thread_memory*>(linux_os::map(memory_bytes()));
   } else {
-    this_memo->forget_remembered();  // of another segment, after a fork
+    this_memory->calls.forget_remembered();  // of another segment, after a fork
   }
   this_slot = s;
   this_owner = slots.number_of(*s);
@@ -316,18 +324,18 @@ struct call_site {
 /// 0: there is no room for it.
 reference stack_of(const call_site& site, bool will_come_again) noexcept {
   if (will_come_again)
-    if (const reference known = this_memo->recall(site.at, site.returns_to, stack_end); known != 0) return known;
-  this_memo->walk(site.at, stack_end, note_object);
-  const stack* const found = stacks.find_or_add(*this_memo, this_owner);
+    if (const reference known = this_memory->calls.recall(site.at, site.returns_to, stack_end); known != 0) return known;
+  this_memory->calls.walk(site.at, stack_end, note_object);
+  const stack* const found = stacks.find_or_add(this_memory->calls, this_owner);
   if (found == nullptr) return 0;
   const reference r = stacks.refer(found);
-  if (will_come_again) this_memo->remember(site.at, site.returns_to, r);
+  if (will_come_again) this_memory->calls.remember(site.at, site.returns_to, r);
   return r;
 }
 
 bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, std::uint64_t at_ns,
                  const call_site& site) noexcept {
-  if (this_memo == nullptr) return false;
+  if (this_memory == nullptr) return false;
   const reference at = stack_of(site, interval.is_one());
   if (at == 0) return false;
   const taken_sample s{at, interval, bytes, at_ns};
@@ -337,14 +345,31 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, std::
   return false;
 }
 
-/// A thread has taken a sample from `begun_ns` to `ended_ns`. At the end of a window, sets the interval for the next one.
-void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t drawn_by, std::uint64_t begun_ns,
-                    std::uint64_t ended_ns) noexcept {
-  constexpr std::uint64_t longest = 50'000;  // otherwise the thread was interrupted
-  const std::uint64_t took = ended_ns > begun_ns ? std::min(ended_ns - begun_ns, longest) : 0;
-  const std::uint64_t spent = add_shared(h.sampling_ns, took);
-  const std::uint64_t bytes = add_shared(window.bytes, drawn_by);
-  const std::uint64_t samples = add_shared(window.samples, 1);
+/// Whether a sample that is due is skipped, as `thinning` (sampled_paths.hpp) has it. A byte of the block was chosen; where
+/// it is skipped, one behind it in the same block may be chosen.
+bool is_skipped(thread_slot& s, unsigned thinning, std::uint64_t drawn_by) noexcept {
+  if (thinning == 0) return false;
+  std::uint64_t random = s.random.load(relaxed);
+  std::int64_t behind = -s.until_sample.load(relaxed);
+  bool is_skipped = true;
+  while (is_skipped && behind > 0) {
+    is_skipped = next_random(random) >> (64 - thinning) != 0;
+    behind -= bytes_to_next_sample(drawn_by, random);
+  }
+  s.random.store(random, relaxed);
+  return is_skipped;
+}
+
+/// Notes the time that a sample has taken, and at the end of a window sets the interval for the next one.
+void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t drawn_by, std::uint64_t begun_ns) noexcept {
+  constexpr std::uint64_t longest = 20'000;  // otherwise the thread was interrupted
+  constexpr std::uint64_t skipping_ns = 60;
+  const std::uint64_t ended_ns = this_clock.now();
+  std::uint64_t took = ended_ns > begun_ns ? std::min(ended_ns - begun_ns, longest) : 0;
+  const std::uint64_t skipped = std::exchange(this_memory->skipped_samples, 0);
+  const std::uint64_t spent = add_shared(h.sampling_ns, took + skipped * skipping_ns);
+  const std::uint64_t bytes = add_shared(window.bytes, drawn_by + std::exchange(this_memory->skipped_bytes, 0));
+  const std::uint64_t samples = add_shared(window.samples, 1 + skipped);
   if (samples < sampling_pace::window_samples && ended_ns < window.ends_ns.load(relaxed)) return;
   if (window.is_closing.exchange(true, std::memory_order_acquire)) return;
   const std::uint64_t processor_ns = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
@@ -363,18 +388,27 @@ void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t dra
 /// The thread's next sample is due: with this block.
 [[gnu::noinline]] void sample_due(thread_slot& s, void* p, std::uint64_t bytes, const call_site& site) noexcept {
   segment_header& h = *the_segment;
+  const std::uint64_t wanted = h.interval.load(relaxed), interval = wanted & ~interval_adapts;
+  const std::uint64_t drawn_by = s.drawn_by.load(relaxed);
+  unsigned thinning = 0;
+  if (wanted != interval && drawn_by != 0 && this_memory != nullptr) {
+    thinning = this_memory->paths.count(site.returns_to, site.at.sp);
+    if (is_skipped(s, thinning, drawn_by)) {
+      ++this_memory->skipped_samples;
+      this_memory->skipped_bytes += drawn_by;
+      return draw_next_sample(s, interval);
+    }
+  }
   the_samples.prefetch(p);
   const std::uint64_t begun_ns = this_clock.now();
-  const std::uint64_t wanted = h.interval.load(relaxed), interval = wanted & ~interval_adapts;
   const std::uint64_t grain = the_peak.follow(interval);
   if (interval == 1) the_samples.expect_all();
-  const std::uint64_t drawn_by = s.drawn_by.load(relaxed);
-  if (drawn_by != 0 && !take_sample(p, bytes, sampling_interval(drawn_by), begun_ns, site))
+  if (drawn_by != 0 && !take_sample(p, bytes, sampling_interval(drawn_by << thinning), begun_ns, site))
     add_shared(h.lost_samples, 1);
   if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, this_owner);
   if (grain != 0) the_peak.publish_classes_now_and_then(s, this_owner);
   draw_next_sample(s, interval);
-  if (wanted != interval) adapt_interval(h, wanted, drawn_by, begun_ns, this_clock.now());
+  if (wanted != interval && this_memory != nullptr) adapt_interval(h, wanted, drawn_by, begun_ns);
 }
 
 // --- fork

@@ -126,6 +126,22 @@ CLI::Validator from_to(T least, U most) {
   return {check, range};
 }
 
+void add_wrappers(CLI::App& app, function_patterns& wrappers) {
+  app.add_option_function<std::string>(
+         "--wrapper", [&wrappers](const std::string& pattern) { wrappers.add(pattern); },
+         "This function allocates for others: its caller is the call site; * and ? stand for anything; repeatable")
+      ->type_name("FUNCTION")
+      ->trigger_on_parse()
+      ->allow_extra_args(false);
+}
+
+std::string check_sample(const std::string& word) {
+  if (word == "auto") return "";
+  std::string is_no_number = word;
+  const std::string complaint = from_to(1, std::uint64_t{1} << 40)(is_no_number);
+  return complaint.empty() ? "" : complaint + ", nor auto";
+}
+
 std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
 
 /// Answers go to standard output, and may be incomplete until finish_answers.
@@ -210,12 +226,14 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       ->check(check_not_empty);
   live_app
       .add_option("--sample", live_with.sample,
-                  "Bytes between two sampled allocations, on average; 1 for all (default: 524288)")
+                  "Bytes between two sampled allocations, on average; 1 for all; auto (the default): as many samples as "
+                  "1 % of the processor's time allows")
       ->type_name("BYTES")
-      ->check(from_to(1, std::uint64_t{1} << 40));
+      ->check(check_sample);
   live_app.add_option("--file", live_with.file, "What a program has left: a segment")->type_name("SEGMENT");
   live_app.add_option("--save", live_with.save, "Keep the segment as it is at the end, for --file and diff")
       ->type_name("FILE");
+  add_wrappers(live_app, live_with.wrappers);
   live_app.add_flag("--list", live_with.list, "Which processes can be watched");
   live_app.add_flag("--no-browser", live_with.no_browser, "Only print the address");
   live_app.add_flag("--exit-with-program", live_with.exit_with_program, "End when the program ends");
@@ -234,10 +252,12 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
 
   top_options top_with;
   CLI::App& top_app = *app.add_subcommand("top", "Watch a program's heap in the terminal");
-  top_app.add_option("PID", top_with.pid, "A process that has the probe")->required()->check(check_process_id);
+  std::string top_word;
+  top_app.add_option("PID", top_word, "A process that has the probe; or a segment")->required();
   top_app.add_option("--every", top_with.every_seconds, "Seconds between two looks")
       ->check(from_to(0.1, 3600))
       ->capture_default_str();
+  add_wrappers(top_app, top_with.wrappers);
   top_app.add_flag("--once", top_with.once, "One look, as text");
   top_app.footer("Exit code: 0; 125 for bad input. q or ctrl-C ends it.");
 
@@ -248,6 +268,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   diff_app.add_option("--fail-if", diff_with.fail_if, "As peak>+5%, live>+10MiB, allocations>1000; repeatable")
       ->type_name("CONDITION")
       ->allow_extra_args(false);
+  add_wrappers(diff_app, diff_with.wrappers);
   diff_app.add_option("--sites", diff_with.sites, "List at most so many call sites")
       ->check(from_to(0, 1'000'000))
       ->capture_default_str();
@@ -302,7 +323,13 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
     }
     if (compare_app.parsed()) return compare(compare_with);
     if (build_app.parsed()) return build(build_with);
-    if (top_app.parsed()) return top(top_with);
+    if (top_app.parsed()) {
+      if (check_process_id(top_word).empty())
+        top_with.pid = std::stoi(top_word);
+      else
+        top_with.file = top_word;
+      return top(top_with);
+    }
     if (diff_app.parsed()) return diff(diff_with);
     if (leaks_app.parsed()) {
       const bool is_command = std::ranges::find(words, "--") != words.end();

@@ -67,17 +67,19 @@ struct figures {
 double interval = 1;
 heapwright::trace::segment_header* changed = nullptr;  ///< whose interval changes
 
-/// After every 300th block of a thread.
-void change_interval() {
+/// After every 300th block of a thread. Says whether the next blocks stay: those of one interval in three, so that a
+/// weight by another interval than the block's own makes live bytes wrong.
+bool change_interval() {
   static thread_local int blocks = 0;
   constexpr double factors[] = {1, 4, 0.25};
-  if (changed != nullptr && ++blocks % 300 == 0)
-    changed->interval.store(static_cast<std::uint64_t>(interval * factors[blocks / 300 % 3]));
+  const int phase = ++blocks / 300 % 3;
+  if (blocks % 300 == 0) changed->interval.store(static_cast<std::uint64_t>(interval * factors[phase]));
+  return phase == 1;
 }
 
-/// Counts a block; frees every second one.
+/// Counts a block, and frees it if it does not stay.
 void count(figures& f, void* block, bool stays) {
-  change_interval();
+  if (changed != nullptr) stays = change_interval();
   const auto bytes = static_cast<double>(malloc_usable_size(block));
   const double p = -std::expm1(-bytes / interval);
   f.allocations.add(1, p);

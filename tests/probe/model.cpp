@@ -233,6 +233,9 @@ struct bounds {
 void compare_peaks(const own_segment& segment, const figures& before, const figures& after, const bounds& b) {
   const std::int64_t of_process = b.per_thread * (thread_count + 1);
   expect_within("the peak", after.peak - before.live, the_model.peak, of_process, of_process);
+  if (all_are_sampled)
+    expect("live bytes of the stacks at the peak", after.at_peak_of_stacks - before.live_of_stacks,
+           static_cast<std::uint64_t>(the_model.peak));
   for (unsigned c = 0; c < size_scale::count; ++c) {
     const std::uint64_t was_live = before.classes[c].allocated_bytes - before.classes[c].freed_bytes;
     expect_within("the peak of a class", after.class_peak[c] - was_live, the_model.class_peak[c], b.class_misses, 0);

@@ -22,7 +22,7 @@ struct figures {
   struct {
     std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0, freed_bytes = 0;
   } classes[heapwright::trace::size_scale::count];
-  std::uint64_t requested_bytes = 0, live = 0, peak = 0, live_of_stacks = 0, live_of_samples = 0, live_samples = 0;
+  std::uint64_t requested_bytes = 0, live = 0, peak = 0, live_of_stacks = 0, at_peak_of_stacks = 0, live_of_samples = 0, live_samples = 0;
   std::uint64_t class_peak[heapwright::trace::size_scale::count]{};
 
   [[nodiscard]] std::uint64_t net() const noexcept {
@@ -103,6 +103,9 @@ class own_segment {
     for (std::uint64_t at = 0; at < h.stacks_used;) {
       const auto& s = *reinterpret_cast<const stack*>(base_ + h.stacks_at + at);
       f.live_of_stacks += s.counters.allocated_bytes - s.counters.freed_bytes;
+      const bool has_changed_since = s.counters.peak_number == h.peak_number;
+      f.at_peak_of_stacks +=
+          has_changed_since ? s.counters.at_peak.load() : s.counters.allocated_bytes - s.counters.freed_bytes;
       f.live_samples += s.counters.samples;
       for (const auto& n : s.counters.lifetimes) f.live_samples -= n;
       at += stack_length(s.depth);

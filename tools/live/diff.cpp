@@ -123,8 +123,10 @@ std::pair<std::string, std::string> named(const trace::stack_figures& stack, con
     const place p = book[places[i]];
     name += ';' + p.function;
     if (i == site) shown = text_of(p);
-    if (i > site && p.function != last && callers++ < shown_callers) shown += "  <  " + printable(p.function);
-    last = p.function;
+    // What calls main says nothing.
+    if (i > site && p.function != last && last != "main" && callers++ < shown_callers)
+      shown += "  <  " + printable(p.function);
+    if (last != "main") last = p.function;
   }
   return {name, shown};
 }

@@ -80,7 +80,7 @@ locked_folder fresh_folder() {
 
 }  // namespace
 
-launched_program::launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes,
+launched_program::launched_program(const std::vector<std::string>& command, const std::string& sample,
                                    const awaited_signals& signals, const preparation& prepare) {
   const program target = program::resolve(command);
   const std::string preload = preload_value(own_library("libheapwright-probe.so"));
@@ -89,11 +89,11 @@ launched_program::launched_program(const std::vector<std::string>& command, std:
   locked_folder fresh = fresh_folder();
   folder_ = std::move(fresh.path);
   lock_ = std::move(fresh.lock);
-  start(command, preload, sample_bytes, signals, prepare);
+  start(command, preload, sample, signals, prepare);
 }
 
 void launched_program::start(const std::vector<std::string>& command, const std::string& preload,
-                             std::uint64_t sample_bytes, const awaited_signals& signals, const preparation& prepare) {
+                             const std::string& sample, const awaited_signals& signals, const preparation& prepare) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
@@ -111,7 +111,7 @@ void launched_program::start(const std::vector<std::string>& command, const std:
     signals.restore();
     setenv("LD_PRELOAD", preload.c_str(), 1);
     setenv("HEAPWRIGHT_SEGMENT_DIR", folder_.c_str(), 1);
-    if (sample_bytes > 0) setenv("HEAPWRIGHT_SAMPLE", std::to_string(sample_bytes).c_str(), 1);
+    if (!sample.empty()) setenv("HEAPWRIGHT_SAMPLE", sample.c_str(), 1);
     execvp(arguments[0], arguments.data());
     const int error = errno;
     [[maybe_unused]] const auto written = write(pipe_ends[1], &error, sizeof error);

@@ -26,8 +26,9 @@ class launched_program {
   using preparation = std::function<void(pid_t child)>;
 
   /// Throws `failure` when it cannot be started or the probe does not load into it. The program
-  /// gets the environment of this process, and the signals as they were before `signals`.
-  launched_program(const std::vector<std::string>& command, std::uint64_t sample_bytes, const awaited_signals& signals,
+  /// gets the environment of this process, and the signals as they were before `signals`. `sample`:
+  /// for HEAPWRIGHT_SAMPLE; empty: what the environment has.
+  launched_program(const std::vector<std::string>& command, const std::string& sample, const awaited_signals& signals,
                    const preparation& prepare = {});
   launched_program(const launched_program&) = delete;
   launched_program& operator=(const launched_program&) = delete;
@@ -46,7 +47,7 @@ class launched_program {
   [[nodiscard]] std::string how_it_ended() const;
 
  private:
-  void start(const std::vector<std::string>& command, const std::string& preload, std::uint64_t sample_bytes,
+  void start(const std::vector<std::string>& command, const std::string& preload, const std::string& sample,
              const awaited_signals& signals, const preparation& prepare);
 
   pid_t id_ = 0;

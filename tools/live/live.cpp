@@ -204,8 +204,8 @@ int live(const live_options& options) {
                                                             : std::filesystem::path(options.file);
   if (path.empty() && !options.save.empty())
     throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
-  watched_family family(watch(options.pid, path), path,
-                        options.file.empty() ? path.parent_path() : std::filesystem::path());
+  watched_family family(watch(options.pid, path, options.wrappers), path,
+                        options.file.empty() ? path.parent_path() : std::filesystem::path(), options.wrappers);
   const routes answers(family, guard(options.host, server->port(), token));
 
   std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });

@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#include "function_patterns.hpp"
+
 namespace heapwright::tool {
 
 /// Exactly one of command, pid, list and file says what to look at.
@@ -19,7 +21,8 @@ struct live_options {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;    ///< 0: any
   std::string token;         ///< empty: none on loopback, a random one elsewhere
-  std::uint64_t sample = 0;  ///< bytes between samples; 0: as the probe has it
+  std::string sample;        ///< bytes between samples, or auto; empty: as the probe has it
+  function_patterns wrappers;  ///< as places_book has them
   std::string save;          ///< the segment as it is at the end, copied to this file; empty: it is not
   bool no_browser = false;
   bool exit_with_program = false;

@@ -69,11 +69,12 @@ std::string command_of(const trace::process_figures& process) {
   return printable(fmt::format("{}", fmt::join(process.arguments, " ")), longest_command);
 }
 
-std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& segment) {
+std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& segment,
+                                       const function_patterns& wrappers) {
   if (!segment.empty()) {
     bool may_control = false;
     trace::segment_reader reader = open_segment(segment, may_control);
-    return std::make_shared<watched_process>(std::move(reader), may_control);
+    return std::make_shared<watched_process>(std::move(reader), may_control, wrappers);
   }
   const std::string nothing = fmt::format(
       "process {} has no segment: the probe must be in it from its start, as `heapwright live -- COMMAND` does; "

@@ -19,7 +19,8 @@ namespace heapwright::tool {
 [[nodiscard]] std::vector<std::filesystem::path> all_segments();
 
 /// A process through its segment, or, without one, through what libheapwright in it says. Throws `failure` if there is neither.
-[[nodiscard]] std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& segment);
+[[nodiscard]] std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& segment,
+                                                     const function_patterns& wrappers);
 
 /// What a person knows the process by: its command line, shortened to what a line of a terminal shows.
 [[nodiscard]] std::string command_of(const trace::process_figures& process);

@@ -128,8 +128,8 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
 }
 
 std::string with_error(double value, double variance) {
-  const double error = error_of(variance);
-  return error > 0 ? fmt::format("{} ±{:.0f} %", show_bytes(value), value > 0 ? error / value * 100 : 0) : show_bytes(value);
+  const double percent = value > 0 ? error_of(variance) / value * 100 : 0;
+  return percent < 0.5 ? show_bytes(value) : fmt::format("{} ±{:.0f} %", show_bytes(value), percent);
 }
 
 void write_sites(screen_text& text, watched_process& process, const moment& m) {
@@ -156,7 +156,8 @@ int top(const top_options& options) {
   const bool is_drawn = !options.once && can_draw(STDOUT_FILENO);
   std::optional<awaited_signals> signals;
   if (is_drawn) signals.emplace(full_screen::signals);
-  const auto watched = watch(options.pid, segment_of(options.pid));
+  const std::filesystem::path segment = options.file.empty() ? segment_of(options.pid) : std::filesystem::path(options.file);
+  const auto watched = watch(options.pid, segment, options.wrappers);
   watched_process& process = *watched;
   if (!is_drawn) {
     screen_text text({40, 1000});

@@ -5,11 +5,15 @@
 
 #include <sys/types.h>
 
+#include "function_patterns.hpp"
+
 namespace heapwright::tool {
 
 struct top_options {
   pid_t pid = 0;
+  std::string file;  ///< a segment; or else pid
   double every_seconds = 1;
+  function_patterns wrappers;  ///< as places_book has them
   bool once = false;  ///< as also when standard output is no terminal
 };
 

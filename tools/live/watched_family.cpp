@@ -22,15 +22,15 @@ bool is_of_process(const std::filesystem::path& segment, const trace::process_fi
 }  // namespace
 
 watched_family::watched_family(std::shared_ptr<watched_process> first, const std::filesystem::path& segment,
-                               std::filesystem::path folder)
-    : folder_(std::move(folder)), first_(std::move(first)), first_name_(name_of(segment)) {}
+                               std::filesystem::path folder, function_patterns wrappers)
+    : folder_(std::move(folder)), wrappers_(std::move(wrappers)), first_(std::move(first)), first_name_(name_of(segment)) {}
 
 /// Null: it went since it was found.
 std::shared_ptr<watched_process> watched_family::open(const std::filesystem::path& segment) const {
   try {
     bool may_control = false;
     trace::segment_reader reader = open_segment(segment, may_control);
-    return std::make_shared<watched_process>(std::move(reader), may_control);
+    return std::make_shared<watched_process>(std::move(reader), may_control, wrappers_);
   } catch (const failure&) {
     return nullptr;
   }

@@ -28,7 +28,7 @@ class watched_family {
  public:
   /// `folder`: where other segments may be; empty: there are no others.
   watched_family(std::shared_ptr<watched_process> first, const std::filesystem::path& segment,
-                 std::filesystem::path folder);
+                 std::filesystem::path folder, function_patterns wrappers);
 
   /// Null: there is no such process. Empty: the first.
   [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name);
@@ -46,6 +46,7 @@ class watched_family {
   [[nodiscard]] std::shared_ptr<watched_process> open(const std::filesystem::path& segment) const;
 
   std::filesystem::path folder_;
+  function_patterns wrappers_;
 
   std::mutex mutex_;  ///< of what follows
   std::shared_ptr<watched_process> first_;
