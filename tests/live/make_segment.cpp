@@ -6,6 +6,7 @@
 // in the segment that it has exited. MODE "late": counting began after the process did; "dormant": it does not count; "kill": never says that it ended.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -259,6 +260,7 @@ class program {
       for (std::uint32_t d = 0; d < made.depth; ++d) addresses[d] = return_address(made.depth - 1 - d, s);
       bucket = static_cast<reference>(s * layout_of_file::stack_bytes / reference_unit + 1);
     }
+    header().peak_number = 1;  // what stacks have now is of the peak
     header().stacks_used = at_.stacks * layout_of_file::stack_bytes;
   }
 
@@ -285,6 +287,8 @@ class program {
     }
   }
 
+  static void add_real(counter& c, double x) { c = std::bit_cast<std::uint64_t>(std::bit_cast<double>(c.load()) + x); }
+
   void sample_one(unsigned step) {
     // A few stacks get most of it; number 7 never frees.
     const bool leaks = random_.below(4) == 0;
@@ -298,6 +302,8 @@ class program {
     f.samples += 1;
     f.allocations += stands_for;
     f.allocated_bytes += stands_for / 1024 * bytes;
+    const double variance = weight_of(bytes, 65536).variance;
+    add_real(f.allocated_variance, variance);
     if (f.first_ns == 0) f.first_ns = now;
     f.last_ns = now;
     const bool stays = leaks || (step < 20 ? random_.below(3) != 0 : random_.below(40) == 0);
@@ -318,6 +324,7 @@ class program {
     }
     f.frees += stands_for;
     f.freed_bytes += stands_for / 1024 * bytes;
+    add_real(f.freed_variance, variance);
     const bool is_short = s % 3 == 0;
     if (is_short) {
       f.short_lived += stands_for;

@@ -228,6 +228,76 @@ test("flame graph: a click zooms, the keys move, Escape shows all", async () => 
   } finally { await s.end(); }
 });
 
+test("estimates have an error; sites can be those at the peak", async () => {
+  const s = await served();
+  try {
+    await s.page.keyboard.press("2");
+    await s.page.waitForFunction(() => /±\d+ %.*a sample every 64 KiB/.test(document.getElementById("flame-note").textContent));
+    await s.page.waitForFunction(() => /±\d+ %/.test(document.querySelector("#sites .row")?.textContent));
+    await s.page.click("#flame-value >> text=At the peak");
+    await s.page.waitForFunction(() => [...document.querySelectorAll("#sites .head button")].some(b => b.textContent.startsWith("at the peak")));
+    await s.page.waitForSelector("#sites .row");
+    await s.page.screenshot({ path: join(shots, "peak-light.png") });
+    const names = await s.page.evaluate(() => [...document.querySelectorAll("#sites .row")].filter(r => !r.hidden).map(r => r.children[0].textContent + r.children[1].textContent));
+    assert.equal(new Set(names).size, names.length, "two rows look alike");
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("the keys: help, a search that Escape ends, and after a click on a field", async () => {
+  const s = await served();
+  try {
+    await s.page.keyboard.press("?");
+    assert.ok(await s.page.isVisible("#help-dialog"));
+    await s.page.screenshot({ path: join(shots, "help-light.png") });
+    await s.page.keyboard.press("3");
+    assert.ok(!await s.page.isVisible("#view-leaks"), "the keys act behind the help");
+    await s.page.keyboard.press("Escape");
+    assert.ok(!await s.page.isVisible("#help-dialog"));
+    await s.page.keyboard.press("2");
+    await s.page.waitForFunction(() => /samples/.test(document.getElementById("flame-note").textContent));
+    await s.page.keyboard.press("/");
+    await s.page.keyboard.type("remember");
+    await s.page.waitForFunction(() => /found in/.test(document.getElementById("flame-note").textContent));
+    await s.page.keyboard.press("Escape");
+    assert.equal(await s.page.inputValue("#flame-search"), "");
+    assert.doesNotMatch(await s.text("flame-note"), /found in/);
+    await s.page.click("#by-line");
+    await s.page.keyboard.press("3");
+    assert.ok(await s.page.isVisible("#view-leaks"), "the keys do nothing after a click on a checkbox");
+    await s.page.keyboard.press("2");
+    await s.page.selectOption("#from", "site");
+    await s.page.keyboard.press("1");
+    assert.ok(await s.page.isVisible("#view-now"), "the keys do nothing after a choice from a list");
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+for (const width of [400, 800]) {
+  test(`at ${width} pixels everything can be reached`, async () => {
+    const s = await served();
+    try {
+      await s.page.setViewportSize({ width, height: 800 });
+      for (const [key, view] of [["1", "now"], ["2", "where"], ["3", "leaks"], ["4", "memory"]]) {
+        await s.page.keyboard.press(key);
+        await s.page.waitForTimeout(700);
+        await s.page.screenshot({ path: join(shots, `${view}-${width}.png`), fullPage: true });
+        const beyond = await s.page.evaluate(() => {
+          const wide = document.documentElement.clientWidth, isInScroller = e => e.closest(".table, .stack, .scroll, [hidden], dialog, details:not([open]), .uplot");
+          return [...document.querySelectorAll("body *")].filter(e => e.offsetParent && !isInScroller(e) && e.getBoundingClientRect().right > wide + 1)
+            .map(e => `${e.tagName}#${e.id}.${e.className}`);
+        });
+        assert.deepEqual(beyond, [], `${view}: beyond the right edge`);
+      }
+      for (const id of ["program", "about", "status", "pause", "help"]) assert.ok(await s.page.isVisible("#" + id), id);
+      assert.match(await s.text("about"), /process \d+/);
+      await s.page.click("#more summary");
+      const panel = await s.page.locator("#more .panel").boundingBox();
+      assert.ok(panel.x >= 0 && panel.x + panel.width <= width, "the menu is cut off");
+    } finally { await s.end(); }
+  });
+}
+
 test("says when the program has ended, was killed, counts late or not at all, and when the server is gone", async () => {
   for (const [mode, seconds, status, notes] of [["", 1, /has ended at .*last figures/, /^$/], ["kill", 1, /killed.*last figures/, /^$/],
     ["late", 60, /^live$/, /change since then/], ["dormant", 60, /^dormant/, /does not count yet/]]) {

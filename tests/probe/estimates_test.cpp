@@ -55,8 +55,11 @@ struct judged {
   }
 };
 
+/// Who chooses the interval: this test, once; the program, now and then; the probe.
+enum class sampling { fixed, changing, adapting };
+
 /// What it prints. No shell expands anything: paths may be what they like.
-std::string output_of_a_run(const fs::path& segments, const char* changing) {
+std::string output_of_a_run(const fs::path& segments, sampling by) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);
   const std::string interval_text = std::to_string(interval);
@@ -67,7 +70,8 @@ std::string output_of_a_run(const fs::path& segments, const char* changing) {
     ::close(ends[1]);
     ::setenv("LD_PRELOAD", probe.c_str(), 1);
     ::setenv("HEAPWRIGHT_SEGMENT_DIR", segments.c_str(), 1);
-    ::setenv("HEAPWRIGHT_SAMPLE", interval_text.c_str(), 1);
+    ::setenv("HEAPWRIGHT_SAMPLE", by == sampling::adapting ? "auto" : interval_text.c_str(), 1);
+    const char* const changing = by == sampling::changing ? "changing" : nullptr;
     ::execl(program.c_str(), program.c_str(), interval_text.c_str(), changing, nullptr);
     std::_Exit(127);
   }
@@ -98,14 +102,13 @@ stack_figures sum_between(const std::vector<stack_figures>& stacks, std::uint64_
   return sum;
 }
 
-/// `changing`: null, or the program's word for an interval that changes. Then errors are judged by the variance that the
-/// probe has estimated, which a viewer shows.
-void add_a_run(std::map<std::string, judged>& all, const fs::path& segments, const char* changing = nullptr) {
-  std::istringstream lines(output_of_a_run(segments, changing));
+/// Where the interval changes, errors are judged by the variance that the probe has estimated, which a viewer shows.
+void add_a_run(std::map<std::string, judged>& all, const fs::path& segments, sampling by) {
+  std::istringstream lines(output_of_a_run(segments, by));
   const auto files = segments_in(segments);
   ASSERT_EQ(files.size(), 1u);
   const segment_reader reader(files[0]);
-  if (changing == nullptr) { ASSERT_EQ(reader.process().interval, std::uint64_t{interval}); }
+  if (by == sampling::fixed) { ASSERT_EQ(reader.process().interval, std::uint64_t{interval}); }
   ASSERT_EQ(reader.process().lost_samples, 0u);
   const auto stacks = reader.stacks();
   int sites = 0;
@@ -122,7 +125,7 @@ void add_a_run(std::map<std::string, judged>& all, const fs::path& segments, con
     for (const auto& [what, estimated] : estimates) {
       double true_value = 0, variance = 0;
       ASSERT_TRUE(lines >> true_value >> variance);
-      if (changing == nullptr) all[name + what].add(estimated, true_value, variance);
+      if (by == sampling::fixed) all[name + what].add(estimated, true_value, variance);
       trues[what] = {true_value, variance};
     }
     const std::tuple<const char*, std::uint64_t, double> shown[] = {
@@ -131,7 +134,7 @@ void add_a_run(std::map<std::string, judged>& all, const fs::path& segments, con
     for (const auto& [what, bytes, variance] : shown) {
       judged& j = all[name + what];
       j.variances += variance / trues[what].second;
-      if (changing != nullptr) j.add(static_cast<double>(bytes), trues[what].first, variance);
+      if (by != sampling::fixed) j.add(static_cast<double>(bytes), trues[what].first, variance);
     }
     ++sites;
   }
@@ -139,12 +142,12 @@ void add_a_run(std::map<std::string, judged>& all, const fs::path& segments, con
   fs::remove(files[0]);
 }
 
-std::map<std::string, judged> judged_runs(const char* changing) {
+std::map<std::string, judged> judged_runs(sampling by) {
   char folder[] = "/dev/shm/heapwright-test.XXXXXX";
   EXPECT_NE(::mkdtemp(folder), nullptr);
   const std::shared_ptr<void> remove_it(nullptr, [&](void*) { fs::remove_all(folder); });
   std::map<std::string, judged> all;
-  for (int run = 0; run < runs && !::testing::Test::HasFatalFailure(); ++run) add_a_run(all, folder, changing);
+  for (int run = 0; run < runs && !::testing::Test::HasFatalFailure(); ++run) add_a_run(all, folder, by);
   for (const auto& [what, j] : all)
     std::printf("%-27s %3d of %d within, the errors' sum is %6.1f and their squares' %6.1f deviations (each %.1f %%)\n",
                 what.c_str(), j.within, runs, j.sum, j.sum_of_squares, j.error_in_percent);
@@ -152,7 +155,7 @@ std::map<std::string, judged> judged_runs(const char* changing) {
 }
 
 TEST(Estimates, AreWithinTheirConfidenceIntervalsAndRightOnAverage) {
-  const auto all = judged_runs(nullptr);
+  const auto all = judged_runs(sampling::fixed);
   ASSERT_EQ(all.size(), 8u);
   for (const auto& [what, j] : all) {
     EXPECT_GE(j.within, fewest_within) << what;
@@ -165,19 +168,24 @@ TEST(Estimates, AreWithinTheirConfidenceIntervalsAndRightOnAverage) {
 // Of a few hundred samples a variance is known to some per cent; the mean of a hundred such to less than one. Those of
 // blocks of all sizes hang on few large ones.
 TEST(Estimates, ShowTheErrorThatTheyHave) {
-  for (const auto& [what, j] : judged_runs(nullptr)) {
+  for (const auto& [what, j] : judged_runs(sampling::fixed)) {
     if (what.find("bytes") != std::string::npos) { EXPECT_NEAR(j.variances / runs, 1, 0.1) << what; }
   }
 }
 
-TEST(Estimates, StayRightWhileTheIntervalChanges) {
-  const auto all = judged_runs("changing");
+class EstimatesWhileTheIntervalChanges : public ::testing::TestWithParam<sampling> {};
+
+TEST_P(EstimatesWhileTheIntervalChanges, AreRightOnAverage) {
+  const auto all = judged_runs(GetParam());
   ASSERT_EQ(all.size(), 4u);
   for (const auto& [what, j] : all) {
     EXPECT_GE(j.within, fewest_within) << what;
     EXPECT_LE(std::abs(j.sum), farthest_sum) << what << ": is biased";
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(By, EstimatesWhileTheIntervalChanges, ::testing::Values(sampling::changing, sampling::adapting),
+                         [](const auto& by) { return by.param == sampling::changing ? "TheProgram" : "TheProbe"; });
 
 }  // namespace
 

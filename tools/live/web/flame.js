@@ -27,7 +27,7 @@ export class Flame {
   set(data) {
     const path = this.focus && this.focus !== this.root ? this.pathOf(this.focus) : [];
     this.data = data;
-    this.nodes = data.parent.map((parent, i) => ({ parent: null, children: [], total: data.total[i], own: data.own[i], grown: data.grown[i],
+    this.nodes = data.parent.map((parent, i) => ({ parent: null, children: [], total: data.total[i], own: data.own[i], grown: data.grown[i], error: data.error[i],
       place: data.places[data.place[i]] ?? null, hasLines: data.has_lines[i] === 1, depth: 0, isHit: false }));
     data.parent.forEach((parent, i) => {
       if (parent < 0) return;

@@ -146,13 +146,13 @@ function showControls() {
   $("counting").checked = p.is_counting;
   for (const id of ["counting", "sampling", "reset", "mark"]) $(id).disabled = !canControl;
   $("pause").disabled = p.state !== "running";
-  const all = [...new Set([...steps, p.interval])].filter(v => v > 0).sort((a, b) => a - b);
+  const all = [...new Set(p.interval_adapts ? steps : [...steps, p.interval])].filter(v => v > 0).sort((a, b) => a - b);
   const wanted = [...all, 0].join();
   if ($("sampling").dataset.all !== wanted) {
     $("sampling").dataset.all = wanted;
-    $("sampling").replaceChildren(...all.map(v => element("option", { value: String(v), textContent: v === 1 ? "block (slow)" : round(bytes(v)) })), element("option", { value: "0", textContent: "never" }));
+    $("sampling").replaceChildren(element("option", { value: "auto", textContent: "as 1 % of the time allows" }), ...all.map(v => element("option", { value: String(v), textContent: v === 1 ? "block (slow)" : round(bytes(v)) })), element("option", { value: "0", textContent: "never" }));
   }
-  if (document.activeElement !== $("sampling")) $("sampling").value = String(p.interval);
+  if (document.activeElement !== $("sampling")) $("sampling").value = p.interval_adapts ? "auto" : String(p.interval);
 }
 
 // --- controls
@@ -187,23 +187,37 @@ $("mark-dialog").addEventListener("close", () => {
   if ($("mark-dialog").returnValue === "ok" && name) order({ mark: name });
 });
 $("counting").addEventListener("change", event => order({ counting: event.target.checked }));
-$("sampling").addEventListener("change", event => order({ interval: Number(event.target.value) }));
+$("sampling").addEventListener("change", event => order({ interval: event.target.value === "auto" ? "auto" : Number(event.target.value) }));
 $("reset").addEventListener("click", () => order({ reset_peak: true }));
 document.addEventListener("click", event => {
   if (!$("more").contains(event.target)) $("more").open = false;
 });
 
+$("help").addEventListener("click", () => $("help-dialog").showModal());
+
+/// Nothing is searched for any more, and the keys act again.
+function endSearch(field) {
+  field.value = "";
+  field.dispatchEvent(new Event("input"));
+  field.blur();
+}
+// A list that was chosen from would keep the keys to itself.
+document.addEventListener("change", event => {
+  if (event.target.tagName === "SELECT") event.target.blur();
+});
+
 document.addEventListener("keydown", event => {
   if (event.key === "Escape") {
     $("more").open = false;
-    if (event.target.type === "search") event.target.blur();
+    if (event.target.type === "search") endSearch(event.target);
     return;
   }
   // The dialog's field has the focus for a moment after the dialog is gone.
-  const types = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target !== $("mark-name");
-  if (event.ctrlKey || event.metaKey || event.altKey || types || $("mark-dialog").open) return;
+  const isField = event.target.tagName === "SELECT" || (event.target.tagName === "INPUT" && event.target.type !== "checkbox");
+  const types = isField && event.target !== $("mark-name");
+  if (event.ctrlKey || event.metaKey || event.altKey || types || $("mark-dialog").open || $("help-dialog").open) return;
   const act = { 1: () => see("now", true), 2: () => see("where", true), 3: () => see("leaks", true), 4: () => see("memory", true), m: askForMark, r: () => views[seen].refresh(),
-    "/": () => views[seen].search.focus(), " ": event.target.tagName === "BUTTON" || event.target.tagName === "SUMMARY" ? null : pause }[event.key];
+    "?": () => $("help-dialog").showModal(), "/": () => views[seen].search.focus(), " ": ["BUTTON", "SUMMARY", "INPUT"].includes(event.target.tagName) ? null : pause }[event.key];
   if (!act) return;
   event.preventDefault();
   act();

@@ -1,15 +1,26 @@
 // Where memory is allocated: the flame graph and the top sites, of what is live, was allocated, or lived short; or of how that has changed since a mark.
 import { $, choice, element, text } from "./dom.js";
 import { Flame } from "./flame.js";
-import { bytes, count, duration, exact, percent, signed } from "./format.js";
+import { bytes, count, duration, exact, exactBytes, percent, round, signed, withError } from "./format.js";
 import { placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
 const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(72px,.9fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
 
+/// How exact stacks are, and what that costs.
+function samplingOf(p) {
+  if (p.interval <= 1) return p.interval === 1 ? ["every block: exact"] : [];
+  const cost = p.interval_adapts && p.sampling_share !== null ? `, which takes ${percent(p.sampling_share)} of the processor's time` : "";
+  return [`a sample every ${round(bytes(p.interval))}${cost}`];
+}
+
+/// With its error: columns like `live_bytes` have a `live_bytes_error`.
+const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: "minmax(126px,1.2fr)", text: row => withError(row[key], row[key + "_error"]),
+  tip: row => exactBytes(row[key]) + (row[key + "_error"] > 0 ? `, ±${exactBytes(row[key + "_error"])} (95 of 100 estimates are within)` : ", exact"), ...more });
+
 export class WhereView {
   constructor(connection) {
-    Object.assign(this, { connection, value: "live", since: "", from: "root", byLine: false, known: "" });
+    Object.assign(this, { connection, value: "live", since: "", from: "root", byLine: false, known: "", sampling: [] });
     this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), this.describe(node).replaceAll("\n", " · ")),
       zoomed: isZoomed => ($("flame-reset").hidden = !isZoomed) });
     choice($("flame-value"), "value", value => this.ask({ value }));
@@ -24,17 +35,19 @@ export class WhereView {
   }
 
   get search() { return $("flame-search"); }
+  errorOf(node) { return node.error >= node.total / 200 && node.error > 0 ? ` ±${(node.error / node.total * 100).toFixed(0)} %` : ""; }
   show(v) { return this.value === "count" ? count(v) + " blocks" : bytes(v); }
 
   makeTable() {
     const search = $("sites-search").value;
     this.sites?.end();
+    const atPeak = this.value === "peak" ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
     const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (row.grown > 0 ? "grew" : row.grown < 0 ? "shrank" : ""), about: "Since the mark", width: "minmax(92px,.9fr)" })] : [];
     this.sites = new Table($("sites"), {
-      columns: [...siteColumns, ...grown, figure("live_bytes", "live", bytes, { share: row => row.live_bytes / this.most }), figure("live_blocks", "live blocks", count), figure("allocated_bytes", "allocated"), figure("allocations", "allocations", count),
+      columns: [...siteColumns, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), figure("live_blocks", "live blocks", count), estimated("allocated_bytes", "allocated"), figure("allocations", "allocations", count),
         { ...figure("short_share", "short-lived", percent), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` },
-        figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age }), figure("samples", "samples", count, { about: "Blocks really looked at; few make the figures rough" })],
-      sort: { key: this.since ? "grown" : { live: "live_bytes", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
+        figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age }), figure("samples", "samples", count, { about: "Blocks really looked at; few make the figures rough" }), figure("stacks", "stacks", count, { about: "Call stacks of this site: they differ further out" })],
+      sort: { key: this.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
       key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "no samples yet",
     });
     this.sites.search(search);
@@ -66,6 +79,7 @@ export class WhereView {
     this.note();
     const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0 }));
     this.most = Math.max(1, ...rows.map(row => row.live_bytes));
+    this.mostValue = Math.max(1, ...rows.map(row => row.value));
     this.sites.set(rows);
     text($("sites-count"), sites.left_out.sites > 0 ? `the first ${exact(rows.length)}; ${exact(sites.left_out.sites)} more with ${this.show(sites.left_out.value)} are left out` : `${exact(rows.length)} sites`);
     if (this.sites.chosen === null) $("site-stack").hidden = true;
@@ -79,7 +93,7 @@ export class WhereView {
   note() {
     const { data, root } = this.flame;
     if (!data) return;
-    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))} in all; red grows, blue shrinks, width is both`] : [this.show(root.total), `${exact(data.samples)} samples`];
+    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))} in all; red grows, blue shrinks, width is both`] : [this.show(root.total) + this.errorOf(root), `${exact(data.samples)} samples`, ...this.sampling];
     if (data.left_out.nodes > 0) parts.push(`${exact(data.left_out.nodes)} small nodes left out (${percent(data.left_out.value / (root.total || 1))})`);
     if (this.flame.words.length > 0) parts.push(`found in ${percent(this.flame.search(this.flame.words.join(" ")))}`);
     text($("flame-note"), parts.join(" · "));
@@ -90,13 +104,14 @@ export class WhereView {
     const lines = [node.place ? placeText(node.place).replace(/ {2}.*/, "") : "all stacks"];
     if (node.place) lines.push((node.place[1] ? (node.hasLines ? `${node.place[1]} (several lines)` : `${node.place[1]}:${node.place[2]}`) : node.place[3]) + (node.place[4] ? " (inlined)" : ""));
     if (this.flame.data.is_growth) lines.push(`${signed(node.grown, v => this.show(v))}`);
-    else lines.push(`${this.show(node.total)}, ${percent(node.total / all)}` + (node.own > 0 ? `; ${this.show(node.own)} right here` : ""));
+    else lines.push(`${this.show(node.total)}${this.errorOf(node)}, ${percent(node.total / all)}` + (node.own > 0 ? `; ${this.show(node.own)} right here` : ""));
     return lines.join("\n");
   }
 
   /// Marks may be new; what stays known stays chosen.
   set_state(state, isSeen) {
     this.program = state.process.program;
+    this.sampling = samplingOf(state.process);
     const marks = state.marks.filter(mark => mark.can_compare);
     const known = marks.map(mark => mark.number).join();
     if (known !== this.known || $("since").options.length === 0) {
