@@ -211,11 +211,14 @@ class Files(Live):
 
     # "`HEAPWRIGHT_PROBE=off`: does not count until it is told to"; "`HEAPWRIGHT_SAMPLE=BYTES`"
     def test_environment(self):
-        for more, counting, interval in (({}, True, 524288), ({"HEAPWRIGHT_PROBE": "off"}, False, 524288), ({"HEAPWRIGHT_SAMPLE": "4096"}, True, 4096)):
+        for more, counting, adapts, interval in (({}, True, True, None), ({"HEAPWRIGHT_PROBE": "off"}, False, True, None),
+                                                 ({"HEAPWRIGHT_SAMPLE": "auto"}, True, True, None), ({"HEAPWRIGHT_SAMPLE": "4096"}, True, False, 4096)):
             process, _ = self.with_probe(ENDINGS, "wait", **more)
             address, _ = self.page(process.pid)
             state = json.loads(get(address + "api/state"))
-            self.assertEqual((state["process"]["is_counting"], state["process"]["interval"]), (counting, interval), more)
+            self.assertEqual((state["process"]["is_counting"], state["process"]["interval_adapts"]), (counting, adapts), more)
+            if interval is not None:
+                self.assertEqual(state["process"]["interval"], interval)
             self.assertEqual(state["totals"]["live"] >= 1000000, counting)
 
 
@@ -379,7 +382,10 @@ class Diff(Live):
         for count in (0, 1, 2):
             result = heapwright("diff", "--sites", count, self.before, self.after)
             self.ended(result, 0)
-            self.assertEqual(len(re.findall("lose_one|lose_another|keep_in", result.stdout)), min(count, 2), result.stdout)
+            tables = result.stdout.split("\n\n")[1:]
+            self.assertEqual(len(tables), 3 if count else 0)
+            for table in tables:
+                self.assertEqual(len(re.findall("lose_one|lose_another|keep_in", table)), min(count, 2), result.stdout)
         self.refused(heapwright("diff", "--sites", "x", self.before, self.after), 125, "--sites")
 
     def test_stdout_that_takes_nothing(self):

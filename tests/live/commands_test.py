@@ -54,7 +54,8 @@ class Commands(unittest.TestCase):
     def test_growth_is_told_and_judged(self):
         result = self.diff("few", "many", "peak>+5%")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("peak>+5%", result.stderr)
+        self.assertRegex(result.stderr, r"heapwright: peak>\+5%: peak was \d\S* MiB, is \d\S* MiB \(\+19\S* MiB\)")
+        self.assertRegex(result.stderr, r"(?m)^ +9\.5 MiB +28\.6 MiB +\+19\.1 MiB +exact  ")  # the site that made it
         live = next(line for line in result.stdout.splitlines() if line.startswith("live"))
         self.assertRegex(live, r"\+(19|20)(\.\d+)? MiB|\+19\.\d MiB")
 
@@ -71,9 +72,16 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         subprocess.run([os.environ.get("CXX", "c++"), "-g", "-O0", "-o", program, source], check=True, timeout=120)
         for name, arguments in {"short": [], "long": ["more"]}.items():
             heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1", "--save", self.path(name), "--", program, *arguments)
-        sites = self.diff("short", "long").stdout.partition("call site")[2].splitlines()[1:]
-        self.assertRegex(sites[0], r"^ +\+\d+ KiB  fill_table  rows.cpp:4  <  main")
-        self.assertEqual(len(sites), 1)  # nodes and texts are allocated in the same place
+        tables = self.diff("short", "long").stdout.split("\n\n")[1:]
+        self.assertEqual([table.splitlines()[0] for table in tables],
+                         ["live bytes at the end by call site", "live bytes at the peak by call site", "allocated bytes by call site"])
+        for table in tables:
+            sites = table.splitlines()[2:]
+            self.assertRegex(sites[0], r"^ +\d+ KiB +\d+ KiB +\+\d+ KiB +exact  fill_table  rows.cpp:4  <  main$")
+            self.assertEqual(len(sites), 1)  # nodes and texts are allocated in the same place
+        # A wrapper of the user's own is no site.
+        wrapped = heapwright("diff", "--wrapper", "fill_*", self.path("short"), self.path("long")).stdout
+        self.assertRegex(wrapped, r"exact  main  rows.cpp:5\n")
 
     def test_all_conditions_that_hold_are_named(self):
         result = self.diff("few", "many", "peak>+5%", "live>+10MiB", "allocations>+1000%", "peak>1GiB")
@@ -84,7 +92,10 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
 
     def test_what_is_freed_is_no_growth_of_live_but_of_the_peak(self):
         self.assertEqual(self.diff("few", "freed", "live>+1%").returncode, 0)
-        self.assertEqual(self.diff("few", "freed", "peak>+5%").returncode, 1)
+        result = self.diff("few", "freed", "peak>+5%")
+        self.assertEqual(result.returncode, 1)
+        at_peak = result.stdout.partition("live bytes at the peak by call site")[2]
+        self.assertRegex(at_peak, r" +9\.5 MiB +28\.6 MiB +\+19\.1 MiB +exact  ")
 
     def test_the_same_is_the_same(self):
         result = self.diff("many", "many", "peak>+0%", "live>+0B", "allocations>+0")
@@ -97,6 +108,30 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
                 result = self.diff("few", "many", text)
                 self.assertEqual(result.returncode, 125)
                 self.assertIn("FIGURE>LIMIT", result.stderr)
+
+    def test_top_of_a_segment(self):
+        result = heapwright("top", self.path("many"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("ended", result.stdout)
+        self.assertIn("every block is sampled", result.stdout)
+        self.assertRegex(result.stdout, r"\n +28(\.6)? MiB +300 +28(\.6)? MiB  [^ ]")
+        result = heapwright("top", "/no/such/segment")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("/no/such/segment", result.stderr)
+
+    def test_estimates_have_an_error(self):
+        heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1048576", "--save", self.path("coarse"), "--",
+                   "/usr/bin/python3", "-c", PROGRAM, "300")
+        self.assertRegex(heapwright("top", self.path("coarse")).stdout, r"(?s)a sample every 1\.0 MiB; ±: 95 of 100 are within.* MiB ±\d\d %")
+        self.assertRegex(self.diff("coarse", "many").stdout, r" MiB +±\d\S* [MK]iB  ")
+
+    def test_sampling_that_is_asked_for(self):
+        for sample in ("auto", "1", "4096"):
+            self.assertEqual(heapwright("live", "--no-browser", "--exit-with-program", "--sample", sample, "--", "true").returncode, 0)
+        for sample in ("never", "0", "-1", "1e30", "4k"):
+            result = heapwright("live", "--no-browser", "--sample", sample, "--", "true")
+            self.assertEqual(result.returncode, 125)
+            self.assertIn(f"'{sample}' is not a number from 1 to 1099511627776, nor auto", result.stderr)
 
     def test_top(self):
         with tempfile.TemporaryDirectory(dir="/dev/shm") as segments:
