@@ -9,8 +9,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,59 +23,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view folder_prefix = "heapwright-live-";
-
-/// Locked for as long as the descriptor is open. Nothing if somebody else has the lock, or if it is
-/// not a folder of this user.
-descriptor locked(const std::filesystem::path& folder, int how) {
-  descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat about {};
-  if (fstat(lock.get(), &about) != 0 || about.st_uid != geteuid() || flock(lock.get(), how) != 0) lock.close();
-  return lock;
-}
-
-bool has_running_process(const std::filesystem::path& folder) {
-  for (const auto& path : trace::segments_in(folder)) {
-    try {
-      if (trace::is_there(trace::segment_reader(path).process())) return true;
-    } catch (const trace::bad_segment&) {
-      continue;
-    }
-  }
-  return false;
-}
-
-/// Removes what was left by those that were killed: folders that nobody has locked, and to which no
-/// process writes.
-void sweep(const std::filesystem::path& place) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
-    if (!entry.path().filename().native().starts_with(folder_prefix)) continue;
-    const descriptor lock = locked(entry.path(), LOCK_EX | LOCK_NB);
-    if (lock.get() >= 0 && !has_running_process(entry.path())) std::filesystem::remove_all(entry.path(), ignored);
-  }
-}
-
-struct locked_folder {
-  std::filesystem::path path;
-  descriptor lock;
-};
-
-/// Like /dev/shm/heapwright-UID, memory rather than disk.
-locked_folder fresh_folder() {
-  for (const char* place : {"/dev/shm", "/tmp"}) {
-    sweep(place);
-    for (;;) {
-      std::string name = fmt::format("{}/{}XXXXXX", place, folder_prefix);
-      if (mkdtemp(name.data()) == nullptr) break;
-      descriptor lock = locked(name, LOCK_EX);
-      // Somebody else's sweep may have come before the lock. Where there are no locks, nobody sweeps.
-      if (std::filesystem::exists(name)) return {name, std::move(lock)};
-    }
-  }
-  throw failure(exit_code::bad_input, fmt::format("cannot make a folder for the segment: {}", std::strerror(errno)));
-}
-
 }  // namespace
 
 launched_program::launched_program(const std::vector<std::string>& command, const std::string& sample,
@@ -86,9 +31,6 @@ launched_program::launched_program(const std::vector<std::string>& command, cons
   const std::string preload = preload_value(own_library("libheapwright-probe.so"));
   if (const std::string complaint = ask_loader(target, preload).complaint; !complaint.empty())
     throw failure(exit_code::bad_input, fmt::format("the probe does not load into {}: {}", target.path, complaint));
-  locked_folder fresh = fresh_folder();
-  folder_ = std::move(fresh.path);
-  lock_ = std::move(fresh.lock);
   start(command, preload, sample, signals, prepare);
 }
 
@@ -110,7 +52,7 @@ void launched_program::start(const std::vector<std::string>& command, const std:
     }
     signals.restore();
     setenv("LD_PRELOAD", preload.c_str(), 1);
-    setenv("HEAPWRIGHT_SEGMENT_DIR", folder_.c_str(), 1);
+    setenv("HEAPWRIGHT_SEGMENT_DIR", folder_.path().c_str(), 1);
     if (!sample.empty()) setenv("HEAPWRIGHT_SAMPLE", sample.c_str(), 1);
     execvp(arguments[0], arguments.data());
     const int error = errno;
@@ -127,15 +69,8 @@ void launched_program::start(const std::vector<std::string>& command, const std:
   close(pipe_ends[0]);
   if (!has_failed) return;
   if (id_ > 0) waitpid(id_, nullptr, 0);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
   throw failure(exit_code::not_executable,
                 fmt::format("{} cannot be executed: {}", command[0], std::strerror(id_ < 0 ? fork_error : error)));
-}
-
-launched_program::~launched_program() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 std::filesystem::path launched_program::segment() {
@@ -143,7 +78,7 @@ std::filesystem::path launched_program::segment() {
   for (;;) {
     const std::optional<int> ended = exit_code();
     std::filesystem::path replaced;
-    for (const auto& path : trace::segments_in(folder_)) {
+    for (const auto& path : trace::segments_in(folder_.path())) {
       const trace::process_figures process = trace::segment_reader(path).process();
       if (process.process_id != static_cast<std::uint32_t>(id_)) continue;
       if (process.state != trace::process_state::replaced) return path;

@@ -1,9 +1,7 @@
 // A program started with the probe in it, and a folder of its own for the segments of it and its
 // children.
 //
-// The folder goes when this object does: those who still read a segment keep what is open. Where
-// this process is killed, the folder stays until another of its kind starts after the program's
-// end.
+// The folder goes when this object does: those who still read a segment keep what is open.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +14,7 @@
 #include <sys/types.h>
 
 #include "awaited_signals.hpp"
-#include "descriptor.hpp"
+#include "segment_folder.hpp"
 
 namespace heapwright::tool {
 
@@ -32,7 +30,6 @@ class launched_program {
                    const preparation& prepare = {});
   launched_program(const launched_program&) = delete;
   launched_program& operator=(const launched_program&) = delete;
-  ~launched_program();
 
   [[nodiscard]] pid_t id() const noexcept { return id_; }
 
@@ -52,8 +49,7 @@ class launched_program {
 
   pid_t id_ = 0;
   std::optional<int> status_;  ///< that waitpid has
-  std::filesystem::path folder_;
-  descriptor lock_;  ///< of the folder
+  segment_folder folder_;
 };
 
 }  // namespace heapwright::tool

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -32,37 +33,12 @@
 #include "output_file.hpp"
 #include "process_image.hpp"
 #include "routes.hpp"
+#include "saved_run.hpp"
 #include "segment_choice.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
-
-/// What there is of a segment is a thousandth of its length: the rest stays a hole.
-bool copy_sparse(const descriptor& from, const descriptor& to) {
-  const off_t length = lseek(from.get(), 0, SEEK_END);
-  if (length < 0 || ftruncate(to.get(), length) != 0) return false;
-  std::vector<char> buffer(1 << 20);
-  for (off_t begin = lseek(from.get(), 0, SEEK_DATA); begin >= 0;) {
-    const off_t end = lseek(from.get(), begin, SEEK_HOLE);
-    while (begin < end) {
-      const auto wanted = std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - begin));
-      const ssize_t n = pread(from.get(), buffer.data(), wanted, begin);
-      if (n <= 0 || pwrite(to.get(), buffer.data(), static_cast<std::size_t>(n), begin) != n) return false;
-      begin += n;
-    }
-    begin = lseek(from.get(), begin, SEEK_DATA);
-  }
-  return true;
-}
-
-void save_segment(const std::filesystem::path& path, const std::string& as) {
-  if (as.empty()) return;
-  const descriptor from(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const descriptor to(open(as.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (from.get() < 0 || to.get() < 0 || !copy_sparse(from, to))
-    throw failure(exit_code::bad_input, fmt::format("the segment cannot be saved as {}: {}", as, std::strerror(errno)));
-}
 
 std::string list_line(const trace::process_figures& process, bool is_there, double live_bytes) {
   return fmt::format("{:>8}  {:<8}  {:>10}  {}", process.process_id, is_there ? "running" : "ended",
@@ -131,9 +107,11 @@ std::string token_for(const live_options& options) {
 }
 
 /// Until a program that was started is gone, if it is to be left with, or else until the user says
-/// so.
-void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program) {
+/// so. `each_second`: about as often.
+void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program,
+                  const std::function<void()>& each_second) {
   for (bool has_told = false;;) {
+    each_second();
     const auto ended = started.exit_code();
     if (ended && leaves_with_program) return;
     if (ended && !has_told) {
@@ -149,8 +127,10 @@ void wait_for_end(const awaited_signals& signals, launched_program& started, boo
 }
 
 /// The same for one that was there before.
-void wait_for_end(const awaited_signals& signals, watched_family& family, bool leaves_with_program) {
+void wait_for_end(const awaited_signals& signals, watched_family& family, bool leaves_with_program,
+                  const std::function<void()>& each_second) {
   for (;;) {
+    each_second();
     if (const int signal = signals.wait(1).number; signal != 0 && signal != SIGCHLD) return;
     const life state = leaves_with_program ? family.find("")->now(false)->state : life::running;
     if (state != life::running && state != life::replaced) return;
@@ -199,13 +179,18 @@ int live(const live_options& options) {
   const awaited_signals signals{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
   std::optional<launched_program> started;
   if (!options.command.empty()) started.emplace(options.command, options.sample, signals);
-  const std::filesystem::path path = started                ? started->segment()
-                                     : options.file.empty() ? segment_of(options.pid)
-                                                            : std::filesystem::path(options.file);
+  std::optional<opened_run> saved;
+  if (!options.file.empty()) saved.emplace(options.file);
+  const std::filesystem::path path = started ? started->segment()
+                                     : saved ? saved->processes().front().segment
+                                             : segment_of(options.pid);
   if (path.empty() && !options.save.empty())
     throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
-  watched_family family(watch(options.pid, path, options.wrappers), path,
-                        options.file.empty() ? path.parent_path() : std::filesystem::path(), options.wrappers);
+  const auto family_pointer =
+      saved ? std::make_unique<watched_family>(*saved, options.wrappers)
+            : std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path, path.parent_path(),
+                                               options.wrappers);
+  watched_family& family = *family_pointer;
   const routes answers(family, guard(options.host, server->port(), token));
 
   std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });
@@ -213,15 +198,18 @@ int live(const live_options& options) {
   tell("heapwright: live at {}\n", url);
   if (!options.no_browser) open_browser(url, signals);
   tell_ready(options.ready_fd, url);
+  const auto each_second = [&] {
+    if (!options.save.empty()) family.watch_all();
+  };
   if (started) {
-    wait_for_end(signals, *started, options.exit_with_program);
+    wait_for_end(signals, *started, options.exit_with_program, each_second);
   } else {
-    wait_for_end(signals, family, options.exit_with_program);
+    wait_for_end(signals, family, options.exit_with_program, each_second);
   }
+  if (!options.save.empty()) save_run(options.save, family.saved(options.pid != 0));
   family.stop();
   server->stop();
   serving.join();
-  save_segment(started ? started->segment() : path, options.save);
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }
 

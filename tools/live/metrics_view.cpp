@@ -96,7 +96,7 @@ std::string metrics_view(watched_process& process) {
     e.one("heapwright_heap_returned_bytes_total", "counter", "Given back to the system so far.",
           m.heap->returned_total);
   }
-  if (m.memory) {
+  if (m.memory && m.state == life::running) {
     e.one("heapwright_process_resident_memory_bytes", "gauge", "RSS of the process.", m.memory->rss);
     e.one("heapwright_process_proportional_memory_bytes", "gauge", "PSS of the process, not older than ten seconds.",
           m.memory->pss);

@@ -25,6 +25,7 @@ const char* name_of(life state) {
     case life::killed: return "killed";
     case life::lost: return "lost";
     case life::gone: return "gone";
+    case life::left: return "left";
   }
   return "";
 }

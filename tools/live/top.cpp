@@ -64,6 +64,7 @@ const char* words_for(life state) {
     case life::replaced: return "replaced by exec";
     case life::killed: return "killed";
     case life::gone: return "gone";
+    case life::left: return "running when it was saved";
     case life::lost: break;
   }
   return "lost";

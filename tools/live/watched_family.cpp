@@ -23,13 +23,36 @@ bool is_of_process(const std::filesystem::path& segment, const trace::process_fi
 
 watched_family::watched_family(std::shared_ptr<watched_process> first, const std::filesystem::path& segment,
                                std::filesystem::path folder, function_patterns wrappers)
-    : folder_(std::move(folder)), wrappers_(std::move(wrappers)), first_(std::move(first)), first_name_(name_of(segment)) {}
+    : folder_(std::move(folder)),
+      first_segment_(segment),
+      wrappers_(std::move(wrappers)),
+      first_(std::move(first)),
+      first_name_(name_of(segment)) {}
+
+watched_family::watched_family(const opened_run& run, function_patterns wrappers)
+    : folder_(run.folder()),
+      first_segment_(run.processes().front().segment),
+      run_(&run),
+      wrappers_(std::move(wrappers)),
+      first_name_(run.processes().front().name) {
+  bool may_control = false;
+  trace::segment_reader reader = open_segment(first_segment_, may_control);
+  const auto& past = run.processes().front().past;
+  first_ = past ? std::make_shared<watched_process>(std::move(reader), *past, wrappers_)
+                : std::make_shared<watched_process>(std::move(reader), may_control, wrappers_);
+}
 
 /// Null: it went since it was found.
 std::shared_ptr<watched_process> watched_family::open(const std::filesystem::path& segment) const {
   try {
     bool may_control = false;
     trace::segment_reader reader = open_segment(segment, may_control);
+    if (run_ != nullptr) {
+      const auto& all = run_->processes();
+      const auto saved = std::ranges::find(all, segment, &saved_process::segment);
+      if (saved != all.end() && saved->past)
+        return std::make_shared<watched_process>(std::move(reader), *saved->past, wrappers_);
+    }
     return std::make_shared<watched_process>(std::move(reader), may_control, wrappers_);
   } catch (const failure&) {
     return nullptr;
@@ -48,6 +71,7 @@ void watched_family::follow_first() {
     first_->stop();
     first_ = next;
     first_name_ = name_of(path);
+    first_segment_ = path;
     return;
   }
 }
@@ -93,15 +117,54 @@ std::vector<family_member> watched_family::members(std::size_t most) {
     if (result.size() == most) break;
     if (name_of(path) == first_name) continue;
     try {
-      const trace::snapshot other = trace::segment_reader(path).read();
+      trace::snapshot other = trace::segment_reader(path).read();
       if (other.process.state == trace::process_state::replaced) continue;  // it goes on as another
+      const bool is_running = run_ == nullptr && other.process.state == trace::process_state::running &&
+                              trace::is_there(other.process);
+      if (is_running) other.process.arguments = arguments_of(static_cast<pid_t>(other.process.process_id));
       const trace::class_figures total = other.total();
       result.push_back({name_of(path), other.process,
-                        static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes),
-                        other.process.state == trace::process_state::running && trace::is_there(other.process)});
+                        static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes), is_running});
     } catch (const trace::bad_segment&) {
       continue;
     }
+  }
+  return result;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_family::watched_members() {
+  std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> result;
+  for (const family_member& m : members(most_watched))
+    if (auto process = find(m.name)) result.emplace_back(m.name, std::move(process));
+  return result;
+}
+
+void watched_family::watch_all() {
+  for (const auto& [name, process] : watched_members()) process->keep_memory_map();
+}
+
+std::vector<saved_process> watched_family::saved(bool only_descendants) {
+  std::map<std::string, process_past> pasts;
+  std::map<std::uint32_t, std::uint64_t> parents;
+  for (const auto& [name, process] : watched_members()) pasts[name] = process->past();
+  const auto all = members(SIZE_MAX);
+  for (const family_member& m : all) parents[m.process.process_id] = m.process.forked_from;
+  const std::uint32_t first = all.front().process.process_id;
+  const auto is_descendant = [&](std::uint32_t id) {
+    for (std::size_t steps = 0; steps < parents.size() && id != first; ++steps) {
+      const auto found = parents.find(id);
+      if (found == parents.end()) return false;
+      id = static_cast<std::uint32_t>(found->second);
+    }
+    return id == first;
+  };
+  std::vector<saved_process> result;
+  for (const family_member& m : all) {
+    if (only_descendants && !is_descendant(m.process.process_id)) continue;
+    const bool is_first = result.empty();
+    saved_process one{m.name, is_first ? first_segment_ : folder_ / (m.name + ".segment"), std::nullopt};
+    if (const auto past = pasts.find(m.name); past != pasts.end()) one.past = std::move(past->second);
+    result.push_back(std::move(one));
   }
   return result;
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "saved_run.hpp"
 #include "watched_process.hpp"
 
 namespace heapwright::tool {
@@ -29,6 +30,8 @@ class watched_family {
   /// `folder`: where other segments may be; empty: there are no others.
   watched_family(std::shared_ptr<watched_process> first, const std::filesystem::path& segment,
                  std::filesystem::path folder, function_patterns wrappers);
+  /// Of a saved run, which must live as long.
+  watched_family(const opened_run& run, function_patterns wrappers);
 
   /// Null: there is no such process. Empty: the first.
   [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name);
@@ -36,16 +39,26 @@ class watched_family {
   /// The first, then the newest, no more than `most`.
   [[nodiscard]] std::vector<family_member> members(std::size_t most);
 
+  /// All of them with what is watched, as far as that may be so many; the first one first.
+  [[nodiscard]] std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_members();
+
+  /// To be called about once a second where the run is to be saved: processes that have begun are watched from now on.
+  void watch_all();
+
+  /// What to save: the first, then all others; with `only_descendants` those that the first and its children have forked.
+  [[nodiscard]] std::vector<saved_process> saved(bool only_descendants);
+
   /// Those who wait are woken, and nothing is read any more.
   void stop();
 
  private:
-  static constexpr std::size_t most_watched = 16;
+  static constexpr std::size_t most_watched = 64;
 
   void follow_first();
   [[nodiscard]] std::shared_ptr<watched_process> open(const std::filesystem::path& segment) const;
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, first_segment_;
+  const opened_run* run_ = nullptr;
   function_patterns wrappers_;
 
   std::mutex mutex_;  ///< of what follows

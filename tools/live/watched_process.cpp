@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t freshness_ns = 50'000'000;
 constexpr std::uint64_t details_age_ns = 10'000'000'000;
 constexpr std::uint64_t memory_age_ns = 2'000'000'000;
+constexpr std::uint64_t memory_map_age_ns = 10'000'000'000;
 constexpr std::size_t most_baselines = 8;
 
 std::uint64_t clock_ns() {
@@ -48,6 +49,15 @@ life life_of(const trace::process_figures& process) {
 
 }  // namespace
 
+std::vector<std::string> arguments_of(pid_t process) {
+  std::vector<std::string> arguments;
+  std::istringstream words(read_file(fmt::format("/proc/{}/cmdline", process)).value_or(""));
+  for (std::string word; std::getline(words, word, '\0');) arguments.push_back(word);
+  // A title that is shorter than the arguments were has nothing behind it.
+  while (!arguments.empty() && arguments.back().empty()) arguments.pop_back();
+  return arguments;
+}
+
 trace::process_figures describe(pid_t process) {
   trace::process_figures p;
   p.process_id = static_cast<std::uint32_t>(process);
@@ -56,8 +66,7 @@ trace::process_figures describe(pid_t process) {
   p.started_unix_ns =
       static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
   p.program = executable_of(process);
-  std::istringstream words(read_file(fmt::format("/proc/{}/cmdline", process)).value_or(""));
-  for (std::string word; std::getline(words, word, '\0');) p.arguments.push_back(word);
+  p.arguments = arguments_of(process);
   return p;
 }
 
@@ -86,6 +95,13 @@ watched_process::watched_process(trace::segment_reader reader, bool may_control,
   } catch (const failure&) {
     // Its memory may not be read: the heap's figures are missing, all others are there.
   }
+  begin();
+}
+
+watched_process::watched_process(trace::segment_reader reader, process_past past, function_patterns wrappers)
+    : reader_(std::move(reader)), past_(std::move(past)), places_(std::move(wrappers)) {
+  for (const history_point& point : past_->points) history_.add(point);
+  memory_ = past_->picture;
   begin();
 }
 
@@ -128,12 +144,36 @@ void watched_process::look_until_stopped() {
   while (!stopped_.wait_for(hold, 1s, [&] { return is_stopped_; })) {
     hold.unlock();
     const auto seen = now(false);
+    look_at_memory_map();
     hold.lock();
     if (seen->state != life::running) {
       stopped_.wait(hold, [&] { return is_stopped_; });
       return;
     }
   }
+}
+
+void watched_process::keep_memory_map() { memory_map_every_ns_ = memory_map_age_ns; }
+
+void watched_process::look_at_memory_map() {
+  const std::uint64_t begun = clock_ns();
+  if (memory_map_every_ns_ == 0 || begun < memory_map_due_ns_) return;
+  (void)memory();
+  // A process with much memory waits long for the kernel to walk it: once in a hundred times as long, then.
+  const std::uint64_t took = clock_ns() - begun;
+  memory_map_due_ns_ = begun + std::max<std::uint64_t>(memory_map_every_ns_, 100 * took);
+}
+
+process_past watched_process::past() {
+  const auto seen = now(false);
+  process_past result{seen->state, seen->figures.at_ns, seen->figures.process.arguments, {}, seen->memory, {}};
+  {
+    const std::lock_guard hold(memory_mutex_);
+    result.picture = memory_;
+  }
+  const std::lock_guard hold(mutex_);
+  result.points = history_.points(0, SIZE_MAX);
+  return result;
 }
 
 std::shared_ptr<const moment> watched_process::now(bool with_details) {
@@ -177,10 +217,33 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
       m.memory->rss = *rss;
     }
   }
+  if (m.state == life::running) {
+    // Some programs say there what they do.
+    if (auto now = arguments_of(static_cast<pid_t>(id)); !now.empty()) m.figures.process.arguments = std::move(now);
+  } else if (past_) {
+    m.memory = past_->memory;
+    m.figures.process.arguments = past_->arguments;
+    m.figures.at_ns = past_->at_ns;
+    return result;
+  } else if (!last_) {
+    m.figures.at_ns = last_sign_of_life(m.figures);
+  } else {
+    m.memory = last_->memory;
+    m.figures.process.arguments = last_->figures.process.arguments;
+  }
   if (m.state == life::running && heap_) m.heap = read_heap(*heap_);
   if (!m.heap && last_) m.heap = last_->heap;
-  history_.add({m.figures.at_ns, m.live(), m.memory ? m.memory->rss : 0, m.total.allocated_bytes, m.total.allocations});
+  const bool knows_rss = m.state == life::running && m.memory;
+  history_.add({m.figures.at_ns, m.live(), knows_rss ? m.memory->rss : 0, m.total.allocated_bytes, m.total.allocations});
   return result;
+}
+
+/// Of a process that had ended before it was looked at: ages are counted to its end, not to now.
+std::uint64_t watched_process::last_sign_of_life(const trace::snapshot& figures) const {
+  if (figures.process.ended_ns != 0) return figures.process.ended_ns;
+  std::uint64_t last = figures.process.started_ns;
+  for (const trace::stack_figures& s : reader_->stacks()) last = std::max(last, s.last_ns);
+  return std::min(last, figures.at_ns);
 }
 
 void watched_process::read_figures(moment& m) const {
@@ -192,7 +255,8 @@ void watched_process::read_figures(moment& m) const {
     return;
   }
   // The end is looked for first: figures read after it are the last ones.
-  m.state = life_of(reader_->process());
+  m.state = past_ ? past_->state : life_of(reader_->process());
+  if (past_ && m.state == life::running) m.state = life::left;
   m.figures = reader_->read();
 }
 

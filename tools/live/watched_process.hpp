@@ -5,6 +5,7 @@
 // the process has ended the last figures are kept and nothing is read any more.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -24,8 +25,9 @@
 
 namespace heapwright::tool {
 
-/// `lost`: the segment can no longer be read. `gone`: a process without one is no longer there.
-enum class life { running, exited, replaced, killed, lost, gone };
+/// `lost`: the segment can no longer be read. `gone`: a process without one is no longer there. `left`: it ran when
+/// this was saved.
+enum class life { running, exited, replaced, killed, lost, gone, left };
 
 /// Bytes, as the kernel tells them; not there once the process is gone.
 struct resident_memory {
@@ -66,6 +68,19 @@ struct baseline {
   std::unordered_map<trace::reference, counted> stacks;
 };
 
+/// What a viewer knows of a process and its segment does not: kept with a saved run.
+struct process_past {
+  life state = life::running;
+  std::uint64_t at_ns = 0;             ///< CLOCK_MONOTONIC, of all this
+  std::vector<std::string> arguments;  ///< as the process has them now: some programs say there what they do
+  std::vector<history_point> points;
+  std::optional<resident_memory> memory;
+  std::shared_ptr<const memory_picture> picture;
+};
+
+/// As /proc has them now; empty: there are none, or the process is gone.
+[[nodiscard]] std::vector<std::string> arguments_of(pid_t process);
+
 /// What /proc says of a process, which has no segment.
 [[nodiscard]] trace::process_figures describe(pid_t process);
 
@@ -73,6 +88,8 @@ class watched_process {
  public:
   /// `wrappers`: as places_book has them.
   watched_process(trace::segment_reader reader, bool may_control, function_patterns wrappers = {});
+  /// Of a saved run: nothing changes any more.
+  watched_process(trace::segment_reader reader, process_past past, function_patterns wrappers);
   /// Without a segment. Throws `failure` if the process does not run on libheapwright, or cannot be read.
   explicit watched_process(pid_t process);
   ~watched_process();
@@ -84,6 +101,10 @@ class watched_process {
   /// Not older than two seconds, or the last that was seen of a process that has ended; null if there is none.
   [[nodiscard]] std::shared_ptr<const memory_picture> memory();
   [[nodiscard]] std::vector<history_point> points(std::uint64_t since_ns, std::size_t most) const;
+
+  /// From now on the memory map is looked at every ten seconds or more, though nobody asks for it.
+  void keep_memory_map();
+  [[nodiscard]] process_past past();
 
   /// Number of a mark, or "start" for when this server began to look. Null: nothing is known of that moment.
   [[nodiscard]] std::shared_ptr<const baseline> since(const std::string& mark) const;
@@ -110,19 +131,24 @@ class watched_process {
  private:
   void begin();
   void look_until_stopped();
+  void look_at_memory_map();
   std::shared_ptr<const moment> read(bool with_details);
   void read_figures(moment& m) const;
+  [[nodiscard]] std::uint64_t last_sign_of_life(const trace::snapshot& figures) const;
   void look(bool with_details) noexcept;
   void keep_baselines(const moment& m);
 
   std::optional<trace::segment_reader> reader_;
   bool may_control_ = false;
+  std::optional<process_past> past_;  ///< of a saved run
   trace::process_figures bare_;  ///< what is known of a process without a segment
   std::unique_ptr<heap_record> heap_;
   places_book places_;
 
   std::mutex memory_mutex_;
   std::shared_ptr<const memory_picture> memory_;
+  std::atomic<std::uint64_t> memory_map_every_ns_{0};  ///< 0: only when asked for
+  std::uint64_t memory_map_due_ns_ = 0;                ///< of the watcher's thread
 
   mutable std::mutex mutex_;  ///< of what follows
   std::condition_variable stopped_;

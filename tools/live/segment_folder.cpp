@@ -1,0 +1,76 @@
+#include "segment_folder.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "failure.hpp"
+#include "segment_reader.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+constexpr std::string_view folder_prefix = "heapwright-live-";
+
+/// Locked for as long as the descriptor is open. Nothing if somebody else has the lock, or if it is
+/// not a folder of this user.
+descriptor locked(const std::filesystem::path& folder, int how) {
+  descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat about {};
+  if (fstat(lock.get(), &about) != 0 || about.st_uid != geteuid() || flock(lock.get(), how) != 0) lock.close();
+  return lock;
+}
+
+bool has_running_process(const std::filesystem::path& folder) {
+  for (const auto& path : trace::segments_in(folder)) {
+    try {
+      if (trace::is_there(trace::segment_reader(path).process())) return true;
+    } catch (const trace::bad_segment&) {
+      continue;
+    }
+  }
+  return false;
+}
+
+/// Removes what was left by those that were killed: folders that nobody has locked, and to which no
+/// process writes.
+void sweep(const std::filesystem::path& place) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
+    if (!entry.path().filename().native().starts_with(folder_prefix)) continue;
+    const descriptor lock = locked(entry.path(), LOCK_EX | LOCK_NB);
+    if (lock.get() >= 0 && !has_running_process(entry.path())) std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+segment_folder::segment_folder() {
+  for (const char* place : {"/dev/shm", "/tmp"}) {
+    sweep(place);
+    for (;;) {
+      std::string name = fmt::format("{}/{}XXXXXX", place, folder_prefix);
+      if (mkdtemp(name.data()) == nullptr) break;
+      lock_ = locked(name, LOCK_EX);
+      path_ = name;
+      // Somebody else's sweep may have come before the lock. Where there are no locks, nobody sweeps.
+      if (std::filesystem::exists(path_)) return;
+    }
+  }
+  throw failure(exit_code::bad_input, fmt::format("cannot make a folder for the segment: {}", std::strerror(errno)));
+}
+
+segment_folder::~segment_folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace heapwright::tool

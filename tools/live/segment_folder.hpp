@@ -1,0 +1,30 @@
+// A folder for segments, of this process alone, which goes when the object does.
+//
+// Where this process is killed, the folder stays until another one is made after the end of those who write to it.
+//
+// Invariant: the folder is locked while the object lives. A folder that nobody has locked, and to which no running
+// process writes, is left over.
+#pragma once
+
+#include <filesystem>
+
+#include "descriptor.hpp"
+
+namespace heapwright::tool {
+
+class segment_folder {
+ public:
+  /// In /dev/shm, or else in /tmp. Removes folders that are left over. Throws `failure`.
+  segment_folder();
+  segment_folder(const segment_folder&) = delete;
+  segment_folder& operator=(const segment_folder&) = delete;
+  ~segment_folder();
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  descriptor lock_;
+};
+
+}  // namespace heapwright::tool
