@@ -14,6 +14,7 @@
 #include "commands.hpp"
 #include "experiment.hpp"
 #include "failure.hpp"
+#include "line_search.hpp"
 #include "output_file.hpp"
 #include "terminal.hpp"
 
@@ -70,6 +71,25 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file) throw failure(exit_code::judged_no, fmt::format("could not write all of {}", path));
 }
 
+std::optional<server_plan> server_of(const compare_options& options) {
+  if (options.driver.empty()) return std::nullopt;
+  server_plan plan{options.driver,
+                   {options.ready_port, options.ready_line, {}, options.ready_timeout_seconds},
+                   options.timeout_seconds,
+                   options.end_timeout_seconds};
+  if (options.ready_port == 0 && options.ready_line.empty())
+    throw failure(exit_code::bad_input,
+                  "--driver: say how the server shows that it is ready, by --ready-port PORT or --ready-line REGEX");
+  if (options.ready_port == 0) plan.ready.pattern = checked_regex("--ready-line", options.ready_line);
+  for (const std::string& text : options.figures) {
+    driver_figure figure(text);
+    if (std::ranges::find(plan.figures, figure.name(), &driver_figure::name) != plan.figures.end())
+      throw failure(exit_code::bad_input, fmt::format("--figure: two figures are named {}", figure.name()));
+    plan.figures.push_back(std::move(figure));
+  }
+  return plan;
+}
+
 /// "as built" is a row if the program brings an allocator, which only running it shows.
 void check_baseline(const std::string& name, const std::vector<allocator>& candidates) {
   if (name == "glibc" || name == "as built") return;
@@ -84,16 +104,17 @@ void check_baseline(const std::string& name, const std::vector<allocator>& candi
 int compare(const compare_options& options) {
   check_writable(options.json);
   check_writable(options.html);
+  const auto server = server_of(options);
   const program target = program::resolve(options.command);
   const auto candidates = choose_allocators(target, options.with, options.only);
   if (candidates.empty()) throw failure(exit_code::bad_input, "nothing to compare glibc with");
   check_baseline(options.baseline, candidates);
-  const auto input = given_input();
+  const auto input = server ? std::nullopt : given_input();
 
   progress_line progress;
   comparison found;
   try {
-    found = carry_out({options.command, target, candidates, input ? &*input : nullptr, options.rounds,
+    found = carry_out({options.command, server, target, candidates, input ? &*input : nullptr, options.rounds,
                        options.same_within_percent / 100, options.baseline, options.timeout_seconds,
                        !options.ignore_output, std::ref(progress)});
   } catch (...) {

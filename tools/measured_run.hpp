@@ -38,6 +38,9 @@ struct measurement {
   std::uint64_t end_rss;
   std::uint64_t minor_faults;
   std::uint64_t major_faults;
+  // Of a server (server_run.hpp) alone.
+  std::uint64_t steady_rss = 0;
+  std::vector<double> driver_figures{};  ///< in the order in which they were asked for
 };
 
 struct job {
@@ -68,6 +71,9 @@ struct run_result {
   /// "exited with status 3", "was killed by SIGSEGV", "timed out"; empty if all went well.
   [[nodiscard]] std::string trouble() const;
 };
+
+/// "exited with status 3", "was killed by SIGSEGV".
+std::string describe_status(int wait_status);
 
 /// Runs to the end and leaves no process behind. `signals` has SIGCHLD; another one of them that
 /// comes ends the tree, and is thrown as interrupted.

@@ -50,8 +50,8 @@ TEST(views, ratios_are_to_the_baseline) {
 
 TEST(views, json_has_no_figures_for_a_failed_row) {
   const comparison all = example();
-  EXPECT_TRUE(summarise(all, all.rows[1], metrics[0]));
-  EXPECT_FALSE(summarise(all, all.rows[2], metrics[0]));
+  EXPECT_TRUE(summarise(all, all.rows[1], metrics_of(all)[0]));
+  EXPECT_FALSE(summarise(all, all.rows[2], metrics_of(all)[0]));
 }
 
 TEST(views, no_command_can_break_out_of_the_page) {
