@@ -33,14 +33,14 @@ struct machine_description {
 
 struct comparison {
   std::vector<std::string> command;
-  std::string started;                ///< local time, ISO 8601
+  std::string started;  ///< local time, ISO 8601
   machine_description machine;
   unsigned rounds = 0;               ///< that are complete
   double tolerance = 0;              ///< from which a ratio is a difference that matters: 0.03
   std::vector<comparison_row> rows;  ///< glibc is the first
   std::size_t baseline = 0;          ///< the row that ratios are to
   std::vector<std::string> notes;
-  int interrupted_by = 0;  ///< the signal that ended it before all rounds that were asked for
+  int interrupted_by = 0;               ///< the signal that ended it before all rounds that were asked for
   std::optional<server_plan> server{};  ///< if the command is a server with a driver
 
   [[nodiscard]] const comparison_row& base() const { return rows[baseline]; }

@@ -53,6 +53,8 @@ class running_experiment {
       if (result_.rounds == 0) throw;
       keep_complete_rounds(by.signal);
     }
+    for (comparison_row& row : result_.rows)
+      if (!row.who.recipe.empty()) row.who.library.clear();  // It goes away with the comparison.
     judge_differences();
     choose_baseline();
     result_.notes.insert(result_.notes.end(), remarks_.begin(), remarks_.end());
@@ -83,7 +85,7 @@ class running_experiment {
       run(0, 0);
     }
     for (const allocator& who : plan_.candidates) {
-      result_.rows.push_back({who, "", {}, "", ""});
+      result_.rows.push_back({who, who.recipe.empty() ? "" : "made from the recipe " + who.recipe, {}, "", ""});
       run(static_cast<unsigned>(result_.rows.size()) - 1, 0);
     }
   }
