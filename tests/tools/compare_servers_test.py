@@ -219,7 +219,7 @@ class Endings(Case):
         self.assertFalse(is_running(*sleeper))
 
     def test_a_server_that_ends_while_it_is_driven(self):
-        for request, word in (("die", "exited with status 5"), ("abort", "was killed by SIGABRT")):
+        for request, word in (("die", "exited with status 5"), ("abort", "was killed by SIGABRT"), ("fade", "exited with status 5")):
             for driver in (self.said(request) + "; exit 1", self.said(request) + "; sleep 98767.5"):
                 result = self.compare(driver)
                 self.refused(result, 1, f"the server {word} while the driver ran")
