@@ -400,6 +400,18 @@ class Examples(Case):
         rows = self.example("redis", PORT=str(self.port), REQUESTS="5000")
         self.assertEqual(list(rows["glibc"]["figures"]), ["SET/s", "GET/s", "SET p99 ms", "GET p99 ms"])
 
+    @unittest.skipUnless(shutil.which("redis-server") and shutil.which("redis-benchmark"), "needs redis-server and redis-benchmark")
+    def test_the_command_in_the_documentation(self):
+        """docs/compare.md, with fewer requests on a free port."""
+        page = (ROOT / "docs/compare.md").read_text()
+        command = re.search(r"(?m)^    heapwright compare --ready-port 6379 \\\n(?:    .*\n)+", page)[0]
+        for old, new in (("6379", str(self.port)), ("-n 100000", "-n 2000"), ("heapwright compare", f"{HEAPWRIGHT} compare --rounds 2 --only heapwright")):
+            self.assertIn(old, command)
+            command = command.replace(old, new)
+        result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, env=self.environment)
+        self.assertEqual(result.returncode, 0, result)
+        self.assertRegex(result.stdout, r"driver time .* GET/s\n")
+
     @unittest.skipUnless(list(pathlib.Path("/usr/lib/postgresql").glob("*/bin/pgbench")), "needs PostgreSQL")
     def test_postgresql(self):
         if os.getuid() == 0:
