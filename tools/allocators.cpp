@@ -86,8 +86,9 @@ std::vector<allocator> choose_allocators(const program& target, const std::vecto
   for (const allocator& candidate : given) {
     const auto same_name = [&](const allocator& a) { return a.name == candidate.name; };
     if (candidate.name == "glibc" || std::any_of(chosen.begin(), chosen.end(), same_name))
-      throw failure(exit_code::bad_input, fmt::format("two allocators named {}; name one with --with NAME={}",
-                                                      candidate.name, candidate.library));
+      throw failure(exit_code::bad_input,
+                    fmt::format("two allocators named {}; give one another name: --with NAME={}", candidate.name,
+                                candidate.recipe.empty() ? candidate.library : "RECIPE"));
     choose(candidate);
   }
   for (const std::string& name : only) {

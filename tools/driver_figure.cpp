@@ -15,8 +15,6 @@
 namespace heapwright::tool {
 namespace {
 
-using json = nlohmann::json;
-
 failure bad_figure(const std::string& option, const std::string& why) {
   return {exit_code::bad_input, fmt::format("--figure {}: {}", printable(option, 100), why)};
 }
@@ -49,8 +47,8 @@ driver_figure::driver_figure(const std::string& option) {
   if (place_.starts_with("json:")) {
     place_.erase(0, 5);
     try {
-      (void)json::json_pointer(place_);
-    } catch (const json::exception&) {
+      (void)nlohmann::json::json_pointer(place_);
+    } catch (const nlohmann::json::exception&) {
       throw bad_figure(option, "a JSON pointer is empty or begins with a slash: json:/results/0/rps");
     }
     return;
@@ -74,11 +72,11 @@ double driver_figure::find_in_lines(const std::string& output) const {
 }
 
 double driver_figure::find_in_json(const std::string& output) const {
-  const json document = json::parse(output, nullptr, false);
+  const nlohmann::json document = nlohmann::json::parse(output, nullptr, false);
   if (document.is_discarded()) throw no_such_figure("the driver's stdout is not JSON");
-  const json::json_pointer pointer(place_);
+  const nlohmann::json::json_pointer pointer(place_);
   if (!document.contains(pointer)) throw no_such_figure(fmt::format("the driver's JSON has nothing at {}", place_));
-  const json& found = document.at(pointer);
+  const nlohmann::json& found = document.at(pointer);
   if (!found.is_number() || !std::isfinite(found.get<double>()))
     throw no_such_figure(fmt::format("the driver's JSON has no number at {}", place_));
   return found.get<double>();

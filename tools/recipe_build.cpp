@@ -138,7 +138,8 @@ compiler_result recipe_build::probe(const std::string& code) const {
 }
 
 std::string recipe_build::object_of(const std::string& name, const std::string& code) const {
-  const std::string source = scratch_.file(name + ".cpp"), object = scratch_.file(name + ".so");
+  const std::string source = scratch_.file(name + ".cpp");
+  std::string object = scratch_.file(name + ".so");
   write_source(source, code);
   std::vector<std::string> words = arguments(header_, name_);
   words.insert(words.end(), {"-fPIC", "-shared", source, "-o", object});
