@@ -2,6 +2,7 @@
 // the baseline.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -56,7 +57,7 @@ std::string ratio_text(const ratio_estimate& r, double tolerance) {
 }
 
 std::vector<std::string> value_and_ratio_lines(const comparison& all, const comparison_row& row, const palette& p,
-                                               std::size_t name_width, const std::vector<column>& columns) {
+                                               std::size_t name_width, std::span<const column> columns) {
   std::string values = fmt::format("{}{:<{}}{}", p.bold, row.who.name, name_width, p.end);
   std::string ratios = fmt::format("{:<{}}", "", name_width);
   for (const column& one : columns) {
@@ -69,6 +70,26 @@ std::vector<std::string> value_and_ratio_lines(const comparison& all, const comp
   std::vector<std::string> lines{values};
   if (ratios.find_first_not_of(' ') != std::string::npos) lines.push_back(p.dim + ratios + p.end);
   return lines;
+}
+
+/// Titles, and the rows below them. `is_first` of several such tables: with all that is no figure.
+std::string lines_of(const comparison& all, std::span<const column> columns, const palette& p, std::size_t name_width,
+                     bool is_first) {
+  std::string text = fmt::format("{:<{}}", "", name_width);
+  for (const column& one : columns) text += cell(one.property.title, one);
+  text = trimmed(text);
+  for (const comparison_row& row : all.rows) {
+    if (!row.failure.empty()) {
+      if (is_first)
+        text += fmt::format("{}{:<{}}{}{}{}{}\n", p.bold, row.who.name, name_width, p.end, p.bad, row.failure, p.end);
+      continue;
+    }
+    for (const std::string& line : value_and_ratio_lines(all, row, p, name_width, columns)) text += trimmed(line);
+    if (!is_first) continue;
+    if (!row.remark.empty()) text += fmt::format("{:<{}}{}\n", "", name_width, row.remark);
+    if (!row.difference.empty()) text += fmt::format("{:<{}}{}{}{}\n", "", name_width, p.bad, row.difference, p.end);
+  }
+  return text;
 }
 
 /// One sentence, or a list of them.
@@ -87,18 +108,14 @@ std::string table_view(const comparison& all, bool colour) {
   const palette p = colour ? palette{"\033[1m", "\033[1;32m", "\033[2m", "\033[31m", "\033[0m"} : palette{};
   std::size_t name_width = 12;
   for (const comparison_row& row : all.rows) name_width = std::max(name_width, row.who.name.size() + 2);
-  std::string text = verdicts(all) + fmt::format("{:<{}}", "", name_width);
+  std::string text = verdicts(all);
   const std::vector<column> columns = columns_of(all);
-  for (const column& one : columns) text += cell(one.property.title, one);
-  text = trimmed(text);
-  for (const comparison_row& row : all.rows) {
-    if (!row.failure.empty()) {
-      text += fmt::format("{}{:<{}}{}{}{}{}\n", p.bold, row.who.name, name_width, p.end, p.bad, row.failure, p.end);
-      continue;
-    }
-    for (const std::string& line : value_and_ratio_lines(all, row, p, name_width, columns)) text += trimmed(line);
-    if (!row.remark.empty()) text += fmt::format("{:<{}}{}\n", "", name_width, row.remark);
-    if (!row.difference.empty()) text += fmt::format("{:<{}}{}{}{}\n", "", name_width, p.bad, row.difference, p.end);
+  const std::span<const column> those = columns;
+  // More in a line would be too wide for a terminal: what a driver has printed follows below.
+  constexpr std::size_t in_a_line = 5;
+  for (std::size_t from = 0; from < those.size(); from += in_a_line) {
+    if (from > 0) text += '\n';
+    text += lines_of(all, those.subspan(from, std::min(in_a_line, those.size() - from)), p, name_width, from == 0);
   }
   text += fmt::format(
       "\nMedians of {} rounds; below them the ratio to {}, in brackets its 95 % confidence interval.\n"
