@@ -150,11 +150,11 @@ void add_server_options(CLI::App& app, compare_options& options) {
           ->type_name("SECONDS")
           ->check(from_to(0.001, 1e9))
           ->capture_default_str();
-  CLI::Option* const end_timeout =
-      app.add_option("--end-timeout", options.end_timeout_seconds, "How long after SIGTERM it is killed")
-          ->type_name("SECONDS")
-          ->check(from_to(0.001, 1e9))
-          ->capture_default_str();
+  CLI::Option* const end_timeout = app.add_option("--end-timeout", options.end_timeout_seconds,
+                                                  "How long it may take to end after SIGTERM; then SIGKILL ends it")
+                                       ->type_name("SECONDS")
+                                       ->check(from_to(0.001, 1e9))
+                                       ->capture_default_str();
   CLI::Option* const figure =
       app.add_option("--figure", options.figures,
                      "A figure that the driver prints: NAME=REGEX with a group, or NAME=json:POINTER; NAME:higher=... "
@@ -202,7 +202,10 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       ->type_name("PERCENT")
       ->check(from_to(0.1, 50))
       ->capture_default_str();
-  compare_app.add_option("--with", compare_with.with, "One more allocator: a library, or NAME=library; repeatable")
+  compare_app
+      .add_option(
+          "--with", compare_with.with,
+          "One more allocator: a library, or a recipe (.hpp) to build one from; NAME=LIB names its row; repeatable")
       ->type_name("LIB")
       ->allow_extra_args(false);
   compare_app.add_option("--only", compare_with.only, "Only these (glibc is always there): heapwright,jemalloc,...")

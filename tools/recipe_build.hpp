@@ -31,7 +31,8 @@ class scratch_folder {
   std::string path_;
 };
 
-/// While it lives, what would end this process is noted, so that nothing is left behind; then it ends it.
+/// Notes the signals that would end this process, so that nothing is left behind. A noted signal
+/// ends it when this object is destroyed.
 class interruptible {
  public:
   interruptible() {
