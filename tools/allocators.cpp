@@ -39,17 +39,22 @@ std::string proven(const program& target, const allocator& candidate) {
   return found;
 }
 
-allocator given_by_user(const std::string& text) {
+}  // namespace
+
+given_path given_path::parse(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == 0) throw failure(exit_code::bad_input, fmt::format("--with {}: there is no name before the =", text));
   if (equals != std::string::npos && text.substr(0, equals).find('/') == std::string::npos)
-    return {text.substr(0, equals), library_path(text.substr(equals + 1))};
-  std::string name = std::filesystem::path(text).filename();
-  if (name.starts_with("lib")) name.erase(0, 3);
-  return {name.substr(0, name.find(".so")), library_path(text)};
+    return {text.substr(0, equals), text.substr(equals + 1)};
+  return {"", text};
 }
 
-}  // namespace
+allocator allocator_at(const given_path& given) {
+  std::string name = given.name.empty() ? std::filesystem::path(given.path).filename().string() : given.name;
+  if (!given.name.empty()) return {name, library_path(given.path)};
+  if (name.starts_with("lib")) name.erase(0, 3);
+  return {name.substr(0, name.find(".so")), library_path(given.path)};
+}
 
 std::string own_library(const char* file) {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
@@ -61,7 +66,7 @@ std::string own_library(const char* file) {
                                                   (here / "../lib").lexically_normal().string()));
 }
 
-std::vector<allocator> choose_allocators(const program& target, const std::vector<std::string>& given,
+std::vector<allocator> choose_allocators(const program& target, const std::vector<allocator>& given,
                                          const std::vector<std::string>& only) {
   const auto wanted = [&](const std::string& name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
@@ -78,13 +83,13 @@ std::vector<allocator> choose_allocators(const program& target, const std::vecto
     if (only.empty() && !ask_loader(target, file).complaint.empty()) continue;
     choose({name, file});
   }
-  for (const std::string& text : given) {
-    allocator candidate = given_by_user(text);
+  for (const allocator& candidate : given) {
     const auto same_name = [&](const allocator& a) { return a.name == candidate.name; };
     if (candidate.name == "glibc" || std::any_of(chosen.begin(), chosen.end(), same_name))
-      throw failure(exit_code::bad_input, fmt::format("two allocators named {}; name one with --with NAME={}",
-                                                      candidate.name, candidate.library));
-    choose(std::move(candidate));
+      throw failure(exit_code::bad_input,
+                    fmt::format("two allocators named {}; give one another name: --with NAME={}", candidate.name,
+                                candidate.recipe.empty() ? candidate.library : "RECIPE"));
+    choose(candidate);
   }
   for (const std::string& name : only) {
     const auto matches = [&](const allocator& a) { return a.name == name; };

@@ -11,17 +11,28 @@ namespace heapwright::tool {
 
 struct allocator {
   std::string name;
-  std::string library;  ///< the file to preload; empty to leave the program as it is
+  std::string library;   ///< the file to preload; empty to leave the program as it is
+  std::string recipe{};  ///< what the library was made from, if it is made for one comparison alone
 };
 
 /// The malloc, or another library, of the same build or installation as this executable. Throws `failure` if it is not there.
 std::string own_library(const char* file = "libheapwright.so");
 
-/// What can be preloaded into the target: ours, each known one that is installed, each given by the user as `path` or
-/// `name=path`. With `only`, no others than those named there. Throws `failure` for an asked-for one that does not
+/// A word after --with: `path` or `name=path`. The name is empty where there is none. Throws `failure` for `=path`.
+struct given_path {
+  std::string name;
+  std::string path;
+
+  static given_path parse(const std::string& text);
+};
+
+/// What can be preloaded into the target: ours, each known one that is installed, each given by the user. With `only`, no others than those named there. Throws `failure` for an asked-for one that does not
 /// load.
-std::vector<allocator> choose_allocators(const program& target, const std::vector<std::string>& given,
+std::vector<allocator> choose_allocators(const program& target, const std::vector<allocator>& given,
                                          const std::vector<std::string>& only);
+
+/// The library that a word after --with names.
+allocator allocator_at(const given_path& given);
 
 /// What a person calls the malloc in this file: "glibc", "jemalloc", or the file's name.
 std::string malloc_name(const std::string& path);

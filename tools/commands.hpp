@@ -29,6 +29,13 @@ struct compare_options {
   double same_within_percent = 3;
   double timeout_seconds = 0;
   bool ignore_output = false;
+  // Of a server. The driver is empty for a command that is none.
+  std::string driver;
+  int ready_port = 0;
+  std::string ready_line;
+  double ready_timeout_seconds = 60;
+  double end_timeout_seconds = 10;
+  std::vector<std::string> figures;
 };
 int compare(const compare_options& options);
 

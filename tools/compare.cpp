@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -14,7 +16,10 @@
 #include "commands.hpp"
 #include "experiment.hpp"
 #include "failure.hpp"
+#include "line_search.hpp"
+#include "loader.hpp"
 #include "output_file.hpp"
+#include "recipe_build.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
@@ -70,6 +75,63 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file) throw failure(exit_code::judged_no, fmt::format("could not write all of {}", path));
 }
 
+bool is_recipe(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension();
+  return extension == ".hpp" || extension == ".h" || extension == ".hh" || extension == ".hxx";
+}
+
+/// What --with names: libraries, and recipes that a library is made of here, which goes away with
+/// this object.
+class given_allocators {
+ public:
+  explicit given_allocators(const std::vector<std::string>& words) {
+    if (std::ranges::any_of(words, [](const auto& word) { return is_recipe(given_path::parse(word).path); }))
+      guard_.emplace();
+    for (const std::string& word : words) {
+      const given_path given = given_path::parse(word);
+      if (!is_recipe(given.path)) {
+        all_.push_back(allocator_at(given));
+        continue;
+      }
+      const recipe_build& recipe = *recipes_.emplace_back(std::make_unique<recipe_build>(given.path, "", ""));
+      const std::string& name = given.name.empty() ? recipe.name() : given.name;
+      tell("heapwright: building {} from {}\n", recipe.name(), given.path);
+      const std::string library = recipe.scratch().file(fmt::format("lib{}.so", recipe.name()));
+      recipe.check();
+      recipe.make(library);
+      show_step("");
+      all_.push_back({name, library_path(library), fmt::format("{} of {}", recipe.name(), given.path)});
+    }
+    if (guard_ && interruptible::is_noted()) throw failure(exit_code::bad_input, "interrupted");
+  }
+
+  [[nodiscard]] const std::vector<allocator>& all() const noexcept { return all_; }
+
+ private:
+  std::optional<interruptible> guard_;  ///< outlives what would be left behind
+  std::vector<std::unique_ptr<recipe_build>> recipes_;
+  std::vector<allocator> all_;
+};
+
+std::optional<server_plan> server_of(const compare_options& options) {
+  if (options.driver.empty()) return std::nullopt;
+  server_plan plan{options.driver,
+                   {options.ready_port, options.ready_line, {}, options.ready_timeout_seconds},
+                   options.timeout_seconds,
+                   options.end_timeout_seconds};
+  if (options.ready_port == 0 && options.ready_line.empty())
+    throw failure(exit_code::bad_input,
+                  "--driver: say how the server shows that it is ready, by --ready-port PORT or --ready-line REGEX");
+  if (options.ready_port == 0) plan.ready.pattern = checked_regex("--ready-line", options.ready_line);
+  for (const std::string& text : options.figures) {
+    driver_figure figure(text);
+    if (std::ranges::find(plan.figures, figure.name(), &driver_figure::name) != plan.figures.end())
+      throw failure(exit_code::bad_input, fmt::format("--figure: two figures are named {}", figure.name()));
+    plan.figures.push_back(std::move(figure));
+  }
+  return plan;
+}
+
 /// "as built" is a row if the program brings an allocator, which only running it shows.
 void check_baseline(const std::string& name, const std::vector<allocator>& candidates) {
   if (name == "glibc" || name == "as built") return;
@@ -84,16 +146,19 @@ void check_baseline(const std::string& name, const std::vector<allocator>& candi
 int compare(const compare_options& options) {
   check_writable(options.json);
   check_writable(options.html);
+  const auto server = server_of(options);
   const program target = program::resolve(options.command);
-  const auto candidates = choose_allocators(target, options.with, options.only);
+  // Before signals are held back: it may wait for ever.
+  const auto input = server ? std::nullopt : given_input();
+  const given_allocators given(options.with);
+  const auto candidates = choose_allocators(target, given.all(), options.only);
   if (candidates.empty()) throw failure(exit_code::bad_input, "nothing to compare glibc with");
   check_baseline(options.baseline, candidates);
-  const auto input = given_input();
 
   progress_line progress;
   comparison found;
   try {
-    found = carry_out({options.command, target, candidates, input ? &*input : nullptr, options.rounds,
+    found = carry_out({options.command, server, target, candidates, input ? &*input : nullptr, options.rounds,
                        options.same_within_percent / 100, options.baseline, options.timeout_seconds,
                        !options.ignore_output, std::ref(progress)});
   } catch (...) {

@@ -51,6 +51,40 @@ std::string show_count(double value) {
   return grouped;
 }
 
+std::string show_number(double value) {
+  if (std::abs(value) >= 1000 && std::abs(value) < 1e15) return show_count(value);
+  return fmt::format("{:.4g}", value);
+}
+
+std::vector<metric> metrics_of(const comparison& all) {
+  const bool is_server = all.server.has_value();
+  std::vector<metric> metrics = {
+      {"wall_seconds", is_server ? "driver time" : "wall time", "time",
+       [](const measurement& m) { return m.wall_seconds; }, show_seconds},
+      {"cpu_seconds", "CPU time", "", [](const measurement& m) { return m.user_seconds + m.system_seconds; },
+       show_seconds},
+      {"peak_rss_bytes", "peak RSS", "memory", [](const measurement& m) { return static_cast<double>(m.peak_rss); },
+       show_bytes},
+  };
+  if (is_server)
+    metrics.push_back({"steady_rss_bytes", "steady RSS", "steady memory",
+                       [](const measurement& m) { return static_cast<double>(m.steady_rss); }, show_bytes});
+  else
+    metrics.push_back({"end_rss_bytes", "RSS at end", "",
+                       [](const measurement& m) { return static_cast<double>(m.end_rss); }, show_bytes});
+  metrics.push_back({"page_faults", "page faults", "",
+                     [](const measurement& m) { return static_cast<double>(m.minor_faults + m.major_faults); },
+                     show_count});
+  if (!is_server) return metrics;
+  for (std::size_t i = 0; i < all.server->figures.size(); ++i) {
+    const driver_figure& figure = all.server->figures[i];
+    metrics.push_back({figure.name(), figure.name(), figure.name(),
+                       [i](const measurement& m) { return m.driver_figures.at(i); }, show_number, true,
+                       figure.higher_is_better()});
+  }
+  return metrics;
+}
+
 std::optional<summary> summarise(const comparison& all, const comparison_row& row, const metric& property) {
   if (!row.failure.empty() || row.rounds.empty()) return std::nullopt;
   const auto values = [&](const comparison_row& of) {
@@ -72,23 +106,39 @@ std::string percents(double low, double high) {
   return from < 1 ? fmt::format("up to {:.0f} %", to) : fmt::format("{:.0f}-{:.0f} %", from, to);
 }
 
+/// "2.0-2.5", of a ratio from which on factors are shown and no percentages; empty below that.
+std::string factors(const ratio_estimate& r) {
+  if (r.low < 2) return {};
+  const auto factor = [&](double v) { return fmt::format("{:.{}f}", v, r.high < 10 ? 1 : 0); };
+  const std::string from = factor(r.low), to = factor(r.high);
+  return from == to ? to : from + "-" + to;
+}
+
 /// "12-15 % less memory", and the word between that and the name of the baseline: "than".
 struct amount {
   std::string text;
   const char* preposition;
 };
 
-amount amount_of(const ratio_estimate& r, ratio_verdict said, const char* quantity) {
+amount amount_of(const ratio_estimate& r, ratio_verdict said, const std::string& quantity) {
   if (said == ratio_verdict::same) return {fmt::format("the same {}", quantity), "as"};
   if (said == ratio_verdict::less)
     return {fmt::format("{} less {}", percents(1 - r.high, 1 - r.low), quantity), "than"};
-  if (r.low < 2) return {fmt::format("{} more {}", percents(r.low - 1, r.high - 1), quantity), "than"};
-  const auto factor = [&](double v) { return fmt::format("{:.{}f}", v, r.high < 10 ? 1 : 0); };
-  const std::string from = factor(r.low), to = factor(r.high);
-  return {fmt::format("{} times the {}", from == to ? to : from + "-" + to, quantity), "of"};
+  if (const std::string times = factors(r); !times.empty())
+    return {fmt::format("{} times the {}", times, quantity), "of"};
+  return {fmt::format("{} more {}", percents(r.low - 1, r.high - 1), quantity), "than"};
 }
 
-std::string doubt(const ratio_estimate& r, double tolerance, const char* quantity) {
+/// Of a figure that the driver prints, which a program does not take but has.
+std::string level_of(const ratio_estimate& r, ratio_verdict said, const std::string& figure) {
+  if (said == ratio_verdict::same) return fmt::format("its {} is the same", figure);
+  if (said == ratio_verdict::less) return fmt::format("its {} is {} lower", figure, percents(1 - r.high, 1 - r.low));
+  if (const std::string times = factors(r); !times.empty())
+    return fmt::format("its {} is {} times as high", figure, times);
+  return fmt::format("its {} is {} higher", figure, percents(r.low - 1, r.high - 1));
+}
+
+std::string doubt(const ratio_estimate& r, double tolerance, const std::string& quantity) {
   const auto enough = r.rounds_to_decide(tolerance, most_rounds);
   return fmt::format("its {} is unclear, {} {} rounds would tell", quantity, enough ? "about" : "more than",
                      enough.value_or(most_rounds));
@@ -97,27 +147,37 @@ std::string doubt(const ratio_estimate& r, double tolerance, const char* quantit
 }  // namespace
 
 std::string verdict_on(const comparison& all, const comparison_row& row) {
-  std::vector<std::string> takes, unclear;
+  // Memory comes first, whatever the order of the columns.
+  std::vector<metric> said_of = metrics_of(all);
+  std::erase_if(said_of, [](const metric& m) { return m.noun.empty(); });
+  std::ranges::stable_partition(said_of, [](const metric& m) { return m.show == show_bytes; });
+  std::vector<std::string> takes, levels, unclear;
   const char* preposition = nullptr;
-  for (const auto& [key, quantity] : {std::pair{"peak_rss_bytes", "memory"}, std::pair{"wall_seconds", "time"}}) {
-    const auto found = summarise(all, row, *std::ranges::find(metrics, std::string_view(key), &metric::key));
+  for (const metric& property : said_of) {
+    const auto found = summarise(all, row, property);
     if (!found || !found->to_baseline) continue;
     const ratio_estimate& r = *found->to_baseline;
     const ratio_verdict said = r.judge(all.tolerance);
     if (said == ratio_verdict::unclear) {
-      unclear.push_back(doubt(r, all.tolerance, quantity));
-      continue;
+      unclear.push_back(doubt(r, all.tolerance, property.noun));
+    } else if (property.is_from_driver) {
+      levels.push_back(level_of(r, said, property.noun));
+    } else {
+      amount taken = amount_of(r, said, property.noun);
+      takes.push_back(std::move(taken.text));
+      preposition = taken.preposition;
     }
-    amount taken = amount_of(r, said, quantity);
-    takes.push_back(std::move(taken.text));
-    preposition = taken.preposition;
   }
-  if (takes.empty() && unclear.empty()) return {};
-  std::string text = row.who.name;
-  if (!takes.empty())
-    text += fmt::format(" takes {} {} {}", fmt::join(takes, " and "), preposition, all.base().who.name);
-  if (!unclear.empty()) text += fmt::format("{}{}", takes.empty() ? ": " : "; ", fmt::join(unclear, "; "));
-  return text;
+  std::vector<std::string> clauses = std::move(levels);
+  clauses.insert(clauses.end(), unclear.begin(), unclear.end());
+  if (takes.empty() && clauses.empty()) return {};
+  if (takes.empty()) return fmt::format("{}: {}", row.who.name, fmt::join(clauses, "; "));
+  const std::string last = takes.back();
+  takes.pop_back();
+  const std::string all_taken = takes.empty() ? last : fmt::format("{} and {}", fmt::join(takes, ", "), last);
+  clauses.insert(clauses.begin(),
+                 fmt::format("{} takes {} {} {}", row.who.name, all_taken, preposition, all.base().who.name));
+  return fmt::format("{}", fmt::join(clauses, "; "));
 }
 
 }  // namespace heapwright::tool

@@ -1,12 +1,14 @@
 // What a comparison found: the model that the table, the JSON and the page are three views of.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "allocators.hpp"
 #include "measured_run.hpp"
+#include "server_run.hpp"
 #include "statistics.hpp"
 
 namespace heapwright::tool {
@@ -33,35 +35,35 @@ struct comparison {
   std::vector<std::string> command;
   std::string started;  ///< local time, ISO 8601
   machine_description machine;
-  unsigned rounds;                   ///< that are complete
-  double tolerance;                  ///< from which a ratio is a difference that matters: 0.03
+  unsigned rounds = 0;               ///< that are complete
+  double tolerance = 0;              ///< from which a ratio is a difference that matters: 0.03
   std::vector<comparison_row> rows;  ///< glibc is the first
   std::size_t baseline = 0;          ///< the row that ratios are to
   std::vector<std::string> notes;
-  int interrupted_by = 0;  ///< the signal that ended it before all rounds that were asked for
+  int interrupted_by = 0;               ///< the signal that ended it before all rounds that were asked for
+  std::optional<server_plan> server{};  ///< if the command is a server with a driver
 
   [[nodiscard]] const comparison_row& base() const { return rows[baseline]; }
 };
 
 /// One measured property, and how to show it.
 struct metric {
-  const char* key;
-  const char* title;
-  double (*value)(const measurement&);
+  std::string key;
+  std::string title;
+  std::string noun;  ///< in a verdict; empty if verdicts leave it out
+  std::function<double(const measurement&)> value;
   std::string (*show)(double);
+  bool is_from_driver = false;
+  bool higher_is_better = false;
 };
 std::string show_seconds(double value);
 std::string show_bytes(double value);
 std::string show_count(double value);
+/// Four digits: of a figure whose unit only the driver knows.
+std::string show_number(double value);
 
-inline constexpr metric metrics[] = {
-    {"wall_seconds", "wall time", [](const measurement& m) { return m.wall_seconds; }, show_seconds},
-    {"cpu_seconds", "CPU time", [](const measurement& m) { return m.user_seconds + m.system_seconds; }, show_seconds},
-    {"peak_rss_bytes", "peak RSS", [](const measurement& m) { return static_cast<double>(m.peak_rss); }, show_bytes},
-    {"end_rss_bytes", "RSS at end", [](const measurement& m) { return static_cast<double>(m.end_rss); }, show_bytes},
-    {"page_faults", "page faults",
-     [](const measurement& m) { return static_cast<double>(m.minor_faults + m.major_faults); }, show_count},
-};
+/// Those of the comparison's command, in the order in which they are shown.
+std::vector<metric> metrics_of(const comparison& all);
 
 struct summary {
   double median;

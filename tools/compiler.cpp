@@ -39,9 +39,10 @@ pid_t start(const std::vector<std::string>& command, const scratch_file& errors)
   const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error == 0) return child;
-  throw failure(exit_code::bad_input,
-                fmt::format("the C++ compiler {} cannot be run: {}; install one, or name yours with --compiler",
-                            command[0], std::strerror(error)));
+  throw failure(
+      exit_code::bad_input,
+      fmt::format("the C++ compiler {} cannot be run: {}; install one, or name yours in CXX (build: or by --compiler)",
+                  command[0], std::strerror(error)));
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ class running_experiment {
  public:
   explicit running_experiment(const experiment& plan) : plan_(plan) {
     result_.command = plan.command;
+    result_.server = plan.server;
     result_.started = local_time();
     result_.machine = machine_description::of_this_one();
     result_.tolerance = plan.tolerance;
@@ -52,9 +53,11 @@ class running_experiment {
       if (result_.rounds == 0) throw;
       keep_complete_rounds(by.signal);
     }
+    for (comparison_row& row : result_.rows)
+      if (!row.who.recipe.empty()) row.who.library.clear();  // It goes away with the comparison.
     judge_differences();
     choose_baseline();
-    result_.notes.insert(result_.notes.end(), unreachable_.begin(), unreachable_.end());
+    result_.notes.insert(result_.notes.end(), remarks_.begin(), remarks_.end());
     return std::move(result_);
   }
 
@@ -82,7 +85,7 @@ class running_experiment {
       run(0, 0);
     }
     for (const allocator& who : plan_.candidates) {
-      result_.rows.push_back({who, "", {}, "", ""});
+      result_.rows.push_back({who, who.recipe.empty() ? "" : "made from the recipe " + who.recipe, {}, "", ""});
       run(static_cast<unsigned>(result_.rows.size()) - 1, 0);
     }
   }
@@ -96,21 +99,39 @@ class running_experiment {
     }
     plan_.progress(done_++, total_, round, row.who.name);
     const std::string preload = preload_value(row.who.library);
-    run_result ran = run_measured({plan_.command, preload, plan_.input, plan_.timeout_seconds}, signals_);
-    row.failure = complaint_about(row, ran);
+    const job what{plan_.command, preload, plan_.input, plan_.timeout_seconds};
+    run_result ran = plan_.server ? serve(row, what) : run_measured(what, signals_);
+    if (row.failure.empty()) row.failure = complaint_about(row, ran);
     if (!row.failure.empty()) {
-      if (index == 0) throw failure(exit_code::judged_no, "under glibc, the command " + row.failure);
+      if (index == 0)
+        throw failure(exit_code::judged_no,
+                      fmt::format("under glibc, {}{}", plan_.server ? "" : "the command ", row.failure));
       return {};
     }
     for (const seen_process& process : ran.seen) note_if_unreachable(row, process);
     if (round > 0) row.rounds.push_back(ran.figures);
-    if (plan_.compare_output) compare_output(row, index, round, std::move(ran.output));
+    if (plan_.compare_output && !plan_.server) compare_output(row, index, round, std::move(ran.output));
     return std::move(ran.seen);
   }
 
+  run_result serve(comparison_row& row, const job& what) {
+    server_result served = run_server(what, *plan_.server, signals_);
+    row.failure = std::move(served.trouble);
+    if (served.was_killed) {
+      const std::string how =
+          fmt::format("did not end within {:g} s of SIGTERM and was killed", plan_.server->end_limit_seconds);
+      if (row.failure.empty())
+        remarks_.insert(fmt::format("under {}, the server {}", row.who.name, how));
+      else
+        row.failure += fmt::format("; it {}", how);
+    }
+    return std::move(served.run);
+  }
+
   /// Why a run does not count; empty if it does.
-  [[nodiscard]] static std::string complaint_about(const comparison_row& row, const run_result& ran) {
-    if (std::string trouble = ran.trouble(); !trouble.empty()) {
+  [[nodiscard]] std::string complaint_about(const comparison_row& row, const run_result& ran) const {
+    // How a server ends is judged by then.
+    if (std::string trouble = plan_.server ? "" : ran.trouble(); !trouble.empty()) {
       const std::string said = ran.errors.tail(3);
       return said.empty() ? trouble : fmt::format("{}; its last words: {}", trouble, said);
     }
@@ -127,14 +148,13 @@ class running_experiment {
   void note_if_unreachable(const comparison_row& row, const seen_process& process) {
     if (!same_file(process.executable, process.malloc)) {
       if (!row.who.library.empty() && !same_file(process.malloc, row.who.library))
-        unreachable_.insert(
-            fmt::format("under {}, {} used the malloc of {}", row.who.name, process.name, process.malloc));
+        remarks_.insert(fmt::format("under {}, {} used the malloc of {}", row.who.name, process.name, process.malloc));
       return;
     }
     const auto elf = elf_file::open(process.executable);
     const bool is_static = elf && elf->loader().empty();
-    unreachable_.insert(fmt::format("{} {}: it ran on its own malloc under every allocator", process.executable,
-                                    is_static ? "is statically linked" : "defines malloc itself"));
+    remarks_.insert(fmt::format("{} {}: it ran on its own malloc under every allocator", process.executable,
+                                is_static ? "is statically linked" : "defines malloc itself"));
   }
 
   void compare_output(comparison_row& row, unsigned index, unsigned round, scratch_file output) {
@@ -191,7 +211,7 @@ class running_experiment {
   const awaited_signals signals_{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
   comparison result_;
   std::optional<scratch_file> reference_;  ///< what the first run under glibc printed
-  std::set<std::string> unreachable_;
+  std::set<std::string> remarks_;          ///< become notes, each once
   bool deterministic_ = true;
   unsigned done_ = 0;
   unsigned total_ = 0;

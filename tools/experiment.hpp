@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,14 @@ namespace heapwright::tool {
 
 struct experiment {
   std::vector<std::string> command;
+  std::optional<server_plan> server;  ///< if the command is a server; its output is not compared then
   program target;
   std::vector<allocator> candidates;
   const scratch_file* input;
   unsigned rounds;
   double tolerance;
-  std::string baseline;  ///< the name of a row
-  double timeout_seconds;
+  std::string baseline;    ///< the name of a row
+  double timeout_seconds;  ///< of a command; of a server, its plan has the limits
   bool compare_output;
   /// Told before each run: how many are done, of how many, the round (0 is the warm-up), and which
   /// allocator comes now.

@@ -19,10 +19,27 @@ json signal_or_null(int signal) {
   return signal == 0 ? json(nullptr) : json(fmt::format("SIG{}", sigabbrev_np(signal)));
 }
 
-json sample_json(const measurement& m) {
-  return {{"wall_seconds", m.wall_seconds}, {"user_seconds", m.user_seconds}, {"system_seconds", m.system_seconds},
-          {"peak_rss_bytes", m.peak_rss},   {"end_rss_bytes", m.end_rss},     {"minor_faults", m.minor_faults},
-          {"major_faults", m.major_faults}};
+json sample_json(const measurement& m, const std::optional<server_plan>& server) {
+  json result = {{"wall_seconds", m.wall_seconds},     {"user_seconds", m.user_seconds},
+                 {"system_seconds", m.system_seconds}, {"peak_rss_bytes", m.peak_rss},
+                 {"end_rss_bytes", m.end_rss},         {"minor_faults", m.minor_faults},
+                 {"major_faults", m.major_faults}};
+  if (!server) return result;
+  result["steady_rss_bytes"] = m.steady_rss;
+  json& figures = result["figures"] = json::object();
+  for (std::size_t i = 0; i < server->figures.size(); ++i) figures[server->figures[i].name()] = m.driver_figures.at(i);
+  return result;
+}
+
+json server_json(const server_plan& plan) {
+  json figures = json::array();
+  for (const driver_figure& figure : plan.figures)
+    figures.push_back({{"name", figure.name()}, {"better", figure.higher_is_better() ? "higher" : "lower"}});
+  const bool by_port = plan.ready.port != 0;
+  return {{"driver", plan.driver},
+          {"ready_port", by_port ? json(plan.ready.port) : json(nullptr)},
+          {"ready_line", by_port ? json(nullptr) : json(plan.ready.line)},
+          {"figures", std::move(figures)}};
 }
 
 json ratio_json(const ratio_estimate& r, double tolerance) {
@@ -44,18 +61,19 @@ json row_json(const comparison& all, const comparison_row& row) {
                  {"failure", or_null(row.failure)},
                  {"output_difference", or_null(row.difference)},
                  {"verdict", or_null(verdict_on(all, row))},
-                 {"metrics", json::object()},
-                 {"samples", json::array()}};
-  for (const metric& property : metrics) {
+                 {"metrics", json::object()}};
+  if (all.server) result["figures"] = json::object();
+  result["samples"] = json::array();
+  for (const metric& property : metrics_of(all)) {
     const auto found = summarise(all, row, property);
     if (!found) continue;
-    json& m = result["metrics"][property.key];
+    json& m = result[property.is_from_driver ? "figures" : "metrics"][property.key];
     m["median"] = found->median;
     m["ratio"] = nullptr;
     if (const auto& r = found->to_baseline) m["ratio"] = ratio_json(*r, all.tolerance);
   }
   if (row.failure.empty())
-    for (const measurement& sample : row.rounds) result["samples"].push_back(sample_json(sample));
+    for (const measurement& sample : row.rounds) result["samples"].push_back(sample_json(sample, all.server));
   return result;
 }
 
@@ -76,8 +94,9 @@ std::string json_view(const comparison& all) {
                  {"interrupted_by", signal_or_null(all.interrupted_by)},
                  {"tolerance", all.tolerance},
                  {"baseline", all.base().who.name},
-                 {"notes", all.notes},
-                 {"rows", json::array()}};
+                 {"notes", all.notes}};
+  if (all.server) result["server"] = server_json(*all.server);
+  result["rows"] = json::array();
   for (const comparison_row& row : all.rows) result["rows"].push_back(row_json(all, row));
   // A command line need not be UTF-8; what is not becomes U+FFFD rather than an exception.
   return result.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

@@ -144,6 +144,43 @@ std::string check_sample(const std::string& word) {
 
 std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
 
+void add_server_options(CLI::App& app, compare_options& options) {
+  const char* const group = "Servers";
+  CLI::Option* const driver =
+      app.add_option("--driver", options.driver,
+                     "The command is a server: start it, run this shell command, measure, end it with SIGTERM")
+          ->type_name("COMMAND")
+          ->check(check_not_empty)
+          ->group(group);
+  CLI::Option* const port = app.add_option("--ready-port", options.ready_port,
+                                           "The server is ready when it answers on this TCP port of loopback")
+                                ->type_name("PORT")
+                                ->check(from_to(1, 65535));
+  CLI::Option* const line = app.add_option("--ready-line", options.ready_line,
+                                           "The server is ready when it prints a line that this expression matches")
+                                ->type_name("REGEX")
+                                ->check(check_not_empty)
+                                ->excludes(port);
+  CLI::Option* const ready_timeout =
+      app.add_option("--ready-timeout", options.ready_timeout_seconds, "How long it may take to be ready")
+          ->type_name("SECONDS")
+          ->check(from_to(0.001, 1e9))
+          ->capture_default_str();
+  CLI::Option* const end_timeout = app.add_option("--end-timeout", options.end_timeout_seconds,
+                                                  "How long it may take to end after SIGTERM; then SIGKILL ends it")
+                                       ->type_name("SECONDS")
+                                       ->check(from_to(0.001, 1e9))
+                                       ->capture_default_str();
+  CLI::Option* const figure =
+      app.add_option("--figure", options.figures,
+                     "A figure that the driver prints: NAME=REGEX with a group, or NAME=json:POINTER; NAME:higher=... "
+                     "if higher is better; repeatable")
+          ->type_name("FIGURE")
+          ->allow_extra_args(false);
+  for (CLI::Option* const option : {port, line, ready_timeout, end_timeout, figure})
+    option->needs(driver)->group(group);
+}
+
 /// Answers go to standard output, and may be incomplete until finish_answers.
 int run_subcommand(const char* name, const std::vector<std::string>& words) {
   CLI::App app("heapwright " HEAPWRIGHT_VERSION
@@ -181,7 +218,10 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       ->type_name("PERCENT")
       ->check(from_to(0.1, 50))
       ->capture_default_str();
-  compare_app.add_option("--with", compare_with.with, "One more allocator: a library, or NAME=library; repeatable")
+  compare_app
+      .add_option(
+          "--with", compare_with.with,
+          "One more allocator: a library, or a recipe (.hpp) to build one from; NAME=LIB names its row; repeatable")
       ->type_name("LIB")
       ->allow_extra_args(false);
   compare_app.add_option("--only", compare_with.only, "Only these (glibc is always there): heapwright,jemalloc,...")
@@ -191,10 +231,12 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   compare_app.add_option("--json", compare_with.json, "Write all results as JSON; - for standard output")
       ->type_name("FILE");
   compare_app.add_option("--html", compare_with.html, "Write a page with plots")->type_name("FILE");
-  compare_app.add_option("--timeout", compare_with.timeout_seconds, "End a run that takes longer")
+  compare_app
+      .add_option("--timeout", compare_with.timeout_seconds, "End a run that takes longer; of a server, its driver")
       ->type_name("SECONDS")
       ->check(from_to(0.001, 1e9));
   compare_app.add_flag("--ignore-output", compare_with.ignore_output, "Do not compare what the runs print");
+  add_server_options(compare_app, compare_with);
   take_command(compare_app, compare_with.command);
   compare_app.footer(
       "Exit code: 0 if every allocator ran the command well and alike, 1 if one did not (the table says "

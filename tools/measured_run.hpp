@@ -2,21 +2,25 @@
 // it is gone.
 //
 // How each figure comes about:
-//   wall    from just before exec to the death of the command's first process, less the time it stood still for us
-//   cpu     user + system time that the kernel accounts to every process of the tree, less what came before exec
+//   wall    from just before exec to the death of the command's first process, less the time for
+//           which this tool held it
+//   cpu     user + system time that the kernel accounts to every process of the tree, less what
+//           came before exec
 //   faults  minor and major, likewise
 //   memory  the largest of three lower bounds of the true peak:
-//           - the sum of the resident sets of the tree at one moment, sampled while it runs (shared pages count in each
-//             process; a peak between two samples is missed; sampling takes at most 1 % of one core),
-//           - the high-water mark of the first process, read at its exit: exact, and the whole truth for one process,
-//           - the kernel's ru_maxrss, the high-water mark of the biggest process of the tree. A child inherits it from
-//           the
-//             process that forked it - us - so it counts only where it exceeds what it was just before exec.
-//
-//   end     the resident sets of the tree, summed, at the exit of the first process: what was not given back by then
+//           - the sum of the resident sets of the tree at one moment, sampled while it runs. Shared
+//             pages count in each process, a peak between two samples is missed, and sampling takes
+//             at most 1 % of one core
+//           - the high-water mark of the first process, read at its exit: exact, and the whole
+//             truth for one process
+//           - the kernel's ru_maxrss, the high-water mark of the biggest process of the tree. A
+//             child inherits it from the process that forked it, which is this tool. So it counts
+//             only where it exceeds what it was just before exec
+//   end     the resident sets of the tree, summed, at the exit of the first process: what was not
+//           given back by then
 //
 // The first process is traced (ptrace, its main thread only) to stop at its exit, while its memory
-// is still there. Nothing else stops it but signals to the main thread, which pass through us.
+// is still there. Nothing else stops it but signals to the main thread, which the tool passes on.
 // Where tracing is forbidden, the samples must do.
 #pragma once
 
@@ -38,6 +42,9 @@ struct measurement {
   std::uint64_t end_rss;
   std::uint64_t minor_faults;
   std::uint64_t major_faults;
+  // Of a server (server_run.hpp) alone.
+  std::uint64_t steady_rss = 0;
+  std::vector<double> driver_figures{};  ///< in the order in which they were asked for
 };
 
 struct job {
@@ -60,7 +67,7 @@ struct run_result {
   measurement figures{};
   int wait_status = 0;
   bool timed_out = false;
-  std::string main_malloc;  ///< the file whose malloc the first process used; empty if it could not be seen
+  std::string main_malloc;  ///< whose malloc the first process used, a file; empty if not seen
   std::set<seen_process> seen;
   scratch_file output;
   scratch_file errors;
@@ -68,6 +75,9 @@ struct run_result {
   /// "exited with status 3", "was killed by SIGSEGV", "timed out"; empty if all went well.
   [[nodiscard]] std::string trouble() const;
 };
+
+/// "exited with status 3", "was killed by SIGSEGV".
+std::string describe_status(int wait_status);
 
 /// Runs to the end and leaves no process behind. `signals` has SIGCHLD; another one of them that
 /// comes ends the tree, and is thrown as interrupted.

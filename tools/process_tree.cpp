@@ -22,7 +22,7 @@ std::uint64_t resident_pages(std::string_view statm) {
   return pages;
 }
 
-void add_children(pid_t parent, const std::string& parent_statm, std::vector<tree_member>& members) {
+void add_children(pid_t parent, const std::string& parent_statm, pid_t except, std::vector<tree_member>& members) {
   static const auto page_size = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::string tasks = fmt::format("/proc/{}/task", parent);
   DIR* const folder = opendir(tasks.c_str());
@@ -35,10 +35,11 @@ void add_children(pid_t parent, const std::string& parent_statm, std::vector<tre
     for (pid_t pid = 0; std::from_chars(at, end, pid).ec == std::errc();) {
       at = std::from_chars(at, end, pid).ptr;
       while (at != end && *at == ' ') ++at;
+      if (pid == except) continue;
       const std::string statm = read_file(fmt::format("/proc/{}/statm", pid)).value_or("");
       // Seven equal figures are one memory seen twice: a vforked child that has not called exec yet.
       members.push_back({pid, statm == parent_statm ? 0 : resident_pages(statm) * page_size});
-      add_children(pid, statm, members);
+      add_children(pid, statm, except, members);
     }
   }
   closedir(folder);
@@ -48,9 +49,9 @@ void add_children(pid_t parent, const std::string& parent_statm, std::vector<tre
 
 void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-std::vector<tree_member> descendants() {
+std::vector<tree_member> descendants(pid_t except) {
   std::vector<tree_member> members;
-  add_children(getpid(), {}, members);
+  add_children(getpid(), {}, except, members);
   return members;
 }
 

@@ -18,6 +18,7 @@ struct tree_member {
 /// From now on, orphaned descendants become children of this process.
 void adopt_orphans();
 
-std::vector<tree_member> descendants();
+/// Without the process `except` and what descends from it.
+std::vector<tree_member> descendants(pid_t except = 0);
 
 }  // namespace heapwright::tool

@@ -2,6 +2,7 @@
 // the baseline.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -10,7 +11,12 @@
 namespace heapwright::tool {
 namespace {
 
-constexpr unsigned cell_width = 21;
+/// A metric, and what its column needs.
+struct column {
+  metric property;
+  std::size_t width;
+  double best;  ///< of the medians
+};
 
 struct palette {
   const char* bold = "";
@@ -23,7 +29,23 @@ struct palette {
 std::string trimmed(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1) + '\n'; }
 
 /// Never without a gap behind it.
-std::string cell(const std::string& text) { return fmt::format("{:<{}}  ", text, cell_width - 2); }
+std::string cell(const std::string& text, const column& in) { return fmt::format("{:<{}}  ", text, in.width); }
+
+std::vector<column> columns_of(const comparison& all) {
+  std::vector<column> columns;
+  for (metric& property : metrics_of(all)) {
+    constexpr std::size_t usual_width = 19;  // what a ratio with its interval needs
+    const bool higher = property.higher_is_better;
+    const auto infinity = std::numeric_limits<double>::infinity();
+    column one{std::move(property), usual_width, higher ? -infinity : infinity};
+    one.width = std::max(one.width, one.property.title.size());
+    for (const comparison_row& row : all.rows)
+      if (const auto found = summarise(all, row, one.property))
+        one.best = higher ? std::max(one.best, found->median) : std::min(one.best, found->median);
+    columns.push_back(std::move(one));
+  }
+  return columns;
+}
 
 std::string ratio_text(const ratio_estimate& r, double tolerance) {
   const auto bound = [](double v) { return fmt::format("{:.{}f}", v, v < 10 ? 2 : v < 100 ? 1 : 0); };
@@ -35,18 +57,39 @@ std::string ratio_text(const ratio_estimate& r, double tolerance) {
 }
 
 std::vector<std::string> value_and_ratio_lines(const comparison& all, const comparison_row& row, const palette& p,
-                                               std::size_t name_width, const std::vector<double>& best) {
+                                               std::size_t name_width, std::span<const column> columns) {
   std::string values = fmt::format("{}{:<{}}{}", p.bold, row.who.name, name_width, p.end);
   std::string ratios = fmt::format("{:<{}}", "", name_width);
-  for (std::size_t i = 0; i < std::size(metrics); ++i) {
-    const auto found = summarise(all, row, metrics[i]);
-    const bool leads = found->median <= best[i];
-    values += fmt::format("{}{}{}", leads ? p.best : "", cell(metrics[i].show(found->median)), leads ? p.end : "");
-    ratios += cell(found->to_baseline ? ratio_text(*found->to_baseline, all.tolerance) : "");
+  for (const column& one : columns) {
+    const auto found = summarise(all, row, one.property);
+    const bool leads = found->median == one.best;
+    values +=
+        fmt::format("{}{}{}", leads ? p.best : "", cell(one.property.show(found->median), one), leads ? p.end : "");
+    ratios += cell(found->to_baseline ? ratio_text(*found->to_baseline, all.tolerance) : "", one);
   }
   std::vector<std::string> lines{values};
   if (ratios.find_first_not_of(' ') != std::string::npos) lines.push_back(p.dim + ratios + p.end);
   return lines;
+}
+
+/// Titles, and the rows below them. `is_first` of several such tables: with all that is no figure.
+std::string lines_of(const comparison& all, std::span<const column> columns, const palette& p, std::size_t name_width,
+                     bool is_first) {
+  std::string text = fmt::format("{:<{}}", "", name_width);
+  for (const column& one : columns) text += cell(one.property.title, one);
+  text = trimmed(text);
+  for (const comparison_row& row : all.rows) {
+    if (!row.failure.empty()) {
+      if (is_first)
+        text += fmt::format("{}{:<{}}{}{}{}{}\n", p.bold, row.who.name, name_width, p.end, p.bad, row.failure, p.end);
+      continue;
+    }
+    for (const std::string& line : value_and_ratio_lines(all, row, p, name_width, columns)) text += trimmed(line);
+    if (!is_first) continue;
+    if (!row.remark.empty()) text += fmt::format("{:<{}}{}\n", "", name_width, row.remark);
+    if (!row.difference.empty()) text += fmt::format("{:<{}}{}{}{}\n", "", name_width, p.bad, row.difference, p.end);
+  }
+  return text;
 }
 
 /// One sentence, or a list of them.
@@ -65,24 +108,14 @@ std::string table_view(const comparison& all, bool colour) {
   const palette p = colour ? palette{"\033[1m", "\033[1;32m", "\033[2m", "\033[31m", "\033[0m"} : palette{};
   std::size_t name_width = 12;
   for (const comparison_row& row : all.rows) name_width = std::max(name_width, row.who.name.size() + 2);
-  std::string text = verdicts(all) + fmt::format("{:<{}}", "", name_width);
-  std::vector<double> best;
-  for (const metric& property : metrics) {
-    text += cell(property.title);
-    double least = std::numeric_limits<double>::infinity();
-    for (const comparison_row& row : all.rows)
-      if (const auto found = summarise(all, row, property)) least = std::min(least, found->median);
-    best.push_back(least);
-  }
-  text = trimmed(text);
-  for (const comparison_row& row : all.rows) {
-    if (!row.failure.empty()) {
-      text += fmt::format("{}{:<{}}{}{}{}{}\n", p.bold, row.who.name, name_width, p.end, p.bad, row.failure, p.end);
-      continue;
-    }
-    for (const std::string& line : value_and_ratio_lines(all, row, p, name_width, best)) text += trimmed(line);
-    if (!row.remark.empty()) text += fmt::format("{:<{}}{}\n", "", name_width, row.remark);
-    if (!row.difference.empty()) text += fmt::format("{:<{}}{}{}{}\n", "", name_width, p.bad, row.difference, p.end);
+  std::string text = verdicts(all);
+  const std::vector<column> columns = columns_of(all);
+  const std::span<const column> those = columns;
+  // More in a line would be too wide for a terminal: what a driver has printed follows below.
+  constexpr std::size_t in_a_line = 5;
+  for (std::size_t from = 0; from < those.size(); from += in_a_line) {
+    if (from > 0) text += '\n';
+    text += lines_of(all, those.subspan(from, std::min(in_a_line, those.size() - from)), p, name_width, from == 0);
   }
   text += fmt::format(
       "\nMedians of {} rounds; below them the ratio to {}, in brackets its 95 % confidence interval.\n"

@@ -29,6 +29,10 @@ bool wants_colour(int descriptor) noexcept {
   return can_draw(descriptor) && (unwanted == nullptr || *unwanted == '\0');
 }
 
+void show_step(const std::string& text) noexcept {
+  if (can_draw(STDERR_FILENO)) tell("\r  {:60}\r", text);
+}
+
 void occupy_standard_descriptors() noexcept {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     // The lowest free number is the one that is closed, as those below are not.

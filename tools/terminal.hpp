@@ -27,6 +27,10 @@ bool can_draw(int descriptor) noexcept;
 /// can_draw, and NO_COLOR is not set or empty (no-color.org).
 bool wants_colour(int descriptor) noexcept;
 
+/// What long work is doing now: a line on standard error that the next call replaces, and an empty
+/// text takes away. Nothing where standard error is no terminal.
+void show_step(const std::string& text) noexcept;
+
 /// Where the standard descriptors are closed, puts something there until the next exec, so that no
 /// file of ours gets their numbers. Writing to it fails, as before. To be called first.
 void occupy_standard_descriptors() noexcept;

@@ -5,10 +5,11 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const [packages, executablePath, heapwright, fixtures] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
@@ -16,6 +17,10 @@ const shots = join(packages, "screenshots"), folder = mkdtempSync(join(tmpdir(),
 mkdirSync(shots, { recursive: true });
 
 let browser;
+const served = join(folder, "served.html");
+const port = await new Promise(found => {
+  const probe = createServer().listen(0, "127.0.0.1", () => { const { port } = probe.address(); probe.close(() => found(port)); });
+});
 const file = join(folder, "page.html"), plain = join(fixtures, "libplain_allocator.so");
 before(async () => {
   browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
@@ -23,23 +28,29 @@ before(async () => {
   const made = spawnSync(heapwright, ["compare", "--only", "heapwright", "--rounds", "3", "--html", file,
     ...names.flatMap(name => ["--with", `${name}=${plain}`]), "--with", `broken=${join(fixtures, "libaborting_allocator.so")}`, "--", "sh", "-c", "true"]);
   assert.equal(made.status, 1, made.stderr);
+  const server = join(dirname(fileURLToPath(import.meta.url)), "fixtures", "server.py");
+  const driver = `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port} && echo speed >&3 && cat <&3'`;
+  const driven = spawnSync(heapwright, ["compare", "--only", "heapwright", "--with", `plain=${plain}`, "--rounds", "3", "--html", served, "--driver", driver,
+    "--ready-port", `${port}`, "--figure", "speed:higher=speed: (.*)", "--figure", "figure of a very long name=speed: (.*)", "--", "/usr/bin/python3", server, `${port}`]);
+  assert.equal(driven.status, 0, driven.stderr);
 });
 after(async () => { await browser.close(); rmSync(folder, { recursive: true }); });
 
-async function opened(width, dark) {
+async function opened(width, dark, shown = file) {
   const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
   const troubles = [];
   page.on("pageerror", error => troubles.push(error.message));
   page.on("console", message => { if (message.type() === "error") troubles.push(message.text()); });
-  await page.goto(pathToFileURL(file).href);
-  await page.screenshot({ path: join(shots, `compare-${width}${dark ? "-dark" : ""}.png`), fullPage: true });
+  await page.goto(pathToFileURL(shown).href);
+  await page.screenshot({ path: join(shots, `compare-${shown === served ? "server-" : ""}${width}${dark ? "-dark" : ""}.png`), fullPage: true });
   assert.deepEqual(troubles, []);
   return page;
 }
 
-for (const [width, dark] of [[1280, false], [1280, true], [800, false], [400, false]]) {
-  test(`at ${width} pixels${dark ? ", dark" : ""}, all is in sight and nothing overlaps`, async () => {
-    const page = await opened(width, dark);
+for (const [width, dark, shown] of [[1280, false, file], [1280, true, file], [800, false, file], [400, false, file],
+  [1280, false, served], [800, false, served], [400, false, served]]) {
+  test(`${shown === served ? "of a server, " : ""}at ${width} pixels${dark ? ", dark" : ""}, all is in sight and nothing overlaps`, async () => {
+    const page = await opened(width, dark, shown);
     const wrong = await page.evaluate(() => {
       const wrong = [];
       const inside = e => {
@@ -86,5 +97,20 @@ test("the verdicts come first, and the row that failed is told", async () => {
   assert.equal(verdicts.length, 6);
   assert.match(verdicts[0], /^heapwright\b/);
   assert.match(await page.textContent("#trouble"), /broken: was killed by SIGABRT/);
+  await page.close();
+});
+
+test("figures of a driver are drawn and judged, by the way that is better", async () => {
+  const page = await opened(1280, false, served);
+  assert.match(await page.textContent("#command"), /driven by: bash/);
+  const titles = await page.locator("#table thead th").allTextContents();
+  assert.deepEqual(titles, ["allocator", "Driver time", "CPU time", "Peak RSS", "Steady RSS", "Page faults", "speed", "figure of a very long name"]);
+  const cells = page.locator("#table tbody tr", { hasText: "plain" }).locator("td");
+  const shades = await Promise.all([5, 6].map(i => cells.nth(i).locator("small").getAttribute("class")));
+  assert.deepEqual(shades, ["better", "worse"]);
+  assert.match(await cells.nth(5).getAttribute("class"), /best/);
+  assert.equal(await cells.nth(6).getAttribute("class"), null);
+  assert.equal(await page.locator("#plots section").count(), 7);
+  assert.equal(await page.locator("#plots h2", { hasText: "speed" }).locator("small").textContent(), "further right is better; on the right, the ratio to glibc");
   await page.close();
 });

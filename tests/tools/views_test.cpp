@@ -41,6 +41,28 @@ TEST(views, the_verdict_is_a_sentence) {
             "wild takes the same memory as glibc; its time is unclear, more than 1000 rounds would tell");
 }
 
+TEST(views, figures_of_a_driver_are_higher_or_lower_and_known_to_be_better_or_worse) {
+  comparison all = example();
+  all.server =
+      server_plan{"driver", {6379, ""}, 0, 10, {driver_figure("rate:higher=(.*)"), driver_figure("delay=(.*)")}};
+  for (comparison_row& row : all.rows) {
+    const double factor = row.who.name == "fast" ? 1.5 : 1;
+    for (measurement& m : row.rounds) {
+      m.steady_rss = m.end_rss;
+      m.driver_figures = {100 * factor, 8 / factor};
+    }
+  }
+  EXPECT_EQ(
+      verdict_on(all, all.rows[1]),
+      "fast takes the same memory, the same steady memory and 50 % less time than glibc; its rate is 50 % higher; "
+      "its delay is 33 % lower");
+  const std::string table = table_view(all, true);
+  for (const char* const best : {"\033[1;32m150 ", "\033[1;32m5.333 "})
+    EXPECT_NE(table.find(best), std::string::npos) << best << table;
+  EXPECT_NE(table.find("steady RSS"), std::string::npos) << table;
+  EXPECT_EQ(table.find("RSS at end"), std::string::npos) << table;
+}
+
 TEST(views, ratios_are_to_the_baseline) {
   comparison all = example();
   all.baseline = 1;
@@ -50,8 +72,8 @@ TEST(views, ratios_are_to_the_baseline) {
 
 TEST(views, json_has_no_figures_for_a_failed_row) {
   const comparison all = example();
-  EXPECT_TRUE(summarise(all, all.rows[1], metrics[0]));
-  EXPECT_FALSE(summarise(all, all.rows[2], metrics[0]));
+  EXPECT_TRUE(summarise(all, all.rows[1], metrics_of(all)[0]));
+  EXPECT_FALSE(summarise(all, all.rows[2], metrics_of(all)[0]));
 }
 
 TEST(views, no_command_can_break_out_of_the_page) {
@@ -78,6 +100,8 @@ TEST(views, the_page_needs_nothing_from_outside) {
 TEST(views, quantities_are_shown_as_a_person_writes_them) {
   EXPECT_EQ(show_count(0), "0");
   EXPECT_EQ(show_count(1234567), "1,234,567");
+  EXPECT_EQ(show_number(0.012345), "0.01235");
+  EXPECT_EQ(show_number(123456.7), "123,457");
   EXPECT_EQ(show_bytes(1024), "1 KiB");
   EXPECT_EQ(show_bytes(1.5 * 1024 * 1024), "1.5 MiB");
   EXPECT_EQ(show_seconds(0.0123), "12.3 ms");

@@ -1,0 +1,254 @@
+// The life of a run: fork -> gate -> seized -> exec -> (samples, signals) -> exit stop -> reaped ->
+// leftovers killed.
+//
+// The child waits at the gate, a pipe, until it is seized; the parent opens it by closing its end.
+// From then on one loop waits for signals (SIGCHLD among them), for the next sample and for the
+// deadline, whichever comes first.
+#include "measured_tree.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "awaited_signals.hpp"
+#include "failure.hpp"
+#include "process_image.hpp"
+#include "process_tree.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+double read_clock(clockid_t which) {
+  timespec t{};
+  clock_gettime(which, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+double processor_time() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+
+double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
+
+ino_t own_program() {
+  static const ino_t inode = [] {
+    struct stat about {};
+    stat("/proc/self/exe", &about);
+    return about.st_ino;
+  }();
+  return inode;
+}
+
+}  // namespace
+
+double now() { return read_clock(CLOCK_MONOTONIC); }
+
+/// What the child tells from the other side of the fork, just before it turns into the command.
+struct measured_tree::departure {
+  double moment;
+  rusage usage;
+  int exec_error;
+};
+
+measured_tree::measured_tree(const job& what, const awaited_signals& signals) : what_(what), signals_(signals) {
+  void* const page = mmap(nullptr, sizeof(departure), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw failure(exit_code::bad_input, "out of memory");
+  departure_ = new (page) departure{};
+  adopt_orphans();
+  launch();
+  next_sample_ = now() + 0.002;
+}
+
+measured_tree::~measured_tree() {
+  if (first_ > 0) end_all();
+  munmap(departure_, sizeof(departure));
+}
+
+void measured_tree::watch(double deadline, const std::function<bool()>& is_done) {
+  constexpr double patience = 0.005;  // between two questions
+  while (!first_ended_ && now() < deadline) {
+    const double next_question = is_done ? now() + patience : never;
+    const int signal = signals_.wait(std::min({next_sample_, next_question, deadline}) - now()).number;
+    if (signal != 0 && signal != SIGCHLD) throw interrupted{signal};
+    reap();
+    if (is_done && is_done()) return;
+    if (first_ended_ || now() < next_sample_) continue;
+    const double start = processor_time();
+    sample();
+    // Long trees make long samples: rest a hundred times as long, to stay below one per cent.
+    // Time in which others had the processor does not count: on a busy machine there would be
+    // next to no samples.
+    next_sample_ = now() + std::max(0.005, 100 * (processor_time() - start));
+  }
+}
+
+std::uint64_t measured_tree::resident() {
+  std::uint64_t bytes = 0;
+  for (const tree_member& member : members()) bytes += member.resident;
+  raise_peak(bytes);
+  return bytes;
+}
+
+void measured_tree::ask_to_end() const {
+  if (!first_ended_) kill(first_, SIGTERM);
+}
+
+run_result measured_tree::finish() {
+  end_all();
+  if (departure_->exec_error != 0)
+    throw failure(exit_code::not_executable, fmt::format("{} cannot be executed: {}", what_.command.front(),
+                                                         std::strerror(departure_->exec_error)));
+  result_.figures.user_seconds -= seconds(departure_->usage.ru_utime);
+  result_.figures.system_seconds -= seconds(departure_->usage.ru_stime);
+  result_.figures.minor_faults -= static_cast<std::uint64_t>(departure_->usage.ru_minflt);
+  result_.figures.major_faults -= static_cast<std::uint64_t>(departure_->usage.ru_majflt);
+  return std::move(result_);
+}
+
+void measured_tree::launch() {
+  int gate[2];
+  if (pipe2(gate, O_CLOEXEC) != 0) throw failure(exit_code::bad_input, "cannot make a pipe");
+  const descriptor hold(gate[0]);
+  descriptor open_gate(gate[1]);
+  first_ = fork();
+  if (first_ < 0) throw failure(exit_code::bad_input, fmt::format("cannot fork: {}", std::strerror(errno)));
+  if (first_ == 0) become_command(hold.get(), open_gate.get());
+  // Seized, unlike PTRACE_TRACEME, the command can still be stopped and continued by job control.
+  ptrace(PTRACE_SEIZE, first_, nullptr, PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL);
+  open_gate.close();
+}
+
+void measured_tree::become_command(int gate, int gate_writer) {
+  setpgid(0, 0);  // Ctrl-C is for us; we then end the tree.
+  signals_.restore();
+  const descriptor input =
+      what_.input != nullptr ? what_.input->reopen() : descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  dup2(input.get(), STDIN_FILENO);
+  dup2(result_.output.fd(), STDOUT_FILENO);
+  dup2(result_.errors.fd(), STDERR_FILENO);
+  if (what_.ld_preload.empty())
+    unsetenv("LD_PRELOAD");
+  else
+    setenv("LD_PRELOAD", what_.ld_preload.c_str(), 1);
+  std::vector<char*> arguments;
+  for (const std::string& argument : what_.command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  close(gate_writer);
+  char none;
+  while (read(gate, &none, 1) < 0 && errno == EINTR) {
+  }
+  getrusage(RUSAGE_SELF, &departure_->usage);
+  departure_->moment = now();
+  execvp(arguments[0], arguments.data());
+  departure_->exec_error = errno;
+  _exit(127);
+}
+
+void measured_tree::reap() {
+  int status = 0;
+  rusage usage{};
+  for (pid_t pid = 0; (pid = wait4(-1, &status, WNOHANG | __WALL, &usage)) > 0;) {
+    if (WIFSTOPPED(status)) {
+      resume(status);
+      continue;
+    }
+    if (pid == aside_) {
+      aside_ended_ = true;
+      aside_ = 0;  // the number may come again
+      continue;
+    }
+    account(usage);
+    if (pid != first_) continue;
+    result_.wait_status = status;
+    result_.figures.wall_seconds = now() - departure_->moment - held_seconds_;
+    first_ended_ = true;
+  }
+}
+
+/// Lets the traced process go on as it would have without us.
+void measured_tree::resume(int status) {
+  const int event = status >> 16;
+  if (event == PTRACE_EVENT_EXIT) {
+    const double start = now();
+    look_into(first_);
+    raise_peak(proc_bytes(first_, "status", "VmHWM"));
+    result_.figures.end_rss = resident();
+    result_.main_malloc = malloc_of(first_).value_or(result_.main_malloc);
+    held_seconds_ += now() - start;
+  }
+  const bool group_stop = event == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP;
+  const int signal = event == 0 ? WSTOPSIG(status) : 0;
+  ptrace(group_stop ? PTRACE_LISTEN : PTRACE_CONT, first_, nullptr, signal);
+}
+
+void measured_tree::account(const rusage& usage) {
+  measurement& figures = result_.figures;
+  figures.user_seconds += seconds(usage.ru_utime);
+  figures.system_seconds += seconds(usage.ru_stime);
+  figures.minor_faults += static_cast<std::uint64_t>(usage.ru_minflt);
+  figures.major_faults += static_cast<std::uint64_t>(usage.ru_majflt);
+  constexpr long slack_kib = 256;  // What exec itself may add to the inherited mark.
+  if (usage.ru_maxrss > departure_->usage.ru_maxrss + slack_kib)
+    raise_peak(static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
+}
+
+void measured_tree::raise_peak(std::uint64_t bytes) {
+  result_.figures.peak_rss = std::max(result_.figures.peak_rss, bytes);
+}
+
+void measured_tree::sample() {
+  std::uint64_t resident = 0;
+  for (const tree_member& member : members()) {
+    resident += member.resident;
+    look_into(member.pid);
+  }
+  // Before exec, the child still is a copy of this tool.
+  if (has_departed()) raise_peak(resident);
+}
+
+/// Notes the malloc of a process, once for each program it turns into.
+void measured_tree::look_into(pid_t pid) {
+  struct stat about {};
+  const std::string link = fmt::format("/proc/{}/exe", pid);
+  if (stat(link.c_str(), &about) != 0 || about.st_ino == own_program() || looked_into_.contains({pid, about.st_ino}))
+    return;
+  const auto malloc = malloc_of(pid);
+  if (!malloc) return;
+  looked_into_.insert({pid, about.st_ino});
+  std::error_code error;
+  std::string name = read_file(fmt::format("/proc/{}/comm", pid)).value_or("");
+  if (!name.empty()) name.pop_back();
+  result_.seen.insert({name, std::filesystem::read_symlink(link, error), *malloc});
+  if (pid == first_) result_.main_malloc = *malloc;
+}
+
+bool measured_tree::has_departed() const {
+  struct stat about {};
+  return stat(fmt::format("/proc/{}/exe", first_).c_str(), &about) == 0 && about.st_ino != own_program();
+}
+
+/// Kills what is left of the tree, again and again until nothing new has been born meanwhile, and
+/// reaps it all.
+void measured_tree::end_all() {
+  for (;;) {
+    reap();
+    if (waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD) break;
+    if (!first_ended_) kill(first_, SIGKILL);
+    for (const tree_member& member : descendants()) kill(member.pid, SIGKILL);
+    (void)signals_.wait(0.02);
+  }
+  first_ = -1;
+}
+
+}  // namespace heapwright::tool

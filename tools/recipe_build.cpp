@@ -1,0 +1,190 @@
+#include "recipe_build.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "descriptor.hpp"
+#include "failure.hpp"
+#include "scratch_file.hpp"
+#include "terminal.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+namespace files = std::filesystem;
+
+std::string read_header(const std::string& path) {
+  if (files::is_directory(path)) throw failure(exit_code::bad_input, fmt::format("{} is a folder, not a header", path));
+  const auto text = read_file(path);
+  if (!text) throw failure(exit_code::bad_input, fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+  return *text;
+}
+
+std::string without_comments(const std::string& text) {
+  std::string code;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool is_line = text.compare(at, 2, "//") == 0;
+    if (!is_line && text.compare(at, 2, "/*") != 0) {
+      code += text[at++];
+      continue;
+    }
+    at = is_line ? text.find('\n', at) : text.find("*/", at + 2) + 2;
+    if (at < 2 || at == std::string::npos) break;  // not ended
+    code += ' ';
+  }
+  return code;
+}
+
+/// The name of the one recipe that a header defines.
+std::string find_recipe(const std::string& header, const std::string& text) {
+  static const std::regex definition(R"(\brecipe\s+([A-Za-z_]\w*)\s*[={])");
+  const std::string code = without_comments(text);
+  std::vector<std::string> names;
+  for (std::sregex_iterator it(code.begin(), code.end(), definition), end; it != end; ++it) names.push_back((*it)[1]);
+  if (names.size() == 1) return names.front();
+  if (names.empty())
+    throw failure(
+        exit_code::bad_input,
+        fmt::format("{} defines no recipe. It should say: inline constexpr heapwright::recipe NAME = {{...}};\n"
+                    "If another header that it includes does, say which: heapwright build --recipe NAME",
+                    header));
+  throw failure(exit_code::bad_input,
+                fmt::format("{} defines several recipes: {}; say which: heapwright build --recipe NAME", header,
+                            fmt::join(names, ", ")));
+}
+
+std::vector<std::string> words_in(const char* line) {
+  std::istringstream input(line);
+  return {std::istream_iterator<std::string>(input), {}};
+}
+
+void must_be_good(const std::vector<compiler_result>& results) {
+  for (const compiler_result& result : results) {
+    if (!result.good)
+      throw failure(exit_code::bad_input, "the malloc cannot be compiled:" + recipe_errors(result.complaints));
+  }
+}
+
+}  // namespace
+
+scratch_folder::scratch_folder() : path_(scratch_place() + "/heapwright-XXXXXX") {
+  if (mkdtemp(path_.data()) == nullptr)
+    throw failure(exit_code::bad_input, fmt::format("cannot make a folder {}: {}", path_, std::strerror(errno)));
+  chmod(path_.c_str(), 0755);
+}
+
+scratch_folder::~scratch_folder() {
+  std::error_code ignored;
+  files::remove_all(path_, ignored);
+}
+
+std::string folder_of_this_program() { return files::read_symlink("/proc/self/exe").parent_path(); }
+
+void write_source(const std::string& path, const std::string& text) {
+  std::FILE* const out = std::fopen(path.c_str(), "w");
+  if (out == nullptr) throw failure(exit_code::bad_input, fmt::format("{}: {}", path, std::strerror(errno)));
+  std::fputs(text.c_str(), out);
+  std::fclose(out);
+}
+
+recipe_build::recipe_build(const std::string& header, const std::string& recipe, const std::string& compiler)
+    : given_(header),
+      header_(files::absolute(header)),
+      name_(recipe.empty() ? find_recipe(header, read_header(header)) : (read_header(header), recipe)),
+      from_(find_sources()),
+      with_(compiler, interruptible::is_noted) {}
+
+/// Those installed with this program, or those it was built from.
+recipe_build::sources recipe_build::find_sources() {
+  const files::path here = folder_of_this_program();
+  for (const auto& [headers, malloc] :
+       {sources{here / "../" HEAPWRIGHT_INCLUDEDIR, here / "../" HEAPWRIGHT_DATADIR "/heapwright/malloc"},
+        sources{HEAPWRIGHT_SOURCE_DIR "/include", HEAPWRIGHT_SOURCE_DIR "/malloc"}}) {
+    if (files::exists(files::path(malloc) / "process_heap.cpp") &&
+        files::exists(files::path(headers) / "heapwright/heap/recipe.hpp"))
+      return {files::weakly_canonical(headers), files::weakly_canonical(malloc)};
+  }
+  throw failure(exit_code::bad_input,
+                fmt::format("the sources of the malloc are not in {}; install heapwright as a whole (cmake --install)",
+                            (here / "../" HEAPWRIGHT_DATADIR "/heapwright").lexically_normal().string()));
+}
+
+std::vector<std::string> recipe_build::arguments(const std::string& header, const std::string& recipe) const {
+  return {"-std=c++20",
+          fmt::format("-I{}", from_.headers),
+          fmt::format("-I{}", from_.malloc),
+          "-include",
+          header,
+          fmt::format("-DHEAPWRIGHT_RECIPE=::{}", recipe),
+          "-DHEAPWRIGHT_CHECKS=0",
+          fmt::format("-DHEAPWRIGHT_VERSION=\"{}\"", HEAPWRIGHT_VERSION),
+          fmt::format("-DHEAPWRIGHT_BUILD=\"recipe {:.24}\"", name_)};
+}
+
+compiler_result recipe_build::probe(const std::string& code) const {
+  const std::string file = scratch_.file("check.cpp");
+  write_source(file, fmt::format("#include <heapwright/heap/class_table.hpp>\n{}\n", code));
+  std::vector<std::string> words = arguments(header_, name_);
+  words.insert(words.end(), {"-fsyntax-only", file});
+  return with_.run({{words}}).front();
+}
+
+std::string recipe_build::object_of(const std::string& name, const std::string& code) const {
+  const std::string source = scratch_.file(name + ".cpp");
+  std::string object = scratch_.file(name + ".so");
+  write_source(source, code);
+  std::vector<std::string> words = arguments(header_, name_);
+  words.insert(words.end(), {"-fPIC", "-shared", source, "-o", object});
+  must_be_good(with_.run({{words}}));
+  return object;
+}
+
+void recipe_build::check() const {
+  show_step("checking the recipe");
+  // First the header alone: of what is made from a wrong one, the compiler has too much to say.
+  for (const char* const code :
+       {"constexpr const heapwright::recipe& checked = ::{};", "template class heapwright::class_table<::{}>;"}) {
+    const compiler_result result = probe(fmt::format(fmt::runtime(code), name_));
+    if (result.good) continue;
+    if (without_comments(read_header(header_)).find(name_) == std::string::npos)
+      throw failure(exit_code::bad_input, fmt::format("{} defines no recipe named {}", given_, name_));
+    throw failure(exit_code::bad_input,
+                  fmt::format("{}: {} cannot be built:{}", given_, name_, recipe_errors(result.complaints)));
+  }
+}
+
+void recipe_build::make(const std::string& library, const std::string& header, const std::string& recipe) const {
+  std::vector<compiler_run> compilations;
+  std::vector<std::string> link = words_in(HEAPWRIGHT_MALLOC_LINK_OPTIONS);
+  const auto add = [&](const char* all, const char* optimisation) {
+    for (const std::string& source : words_in(all)) {
+      const std::string object = scratch_.file(fmt::format("{}.o", compilations.size()));
+      std::vector<std::string> compile = arguments(header, recipe);
+      for (const std::string& word : words_in(HEAPWRIGHT_MALLOC_COMPILE_OPTIONS)) compile.push_back(word);
+      compile.insert(compile.end(), {optimisation, "-c", fmt::format("{}/{}", from_.malloc, source), "-o", object});
+      compilations.push_back({compile});
+      link.push_back(object);
+    }
+  };
+  add(HEAPWRIGHT_MALLOC_FAST_SOURCES, "-O2");
+  add(HEAPWRIGHT_MALLOC_SMALL_SOURCES, "-Os");
+  add(HEAPWRIGHT_MALLOC_SHARED_SOURCES, "-O2");
+  const auto count = compilations.size();
+  must_be_good(
+      with_.run(compilations, [&](std::size_t done) { show_step(fmt::format("compiled {} of {}", done, count)); }));
+
+  show_step("linking");
+  link.insert(link.end(), {"-shared", "-o", library});
+  if (const compiler_result linked = with_.run({{link}}).front(); !linked.good)
+    throw failure(exit_code::bad_input, "the malloc cannot be linked:\n" + linked.complaints);
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,104 @@
+// A malloc made from a recipe: all that `heapwright build` and `compare --with RECIPE.hpp` share.
+//
+// What is compiled is the source of libheapwright, with the user's header read first
+// (malloc/chosen_recipe.hpp says how):
+//   look     which recipe the header defines
+//   check    the header and the recipe's static_asserts alone, so that what is wrong with it is
+//            said in their sentences
+//   make     each source, several at once, and the link
+// What is made on the way lies in a scratch folder that goes away with the object.
+#pragma once
+
+#include <csignal>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "compiler.hpp"
+
+namespace heapwright::tool {
+
+/// Goes away with all that is in it. Other users can read what is in it: a server may run as one.
+class scratch_folder {
+ public:
+  scratch_folder();
+  scratch_folder(const scratch_folder&) = delete;
+  scratch_folder& operator=(const scratch_folder&) = delete;
+  ~scratch_folder();
+  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// Notes the signals that would end this process, so that nothing is left behind. A noted signal
+/// ends it when this object is destroyed.
+class interruptible {
+ public:
+  interruptible() {
+    struct sigaction ours {};
+    ours.sa_handler = [](int number) { noted_ = number; };
+    for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &ours, &before_[i]);
+  }
+  interruptible(const interruptible&) = delete;
+  interruptible& operator=(const interruptible&) = delete;
+  ~interruptible() {
+    for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &before_[i], nullptr);
+    if (noted_ != 0) raise(noted_);
+  }
+
+  [[nodiscard]] static bool is_noted() { return noted_ != 0; }
+
+ private:
+  static constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  static inline volatile std::sig_atomic_t noted_ = 0;
+  struct sigaction before_[std::size(signals)]{};
+};
+
+class recipe_build {
+ public:
+  /// `recipe`: the name of one in the header; empty for the one that there is. `compiler`: empty
+  /// for $CXX, or else c++. Throws `failure` if there is no such recipe. To be made while an
+  /// `interruptible` lives.
+  recipe_build(const std::string& header, const std::string& recipe, const std::string& compiler);
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& header() const noexcept { return header_; }
+  [[nodiscard]] const scratch_folder& scratch() const noexcept { return scratch_; }
+
+  /// Throws `failure` with the sentences of the static_asserts that the recipe violates.
+  void check() const;
+
+  /// Compiles and links all of the malloc to this file. Throws `failure`.
+  void make(const std::string& library) const { make(library, header_, name_); }
+  /// Of a recipe that another header makes of this one.
+  void make(const std::string& library, const std::string& header, const std::string& recipe) const;
+
+  /// What the compiler says of some code after the header.
+  [[nodiscard]] compiler_result probe(const std::string& code) const;
+
+  /// Makes a shared object of some code after the header, and says where it is.
+  [[nodiscard]] std::string object_of(const std::string& name, const std::string& code) const;
+
+ private:
+  struct sources {
+    std::string headers;
+    std::string malloc;
+  };
+
+  static sources find_sources();
+  [[nodiscard]] std::vector<std::string> arguments(const std::string& header, const std::string& recipe) const;
+
+  std::string given_;   ///< the header, as the user named it
+  std::string header_;  ///< its absolute path
+  std::string name_;
+  sources from_;
+  compiler with_;
+  scratch_folder scratch_;
+};
+
+std::string folder_of_this_program();
+
+void write_source(const std::string& path, const std::string& text);
+
+}  // namespace heapwright::tool
