@@ -97,6 +97,21 @@ std::optional<summary> summarise(const comparison& all, const comparison_row& ro
   return summary{median(own), is_baseline ? std::nullopt : paired_ratio(own, values(all.base()))};
 }
 
+std::vector<row_finding> findings_of(const run_result& ran, bool is_server) {
+  std::vector<row_finding> all;
+  const auto add = [&](const std::optional<recipe_evidence>& seen, const char* when) {
+    if (!seen) return;
+    for (recipe_finding& one : find_in(*seen))
+      if (std::ranges::none_of(all, [&](const row_finding& f) { return f.what.rule == one.rule; }))
+        all.push_back({when, std::move(one)});
+  };
+  add(ran.heap_at_end, is_server ? "when the driver has ended" : "at its end");
+  add(ran.heap_at_peak, "at its peak");
+  std::ranges::stable_sort(all, std::ranges::greater{}, [](const row_finding& f) { return f.what.bytes; });
+  if (all.size() > most_findings) all.erase(all.begin() + most_findings, all.end());
+  return all;
+}
+
 namespace {
 
 /// "12-15 %", of 0.12 and 0.15.

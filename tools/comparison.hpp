@@ -13,12 +13,19 @@
 
 namespace heapwright::tool {
 
+/// What the heap of a row's largest process shows of its recipe.
+struct row_finding {
+  const char* when;  ///< "at its peak", "at its end"
+  recipe_finding what;
+};
+
 struct comparison_row {
   allocator who;
   std::string remark;  ///< what makes the row special: "brings libjemalloc.so.2"
   std::vector<measurement> rounds;
-  std::string failure;     ///< why there are no figures; empty if there are
-  std::string difference;  ///< how the output differed from glibc's; empty if it did not
+  std::string failure;                  ///< why there are no figures; empty if there are
+  std::string difference;               ///< how the output differed from glibc's; empty if it did not
+  std::vector<row_finding> findings{};  ///< of the run to warm up, on libheapwright alone
 };
 
 struct machine_description {
@@ -80,6 +87,10 @@ std::optional<summary> summarise(const comparison& all, const comparison_row& ro
 /// and the same time". Empty where there is nothing to say: the baseline, a row that failed, a
 /// single round.
 std::string verdict_on(const comparison& all, const comparison_row& row);
+
+/// Of what a run has seen of a heap, the largest first. What is so at the end is told of the end,
+/// though it was so at the peak too.
+std::vector<row_finding> findings_of(const run_result& ran, bool is_server);
 
 std::string table_view(const comparison& all, bool colour);
 std::string json_view(const comparison& all);

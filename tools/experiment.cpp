@@ -99,7 +99,7 @@ class running_experiment {
     }
     plan_.progress(done_++, total_, round, row.who.name);
     const std::string preload = preload_value(row.who.library);
-    const job what{plan_.command, preload, plan_.input, plan_.timeout_seconds};
+    const job what{plan_.command, preload, plan_.input, plan_.timeout_seconds, round == 0};
     run_result ran = plan_.server ? serve(row, what) : run_measured(what, signals_);
     if (row.failure.empty()) row.failure = complaint_about(row, ran);
     if (!row.failure.empty()) {
@@ -109,7 +109,10 @@ class running_experiment {
       return {};
     }
     for (const seen_process& process : ran.seen) note_if_unreachable(row, process);
-    if (round > 0) row.rounds.push_back(ran.figures);
+    if (round > 0)
+      row.rounds.push_back(ran.figures);
+    else
+      row.findings = findings_of(ran, plan_.server.has_value());
     if (plan_.compare_output && !plan_.server) compare_output(row, index, round, std::move(ran.output));
     return std::move(ran.seen);
   }

@@ -54,6 +54,11 @@ json ratio_json(const ratio_estimate& r, double tolerance) {
   return result;
 }
 
+json finding_json(const row_finding& f) {
+  return {{"when", f.when},          {"rule", f.what.rule},     {"bytes", f.what.bytes}, {"text", f.what.text},
+          {"fields", f.what.fields}, {"advice", f.what.advice}, {"page", rules_page}};
+}
+
 json row_json(const comparison& all, const comparison_row& row) {
   json result = {{"name", row.who.name},
                  {"library", or_null(row.who.library)},
@@ -63,6 +68,8 @@ json row_json(const comparison& all, const comparison_row& row) {
                  {"verdict", or_null(verdict_on(all, row))},
                  {"metrics", json::object()}};
   if (all.server) result["figures"] = json::object();
+  result["findings"] = json::array();
+  for (const row_finding& f : row.findings) result["findings"].push_back(finding_json(f));
   result["samples"] = json::array();
   for (const metric& property : metrics_of(all)) {
     const auto found = summarise(all, row, property);

@@ -19,17 +19,24 @@
 //   end     the resident sets of the tree, summed, at the exit of the first process: what was not
 //           given back by then
 //
+//   heap    what libheapwright has in its record (heap_record.hpp) of the process that has most
+//           memory. It is read from outside at the exit of the first process, and whenever a
+//           sample sees that the process has grown by 1/16 since. Reading takes some time, so only
+//           the run to warm up does it
+//
 // The first process is traced (ptrace, its main thread only) to stop at its exit, while its memory
 // is still there. Nothing else stops it but signals to the main thread, which the tool passes on.
 // Where tracing is forbidden, the samples must do.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "awaited_signals.hpp"
+#include "recipe_findings.hpp"
 #include "scratch_file.hpp"
 
 namespace heapwright::tool {
@@ -52,6 +59,7 @@ struct job {
   std::string ld_preload;
   const scratch_file* input;  ///< null for /dev/null
   double timeout_seconds;     ///< 0 for none
+  bool reads_heap = false;    ///< of the process with most memory, where it runs on libheapwright
 };
 
 /// A process that lived long enough to be looked into.
@@ -71,6 +79,9 @@ struct run_result {
   std::set<seen_process> seen;
   scratch_file output;
   scratch_file errors;
+  // With `reads_heap`.
+  std::optional<recipe_evidence> heap_at_peak;  ///< when a sample saw a process at its largest
+  std::optional<recipe_evidence> heap_at_end;   ///< when end_rss or steady_rss was taken
 
   /// "exited with status 3", "was killed by SIGSEGV", "timed out"; empty if all went well.
   [[nodiscard]] std::string trouble() const;

@@ -25,6 +25,7 @@
 
 #include "awaited_signals.hpp"
 #include "failure.hpp"
+#include "heap_record.hpp"
 #include "process_image.hpp"
 #include "process_tree.hpp"
 
@@ -48,6 +49,24 @@ ino_t own_program() {
     return about.st_ino;
   }();
   return inode;
+}
+
+/// The process that has most memory; none has 0.
+tree_member largest(const std::vector<tree_member>& members) {
+  const auto found = std::ranges::max_element(members, {}, &tree_member::resident);
+  return found == members.end() ? tree_member{0, 0} : *found;
+}
+
+/// Nothing: the process does not run on libheapwright, cannot be read, or is gone.
+std::optional<recipe_evidence> heap_of(const tree_member& process) {
+  try {
+    const auto record = heap_record::find(process.pid);
+    const auto heap = record ? read_heap(*record) : std::nullopt;
+    if (!heap) return std::nullopt;
+    return evidence_of(*heap, process.resident, proc_bytes(process.pid, "status", "RssAnon"));
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -90,13 +109,16 @@ void measured_tree::watch(double deadline, const std::function<bool()>& is_done)
     // Time in which others had the processor does not count: on a busy machine there would be
     // next to no samples.
     next_sample_ = now() + std::max(0.005, 100 * (processor_time() - start));
+    if (what_.reads_heap) look_at_heap();
   }
 }
 
-std::uint64_t measured_tree::resident() {
+std::uint64_t measured_tree::resident_at_end() {
   std::uint64_t bytes = 0;
-  for (const tree_member& member : members()) bytes += member.resident;
+  const auto all = members();
+  for (const tree_member& member : all) bytes += member.resident;
   raise_peak(bytes);
+  if (what_.reads_heap) result_.heap_at_end = heap_of(largest(all));
   return bytes;
 }
 
@@ -183,7 +205,7 @@ void measured_tree::resume(int status) {
     const double start = now();
     look_into(first_);
     raise_peak(proc_bytes(first_, "status", "VmHWM"));
-    result_.figures.end_rss = resident();
+    result_.figures.end_rss = resident_at_end();
     result_.main_malloc = malloc_of(first_).value_or(result_.main_malloc);
     held_seconds_ += now() - start;
   }
@@ -215,6 +237,15 @@ void measured_tree::sample() {
   }
   // Before exec, the child still is a copy of this tool.
   if (has_departed()) raise_peak(resident);
+}
+
+/// A heap is read seldom: each time its process has grown by 1/16.
+void measured_tree::look_at_heap() {
+  const auto all = members();
+  const auto most = largest(all);
+  if (most.resident < next_heap_rss_ || !has_departed()) return;
+  if (auto found = heap_of(most)) result_.heap_at_peak = std::move(found);
+  next_heap_rss_ = most.resident + most.resident / 16 + 1;
 }
 
 /// Notes the malloc of a process, once for each program it turns into.

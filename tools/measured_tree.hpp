@@ -52,8 +52,8 @@ class measured_tree {
   [[nodiscard]] bool aside_has_ended() const noexcept { return aside_ended_; }
 
   [[nodiscard]] std::vector<tree_member> members() const { return descendants(aside_); }
-  /// Bytes that all processes have resident at this moment.
-  std::uint64_t resident();
+  /// Bytes that all processes have resident at this moment. The heap at the end is that of now.
+  std::uint64_t resident_at_end();
 
   /// SIGTERM for the first process.
   void ask_to_end() const;
@@ -71,6 +71,7 @@ class measured_tree {
   void account(const rusage& usage);
   void raise_peak(std::uint64_t bytes);
   void sample();
+  void look_at_heap();
   void look_into(pid_t pid);
   [[nodiscard]] bool has_departed() const;
   void end_all();
@@ -84,6 +85,7 @@ class measured_tree {
   bool aside_ended_ = false;
   double held_seconds_ = 0;
   double next_sample_ = 0;
+  std::uint64_t next_heap_rss_ = 0;  ///< a process that has so much resident has its heap read again
   std::set<std::pair<pid_t, ino_t>> looked_into_;
   run_result result_;
 };

@@ -108,6 +108,7 @@ class served_run {
     if (result.trouble.empty() && !result.was_killed) result.trouble = bad_end(result.run);
     result.run.figures.wall_seconds = driven.wall_seconds;
     result.run.figures.steady_rss = driven.steady_rss;
+    result.run.heap_at_end = std::move(steady_heap_);
     result.run.figures.driver_figures = std::move(driven.driver_figures);
     return result;
   }
@@ -154,7 +155,8 @@ class served_run {
       if (tree_.has_ended()) return early_end("while the driver ran");
       return fmt::format("the driver {}{}", describe_status(driver.wait_status()), driver_said);
     }
-    driven.steady_rss = tree_.resident();
+    driven.steady_rss = tree_.resident_at_end();
+    steady_heap_ = tree_.result().heap_at_end;
     driven.wall_seconds = driver.wall_seconds();
     if (tree_.has_ended()) return early_end("while the driver ran");
     const std::string printed = driver.output().content();
@@ -196,6 +198,7 @@ class served_run {
   const server_plan& plan_;
   const awaited_signals& signals_;
   measured_tree tree_;
+  std::optional<recipe_evidence> steady_heap_;
 };
 
 }  // namespace

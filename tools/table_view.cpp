@@ -92,6 +92,14 @@ std::string lines_of(const comparison& all, std::span<const column> columns, con
   return text;
 }
 
+/// Whole sentences, below the table.
+std::string findings(const comparison& all) {
+  std::string text;
+  for (const comparison_row& row : all.rows)
+    for (const row_finding& f : row.findings) text += fmt::format("{}, {}: {}\n", row.who.name, f.when, f.what.line());
+  return text.empty() ? text : '\n' + text;
+}
+
 /// One sentence, or a list of them.
 std::string verdicts(const comparison& all) {
   std::vector<std::string> said;
@@ -121,6 +129,7 @@ std::string table_view(const comparison& all, bool colour) {
       "\nMedians of {} rounds; below them the ratio to {}, in brackets its 95 % confidence interval.\n"
       "same: the interval is within {:g} % of 1. unclear: it holds 1 and is wider; more rounds make it narrower.\n",
       all.rounds, all.base().who.name, all.tolerance * 100);
+  text += findings(all);
   for (const std::string& note : all.notes) text += fmt::format("Note: {}\n", note);
   return text;
 }

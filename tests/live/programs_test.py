@@ -1,6 +1,6 @@
 """`heapwright live` on real programs, on their own malloc and on libheapwright.
 
-usage: programs_test.py HEAPWRIGHT LIBHEAPWRIGHT PROBE_STRESS
+usage: programs_test.py HEAPWRIGHT LIBHEAPWRIGHT PROBE_STRESS SCATTERED
 """
 import os
 import platform
@@ -16,7 +16,7 @@ import urllib.error
 
 from watched import FIGURES, LIBRARY, PATIENCE, PYTHON, PYTHON_PROGRAM, Watched, clean_environment, free_port, sums, wait_for, without_stack
 
-STRESS = os.path.abspath(sys.argv[3])
+STRESS, SCATTERED = (os.path.abspath(path) for path in sys.argv[3:5])
 
 NODE_PROGRAM = """
 const { Worker, isMainThread } = require('worker_threads');
@@ -275,12 +275,30 @@ class Programs:
             os.remove(path)
 
 
+    def findings(self, *command):
+        watched = self.watch(*command)
+        self.assertEqual(watched.hear(), "ready")
+        return watched.get("/api/memory")["findings"]
+
+
 class OnTheirOwnMalloc(Programs, unittest.TestCase):
-    pass
+    def test_another_malloc_has_no_recipe(self):
+        self.assertEqual(self.findings(SCATTERED, "200000"), [])
 
 
 class OnHeapwright(Programs, unittest.TestCase):
     preload = LIBRARY
+
+    def test_memory_points_to_fields_of_a_recipe(self):
+        found = self.findings(SCATTERED, "200000")
+        self.assertEqual((found[0]["rule"], found[0]["fields"]), ("free_in_spans_of_one_class", ["spans"]))
+        self.assertRegex(found[0]["text"], r"^\d\d % of RSS, 4\d\.\d MiB, is free in spans, .* of blocks of 240 bytes$")
+        self.assertIn("shorter spans", found[0]["advice"])
+        self.assertEqual(found[0]["page"], "docs/recipes.md#what-live-and-compare-point-to")
+        self.assertLessEqual(len(found), 3)
+
+    def test_a_small_program_is_pointed_nowhere(self):
+        self.assertEqual(self.findings(SCATTERED, "20000"), [])
 
 
 if __name__ == "__main__":

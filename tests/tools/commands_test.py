@@ -317,7 +317,8 @@ class Compare(Case):
         self.assertEqual(list(rows), ["glibc", "plain"])
         for row in rows.values():
             self.assertEqual(list(row),
-                             ["name", "library", "remark", "failure", "output_difference", "verdict", "metrics", "samples"])
+                             ["name", "library", "remark", "failure", "output_difference", "verdict", "metrics", "findings", "samples"])
+            self.assertEqual(row["findings"], [])
             self.assertEqual(list(row["metrics"]), ["wall_seconds", "cpu_seconds", "peak_rss_bytes", "end_rss_bytes", "page_faults"])
             self.assertEqual(len(row["samples"]), 2)
             for sample in row["samples"]:
@@ -380,6 +381,35 @@ class Compare(Case):
         result = heapwright("compare", "--rounds", "2", "--only", "heapwright", "--", "sh", "-c", "echo hello")
         self.assertEqual(result.returncode, 0, result)
         self.assertRegex(result.stdout, r"(?m)^heapwright +\d")
+
+    def test_findings_point_to_fields_of_a_recipe(self):
+        arguments = ["--rounds", "2", "--only", "heapwright", "--", fixture("scattered"), "200000"]
+        result = heapwright("compare", *arguments)
+        self.assertEqual(result.returncode, 0, result)
+        self.assertRegex(result.stdout, r"(?m)^heapwright, at its end: \d\d % of RSS, 4\d\.\d MiB, is free in spans, 4\d\.\d MiB of it in spans of "
+                         r"blocks of 240 bytes; see spans of the recipe, docs/recipes\.md#what-live-and-compare-point-to$")
+        rows = {row["name"]: row for row in json.loads(heapwright("compare", "--json", "-", *arguments).stdout)["rows"]}
+        self.assertEqual(rows["glibc"]["findings"], [])
+        finding = rows["heapwright"]["findings"][0]
+        self.assertEqual(list(finding), ["when", "rule", "bytes", "text", "fields", "advice", "page"])
+        self.assertEqual((finding["when"], finding["rule"], finding["fields"]), ("at its end", "free_in_spans_of_one_class", ["spans"]))
+        self.assertGreater(finding["bytes"], 40 << 20)
+
+    def test_a_finding_of_the_peak_and_of_a_child(self):
+        """The peak is gone at the end; a child has most of the memory."""
+        child = f"{fixture('scattered')} 200000 20000000 < $0"
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        program = f"(sleep 1; : > $0) & {child}; wait"
+        result = heapwright("compare", "--rounds", "2", "--only", "heapwright", "--", "sh", "-c", program, str(fifo))
+        self.assertEqual(result.returncode, 0, result)
+        self.assertRegex(result.stdout, r"(?m)^heapwright, at its peak: \d\d % of RSS, .* in spans of blocks of 240 bytes")
+        self.assertNotIn("at its end:", result.stdout)
+
+    def test_a_small_program_has_no_findings(self):
+        result = heapwright("compare", "--rounds", "2", "--only", "heapwright", "--", fixture("scattered"), "20000")
+        self.assertEqual(result.returncode, 0, result)
+        self.assertNotIn("of the recipe", result.stdout)
 
     def test_page(self):
         page = self.folder / "page.html"
@@ -555,6 +585,20 @@ class Build(Case):
             tried = heapwright("run", "--with", str(self.library), trial, str(told))
             self.assertEqual(tried.returncode, 1)
             self.assertIn(words, tried.stderr)
+
+    def test_what_the_rules_advise_is_a_recipe(self):
+        """Each piece of code in the table of rules in docs/recipes.md, as a heap of its own."""
+        docs = pathlib.Path(__file__).parents[2] / "docs/recipes.md"
+        table = docs.read_text().partition("## What live and compare point to")[2].partition("\n## ")[0]
+        advised = re.findall(r"`(\.[^`]*=[^`]*)`", table)
+        self.assertGreaterEqual(len(advised), 7)
+        code = "#include <heapwright/heap.hpp>\n" + "".join(
+            f"inline constexpr heapwright::recipe r{i}{{{text}}};\nheapwright::heap<r{i}>& use(heapwright::heap<r{i}>& h) "
+            f"{{ h.deallocate(h.allocate(1)); return h; }}\n" for i, text in enumerate(advised))
+        source = self.folder / "advised.cpp"
+        source.write_text(code)
+        result = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{docs.parents[1] / 'include'}", str(source)], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_a_limit_without_room_is_refused(self):
         for limit in ("0", "1", "65535"):

@@ -17,7 +17,7 @@ const shots = join(packages, "screenshots"), folder = mkdtempSync(join(tmpdir(),
 mkdirSync(shots, { recursive: true });
 
 let browser;
-const served = join(folder, "served.html");
+const served = join(folder, "served.html"), pointed = join(folder, "pointed.html");
 const port = await new Promise(found => {
   const probe = createServer().listen(0, "127.0.0.1", () => { const { port } = probe.address(); probe.close(() => found(port)); });
 });
@@ -33,6 +33,8 @@ before(async () => {
   const driven = spawnSync(heapwright, ["compare", "--only", "heapwright", "--with", `plain=${plain}`, "--rounds", "3", "--html", served, "--driver", driver,
     "--ready-port", `${port}`, "--figure", "speed:higher=speed: (.*)", "--figure", "figure of a very long name=speed: (.*)", "--", "/usr/bin/python3", server, `${port}`]);
   assert.equal(driven.status, 0, driven.stderr);
+  const scattered = spawnSync(heapwright, ["compare", "--only", "heapwright", "--rounds", "2", "--html", pointed, "--", join(fixtures, "scattered"), "200000"]);
+  assert.equal(scattered.status, 0, scattered.stderr);
 });
 after(async () => { await browser.close(); rmSync(folder, { recursive: true }); });
 
@@ -42,14 +44,14 @@ async function opened(width, dark, shown = file) {
   page.on("pageerror", error => troubles.push(error.message));
   page.on("console", message => { if (message.type() === "error") troubles.push(message.text()); });
   await page.goto(pathToFileURL(shown).href);
-  await page.screenshot({ path: join(shots, `compare-${shown === served ? "server-" : ""}${width}${dark ? "-dark" : ""}.png`), fullPage: true });
+  await page.screenshot({ path: join(shots, `compare-${shown === served ? "server-" : shown === pointed ? "findings-" : ""}${width}${dark ? "-dark" : ""}.png`), fullPage: true });
   assert.deepEqual(troubles, []);
   return page;
 }
 
 for (const [width, dark, shown] of [[1280, false, file], [1280, true, file], [800, false, file], [400, false, file],
-  [1280, false, served], [800, false, served], [400, false, served]]) {
-  test(`${shown === served ? "of a server, " : ""}at ${width} pixels${dark ? ", dark" : ""}, all is in sight and nothing overlaps`, async () => {
+  [1280, false, served], [800, false, served], [400, false, served], [400, false, pointed]]) {
+  test(`${shown === served ? "of a server, " : shown === pointed ? "with findings, " : ""}at ${width} pixels${dark ? ", dark" : ""}, all is in sight and nothing overlaps`, async () => {
     const page = await opened(width, dark, shown);
     const wrong = await page.evaluate(() => {
       const wrong = [];
@@ -98,6 +100,16 @@ test("the verdicts come first, and the row that failed is told", async () => {
   assert.match(verdicts[0], /^heapwright\b/);
   assert.match(await page.textContent("#trouble"), /broken: was killed by SIGABRT/);
   await page.close();
+});
+
+test("findings name the fields of a recipe; where there are none, there is no list", async () => {
+  const page = await opened(1280, false, pointed);
+  assert.match((await page.locator("#findings li").allTextContents())[0],
+    /^heapwright, at its end: \d\d % of RSS, .* of blocks of 240 bytes\. See spans of the recipe \(docs\/recipes\.md#.*Try shorter spans/);
+  await page.close();
+  const without = await opened(1280, false);
+  assert.equal(await without.locator("#findings").count(), 0);
+  await without.close();
 });
 
 test("figures of a driver are drawn and judged, by the way that is better", async () => {

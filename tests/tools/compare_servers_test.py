@@ -173,6 +173,13 @@ class Figures(Case):
 
 
 class Endings(Case):
+    def test_findings_are_of_when_the_driver_has_ended(self):
+        result = subprocess.run([HEAPWRIGHT, "compare", "--rounds", "2", "--only", "heapwright", "--driver", "sleep 0.2", "--ready-line", "ready",
+                                 "--", "sh", "-c", f"sleep 1000 | {FIXTURES / 'scattered'} 200000"],
+                                capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, env=self.environment)
+        self.assertEqual(result.returncode, 0, result)
+        self.assertRegex(result.stdout, r"(?m)^heapwright, when the driver has ended: \d\d % of RSS, .* of blocks of 240 bytes; see spans of the recipe")
+
     def test_ready_by_a_line(self):
         for manner in ((), ("stderr",)):
             rows, found = self.rows(self.said("speed"), "slow=0.2", *manner, ready=["--ready-line", "^listen"])

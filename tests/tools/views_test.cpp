@@ -63,6 +63,29 @@ TEST(views, figures_of_a_driver_are_higher_or_lower_and_known_to_be_better_or_wo
   EXPECT_EQ(table.find("RSS at end"), std::string::npos) << table;
 }
 
+TEST(views, findings_of_both_moments_are_told_once_the_largest_first) {
+  constexpr std::uint64_t MiB = 1 << 20;
+  run_result ran;
+  const auto evidence = [](std::uint64_t rss, std::uint64_t kept, std::uint64_t cached) {
+    recipe_evidence e;
+    e.rss = rss;
+    e.free_kept = kept;
+    e.thread_caches = cached;
+    return e;
+  };
+  ran.heap_at_peak = evidence(200 * MiB, 80 * MiB, 0);
+  ran.heap_at_end = evidence(100 * MiB, 70 * MiB, 20 * MiB);
+  const auto found = findings_of(ran, false);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_STREQ(found[0].when, "at its end");
+  EXPECT_EQ(found[0].what.bytes, 70 * MiB);
+  EXPECT_STREQ(found[1].what.rule, "thread_caches");
+  EXPECT_STREQ(findings_of(ran, true)[0].when, "when the driver has ended");
+  comparison all = example();
+  all.rows[1].findings = found;
+  EXPECT_NE(table_view(all, false).find("\nfast, at its end: 70 % of RSS, 70.0 MiB, is free pages"), std::string::npos);
+}
+
 TEST(views, ratios_are_to_the_baseline) {
   comparison all = example();
   all.baseline = 1;

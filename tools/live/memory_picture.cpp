@@ -60,29 +60,6 @@ std::uint64_t without(std::uint64_t a, std::uint64_t b) { return a > b ? a - b :
 
 }  // namespace
 
-std::uint64_t heap_reading::outside() const noexcept {
-  std::uint64_t bytes = large;
-  for (const class_reading& c : classes) bytes += c.outside * c.block_bytes;
-  return bytes;
-}
-
-std::optional<heap_reading> read_heap(const heap_record& of) {
-  heap_figures f;
-  if (!of.read(f)) return std::nullopt;
-  const process_record& record = of.what();
-  const std::uint64_t pages = record.page_bytes == 0 ? 0 : f.spans / record.page_bytes;
-  return heap_reading{.mapped = f.mapped,
-                      .spans = f.spans,
-                      .large = f.large,
-                      .free_resident = f.free_resident,
-                      .free_returned = f.free_returned,
-                      .metadata = f.metadata,
-                      .page_map = f.page_map,
-                      .page_map_of_spans = pages * record.page_map_bytes_per_page,
-                      .returned_total = f.returned_total,
-                      .classes = of.read_classes()};
-}
-
 std::vector<mapping_group> mappings_in(const std::string& smaps, const std::vector<std::uint64_t>& stacks) {
   std::map<std::pair<mapping_kind, std::string>, mapping_group> groups;
   mapping_group* group = nullptr;
@@ -109,6 +86,21 @@ std::vector<mapping_group> mappings_in(const std::string& smaps, const std::vect
 
 std::vector<mapping_group> read_mappings(pid_t pid, const std::vector<std::uint64_t>& stacks) {
   return mappings_in(read_file(fmt::format("/proc/{}/smaps", pid)).value_or(""), stacks);
+}
+
+recipe_evidence evidence_of(const memory_picture& picture) {
+  const memory_parts& p = picture.parts;
+  recipe_evidence e;
+  e.rss = p.rss;
+  if (picture.heap) {
+    e.take(*picture.heap);
+    // Only pages that are no part of the heap's own account can be there for the sake of huge ones.
+    if (picture.heap->huge_asked > 0) e.huge_excess = std::min(p.huge, p.other_anonymous);
+  }
+  e.thread_caches = p.stocks.value_or(0);
+  e.rounding = p.rounding.value_or(0);
+  e.not_resident = p.not_resident;
+  return e;
 }
 
 memory_parts parts_of(const std::vector<mapping_group>& mappings, const heap_reading* heap, const live_blocks* live) {
@@ -141,7 +133,7 @@ memory_parts parts_of(const std::vector<mapping_group>& mappings, const heap_rea
       p.outside = outside;
       known += outside;
     }
-    p.free_in_spans = without(heap->spans, outside - heap->large);
+    p.free_in_spans = heap->free_in_spans();
     p.free_kept = heap->free_resident;
     p.records = heap->records();
     known += *p.free_in_spans + *p.free_kept + *p.records;

@@ -15,26 +15,10 @@
 
 #include <sys/types.h>
 
-#include "heap_record.hpp"
+#include "heap_reading.hpp"
+#include "recipe_findings.hpp"
 
 namespace heapwright::tool {
-
-/// Where libheapwright's bytes are.
-struct heap_reading {
-  std::uint64_t mapped = 0, spans = 0, large = 0, free_resident = 0, free_returned = 0, metadata = 0, page_map = 0,
-                page_map_of_spans = 0, returned_total = 0;
-  std::vector<class_reading> classes;
-
-  /// With the program or in the stocks of threads.
-  [[nodiscard]] std::uint64_t outside() const noexcept;
-
-  /// About how much of the metadata, which is address space, is in memory.
-  [[nodiscard]] std::uint64_t records() const noexcept {
-    return resident_metadata(metadata, page_map, page_map_of_spans);
-  }
-};
-
-[[nodiscard]] std::optional<heap_reading> read_heap(const heap_record& of);
 
 enum class mapping_kind { program_break, anonymous, stack, file, shared };
 
@@ -76,6 +60,9 @@ struct memory_picture {
   std::optional<heap_reading> heap;
   std::vector<mapping_group> mappings;  ///< empty: they cannot be read
 };
+
+/// What the recipe's rules need; of a picture with a heap.
+[[nodiscard]] recipe_evidence evidence_of(const memory_picture& picture);
 
 [[nodiscard]] memory_parts parts_of(const std::vector<mapping_group>& mappings, const heap_reading* heap,
                                     const live_blocks* live);

@@ -45,6 +45,20 @@ json heap_part(const heap_reading& h) {
           {"metadata", h.metadata}, {"metadata_resident", h.records()}, {"returned_total", h.returned_total}};
 }
 
+/// Nothing of a process that does not run on libheapwright.
+json findings_part(const memory_picture& picture) {
+  json findings = json::array();
+  if (!picture.heap) return findings;
+  for (const recipe_finding& f : find_in(evidence_of(picture)))
+    findings.push_back({{"rule", f.rule},
+                        {"bytes", f.bytes},
+                        {"text", f.text},
+                        {"fields", f.fields},
+                        {"advice", f.advice},
+                        {"page", rules_page}});
+  return findings;
+}
+
 }  // namespace
 
 std::string memory_view(watched_process& process) {
@@ -59,7 +73,8 @@ std::string memory_view(watched_process& process) {
                  {"not_resident", p.not_resident},
                  {"swap", p.swap},
                  {"huge", p.huge},
-                 {"heap", nullptr}};
+                 {"heap", nullptr},
+                 {"findings", findings_part(*picture)}};
   if (picture->heap) {
     result["heap"] = heap_part(*picture->heap);
     result["class_columns"] = {"block_bytes", "outside", "span_bytes"};

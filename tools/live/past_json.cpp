@@ -61,7 +61,9 @@ constexpr std::array heap_figures_of_file{heap_figure{"mapped", &heap_reading::m
                                           heap_figure{"metadata", &heap_reading::metadata},
                                           heap_figure{"page_map", &heap_reading::page_map},
                                           heap_figure{"page_map_of_spans", &heap_reading::page_map_of_spans},
-                                          heap_figure{"returned_total", &heap_reading::returned_total}};
+                                          heap_figure{"returned_total", &heap_reading::returned_total},
+                                          heap_figure{"huge_asked", &heap_reading::huge_asked},
+                                          heap_figure{"threads", &heap_reading::threads}};
 
 json json_of(const heap_reading& heap) {
   json result;
@@ -73,7 +75,7 @@ json json_of(const heap_reading& heap) {
 
 heap_reading heap_of(const json& from) {
   heap_reading heap;
-  for (const auto& [name, bytes] : heap_figures_of_file) heap.*bytes = from.at(name);
+  for (const auto& [name, bytes] : heap_figures_of_file) heap.*bytes = from.value(name, std::uint64_t{0});
   for (const json& c : from.at("classes")) heap.classes.push_back({c.at(0), c.at(1), c.at(2)});
   return heap;
 }

@@ -45,6 +45,10 @@ const tables = {
 };
 const named = (columns, row) => Object.fromEntries(columns.map((name, i) => [name, row[i]]));
 
+/// The advice has code between backticks.
+const shownFinding = ({ text, fields, advice, page }) => element("li", {}, `${text}. See `, ...fields.flatMap((field, i) => [i > 0 ? ", " : "", element("code", {}, field)]), ` of the recipe (${page}). `,
+  ...advice.split("`").map((part, i) => (i % 2 ? element("code", {}, part) : part)));
+
 export class MemoryView {
   constructor(connection) {
     this.connection = connection;
@@ -84,6 +88,7 @@ export class MemoryView {
     ...(answer.not_resident > 0 ? [element("tr", {}, element("td"), element("td", {}, "less: not in memory"), element("td", { className: "figure" }, bytes(-answer.not_resident)), element("td"), element("td", { className: "quiet" }, "What the heap holds of the above, but was never touched, or is swapped out."))] : []));
     const h = answer.heap;
     text($("memory-heap"), h ? `libheapwright holds ${bytes(h.mapped)} of address space: ${bytes(h.spans)} in spans, ${bytes(h.large)} in large blocks, ${bytes(h.free_resident)} free in memory, ${bytes(h.free_returned)} free and given back or never touched; ${bytes(h.metadata_resident)} in memory for its records, ${bytes(h.metadata)} reserved; ${bytes(h.returned_total)} given back so far.` : "");
+    $("memory-findings").replaceChildren(...answer.findings.map(shownFinding));
     $("memory-kind").hidden = !h;
     if (!h) this.kind = "mappings";
     this.fillTable();

@@ -1,0 +1,40 @@
+// Where the bytes of a heap of libheapwright are at one moment, copied from the process.
+//
+// Problem     the figures of a heap lie in a process that goes on. Views need all of them together,
+//             and after the process has ended.
+// Invariant   a reading is a value: it does not change with the process. The process writes its
+//             figures one after the other, so their sums may be off by what has changed meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "heap_record.hpp"
+
+namespace heapwright::tool {
+
+/// Bytes.
+struct heap_reading {
+  std::uint64_t mapped = 0, spans = 0, large = 0, free_resident = 0, free_returned = 0, metadata = 0, page_map = 0,
+                page_map_of_spans = 0, returned_total = 0;
+  std::uint64_t huge_asked = 0;  ///< of the system so far, in huge pages
+  std::uint64_t threads = 0;     ///< that have a cache; a count
+  std::vector<class_reading> classes;
+
+  /// With the program or in the thread caches.
+  [[nodiscard]] std::uint64_t outside() const noexcept;
+
+  /// Within spans, neither with the program nor in a thread cache.
+  [[nodiscard]] std::uint64_t free_in_spans() const noexcept;
+
+  /// About how much of the metadata, which is address space, is in memory.
+  [[nodiscard]] std::uint64_t records() const noexcept {
+    return resident_metadata(metadata, page_map, page_map_of_spans);
+  }
+};
+
+/// Nothing: the process is gone.
+[[nodiscard]] std::optional<heap_reading> read_heap(const heap_record& of);
+
+}  // namespace heapwright::tool
