@@ -327,6 +327,7 @@ test("memory of a program on libheapwright, with the probe and without; a progra
     await watched.page.waitForFunction(() => /MiB/.test(document.getElementById("live").textContent) && parseFloat(document.getElementById("live").textContent) > 40);
     await watched.page.keyboard.press("4");
     await watched.page.waitForFunction(() => /free, beside blocks in use/.test(document.getElementById("memory-parts").textContent));
+    assert.match(await watched.text("memory-python"), /^Arenas of Python, about \d.* MiB: invisible without PYTHONMALLOC=malloc\./);
     // Four of five blocks of all sizes are gone.
     await watched.page.waitForFunction(() => /^\d\d % of RSS, .* is free in spans of \d+ size classes;.*See classes\.steps_per_doubling, spans of the recipe \(docs\/recipes\.md#.*Try fewer size classes/.test(document.getElementById("memory-findings").textContent));
     assert.deepEqual(await watched.page.locator("#memory-findings li").first().locator("code").allTextContents(), ["classes.steps_per_doubling", "spans", ".classes = {.steps_per_doubling = 4}"]);

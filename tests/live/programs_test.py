@@ -1,6 +1,6 @@
 """`heapwright live` on real programs, on their own malloc and on libheapwright.
 
-usage: programs_test.py HEAPWRIGHT LIBHEAPWRIGHT PROBE_STRESS SCATTERED
+usage: programs_test.py HEAPWRIGHT LIBHEAPWRIGHT PROBE_STRESS SCATTERED [unittest options]
 """
 import os
 import platform
@@ -55,6 +55,40 @@ for _ in sys.stdin:
     with open(f"/tmp/perf-{os.getpid()}.map", "w") as names: names.write(f"{address:x} {len(code):x} made just in time(int, void*)\\n")
     for _ in range(100): made()
     print("done", flush=True)
+"""
+
+
+# Says "ready", keeps blocks of native memory for each line that it reads, and answers it.
+JAVA_PROGRAM = """
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.zip.Inflater;
+
+public class Program {
+  static final ArrayList<Object> kept = new ArrayList<>();
+
+  static void keepBuffers(int n) {
+    for (int i = 0; i < n; ++i) kept.add(ByteBuffer.allocateDirect(5_000));
+  }
+
+  static void keepInflaters(int n) {
+    for (int i = 0; i < n; ++i) kept.add(new Inflater());
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    for (int i = 0; i < 500; ++i) {  // until both are compiled
+      keepBuffers(1);
+      keepInflaters(1);
+    }
+    System.out.println("ready");
+    for (int c; (c = System.in.read()) >= 0;) {
+      if (c != '\\n') continue;
+      keepBuffers(100);
+      keepInflaters(100);
+      System.out.println("done");
+    }
+  }
+}
 """
 
 
@@ -248,6 +282,29 @@ class Programs:
             self.assertIn(outermost, {names[-1] for names, _ in named})
         self.check_kill(watched)
 
+    def test_java(self):
+        """As docs/java-and-python.md says: frame pointers, and a map that jcmd asks for."""
+        self.need("java", "javac", "jcmd")
+        subprocess.run(["javac", self.path("Program.java", JAVA_PROGRAM)], check=True, timeout=PATIENCE, env=clean_environment())
+        # Each method has a frame of its own, and is compiled by the compiler that leaves frame pointers out.
+        watched = self.watch("java", "-XX:+PreserveFramePointer", "-XX:-TieredCompilation", "-XX:CompileThreshold=100", "-Xbatch", "-XX:-Inline",
+                             "-cp", self.folder, "Program")
+        self.addCleanup(self.remove, f"/tmp/perf-{watched.id}.map")
+        self.assertEqual(watched.hear(), "ready")
+        self.assertEqual(watched.tell("keep"), "done")
+        watched.new_state()
+        self.check_functions(watched, "Java_java_util_zip_Inflater_init", "Unsafe_AllocateMemory0", "JavaMain")
+        self.assertFalse(any("Program." in f for f in watched.functions()), "as long as there is no map")
+        subprocess.run(["jcmd", str(watched.id), "Compiler.perfmap"], check=True, capture_output=True, timeout=PATIENCE, env=clean_environment())
+        watched.new_state()
+        for method, native, bytes_of_one in (("keepBuffers", "Unsafe_AllocateMemory0", 5_000), ("keepInflaters", "Java_java_util_zip_Inflater_init", 7_000)):
+            kept = [(names, site) for names, site in watched.sites("value=live&most=5000") if f"void Program.{method}(int)" in names and native in names]
+            self.assertGreaterEqual(sum(site["live_bytes"] for _, site in kept), 100 * bytes_of_one, method)
+            for names, _ in kept:
+                self.assertIn("JavaMain", names, "the stack goes on behind Java's frames")
+                self.assertEqual(names[-1], "clone3")
+        self.check_kill(watched)
+
     @unittest.skipIf(platform.machine() != "x86_64", "the code is for x86-64")
     def test_code_made_at_run_time_has_its_name_from_a_map(self):
         watched = self.watch(PYTHON, "-c", CODE_MAKER)
@@ -274,6 +331,41 @@ class Programs:
         if os.path.exists(path):
             os.remove(path)
 
+
+    def python_with_objects(self, **environment):
+        """What the Memory view says of the arenas of a Python that keeps 400,000 objects of 48 bytes and more."""
+        program = "kept = [object() for _ in range(200_000)], [(i, i) for i in range(200_000)]; print('ready', flush=True); input()"
+        watched = self.watch("env", *(f"{name}={value}" for name, value in environment.items()), PYTHON, "-c", program)
+        self.assertEqual(watched.hear(), "ready")
+        return watched.get("/api/memory")
+
+    def test_arenas_of_python_are_told(self):
+        memory = self.python_with_objects()
+        # 16 bytes of an object, 56 of a tuple, some of the 200,000 numbers.
+        self.assertTrue(14 << 20 < memory["python_arenas"] < 32 << 20, memory["python_arenas"])
+
+    def test_a_python_without_arenas(self):
+        memory = self.python_with_objects(PYTHONMALLOC="malloc")
+        self.assertEqual(memory["python_arenas"], 0)
+        self.assertGreater(dict(memory["parts"])["requested"], 14 << 20)
+
+    def test_functions_of_python_have_names(self):
+        """As docs/java-and-python.md says, from Python 3.12 on."""
+        named = (shutil.which(f"python3.{minor}") for minor in (14, 13, 12))
+        python = next((p for p in named if p and subprocess.run([p, "-X", "perf", "-c", ""], capture_output=True, env=clean_environment()).returncode == 0), None)
+        if not python:
+            self.skipTest("no Python of 3.12 or later, which has -X perf")
+        program = "def keep_some(): return [bytes(2000) for _ in range(2000)]\nkept = keep_some()\nprint('ready', flush=True)\ninput()"
+        watched = self.watch(python, "-X", "perf", "-c", program)
+        self.addCleanup(self.remove, f"/tmp/perf-{watched.id}.map")
+        self.assertEqual(watched.hear(), "ready")
+        kept = sum(site["live_bytes"] for names, site in watched.sites("value=live&most=5000") if "py::keep_some:<string>" in names)
+        self.assertGreater(kept, 2000 * 2000)
+
+    def test_another_program_has_no_arenas(self):
+        watched = self.watch(SCATTERED, "1000")
+        self.assertEqual(watched.hear(), "ready")
+        self.assertIsNone(watched.get("/api/memory")["python_arenas"])
 
     def findings(self, *command):
         watched = self.watch(*command)
@@ -302,4 +394,4 @@ class OnHeapwright(Programs, unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:], verbosity=2)

@@ -74,7 +74,9 @@ std::string memory_view(watched_process& process) {
                  {"swap", p.swap},
                  {"huge", p.huge},
                  {"heap", nullptr},
-                 {"findings", findings_part(*picture)}};
+                 {"findings", findings_part(*picture)},
+                 {"python_arenas", nullptr}};
+  if (picture->python_arenas) result["python_arenas"] = *picture->python_arenas;
   if (picture->heap) {
     result["heap"] = heap_part(*picture->heap);
     result["class_columns"] = {"block_bytes", "outside", "span_bytes"};

@@ -106,6 +106,7 @@ json json_of(const memory_picture& picture) {
   for (const auto& [name, bytes] : known_parts)
     if (picture.parts.*bytes) parts[name] = *(picture.parts.*bytes);
   if (picture.heap) result["heap"] = json_of(*picture.heap);
+  if (picture.python_arenas) result["python_arenas"] = *picture.python_arenas;
   json& mappings = result["mappings"] = json::array();
   for (const mapping_group& m : picture.mappings) mappings.push_back(json_of(m));
   return result;
@@ -119,6 +120,7 @@ memory_picture picture_of(const json& from) {
   for (const auto& [name, bytes] : known_parts)
     if (parts.contains(name)) picture.parts.*bytes = parts.at(name).get<std::uint64_t>();
   if (from.contains("heap")) picture.heap = heap_of(from.at("heap"));
+  if (from.contains("python_arenas")) picture.python_arenas = from.at("python_arenas").get<std::uint64_t>();
   for (const json& m : from.at("mappings")) picture.mappings.push_back(mapping_of(m));
   return picture;
 }

@@ -13,6 +13,7 @@
 #include "descriptor.hpp"
 #include "failure.hpp"
 #include "process_image.hpp"
+#include "python_arenas.hpp"
 #include "stack_measure.hpp"
 
 namespace heapwright::tool {
@@ -269,6 +270,7 @@ std::shared_ptr<const memory_picture> watched_process::memory() {
   for (const trace::thread_figures& t : seen->figures.threads)
     if (t.state == trace::slot_state::alive && t.stack_at != 0) stacks.push_back(t.stack_at);
   made->mappings = read_mappings(static_cast<pid_t>(seen->figures.process.process_id), stacks);
+  made->python_arenas = python_arena_bytes(static_cast<pid_t>(seen->figures.process.process_id));
   made->at_ns = seen->figures.at_ns;
   made->heap = seen->heap;
   const auto live = seen->live_parts();
