@@ -36,7 +36,7 @@ struct rule {
 
 std::uint64_t without(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
 
-std::string shown(std::uint64_t bytes) { return show_bytes(static_cast<double>(bytes)); }
+std::string amount_text(std::uint64_t bytes) { return show_bytes(static_cast<double>(bytes)); }
 
 /// "240 bytes", "12 KiB".
 std::string block_size(std::uint64_t bytes) {
@@ -61,7 +61,7 @@ sight in_one_class(const recipe_evidence& e) {
   if (!is_in_one_class(e)) return {};
   const std::uint64_t bytes = touched_in_spans(e);
   const auto& most = *roomiest(e);
-  return {bytes, fmt::format("is free in spans, {} of it in spans of blocks of {}", shown(std::min(bytes, most.free)),
+  return {bytes, fmt::format("is free in spans, {} of it in spans of blocks of {}", amount_text(std::min(bytes, most.free)),
                              block_size(most.block_bytes))};
 }
 
@@ -71,7 +71,7 @@ sight in_many_classes(const recipe_evidence& e) {
   const std::uint64_t bytes = touched_in_spans(e);
   const auto with_room = std::ranges::count_if(e.classes, [](const auto& c) { return c.free > 0; });
   return {bytes, fmt::format("is free in spans of {} size classes; spans of blocks of {} have the most, {}", with_room,
-                             block_size(most->block_bytes), shown(std::min(bytes, most->free)))};
+                             block_size(most->block_bytes), amount_text(std::min(bytes, most->free)))};
 }
 
 sight in_thread_caches(const recipe_evidence& e) {
@@ -189,7 +189,7 @@ std::vector<recipe_finding> find_in(const recipe_evidence& evidence) {
     const sight seen = r.look(evidence);
     if (evidence.rss == 0 || seen.bytes < r.bytes || 100 * seen.bytes < r.percent * evidence.rss) continue;
     const std::uint64_t share = std::min<std::uint64_t>(100, (100 * seen.bytes + evidence.rss / 2) / evidence.rss);
-    found.push_back({r.name, seen.bytes, fmt::format("{} % of RSS, {}, {}", share, shown(seen.bytes), seen.text),
+    found.push_back({r.name, seen.bytes, fmt::format("{} % of RSS, {}, {}", share, amount_text(seen.bytes), seen.text),
                      r.named_fields(), r.advice});
   }
   std::ranges::stable_sort(found, std::ranges::greater{}, &recipe_finding::bytes);
