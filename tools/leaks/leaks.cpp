@@ -19,6 +19,7 @@
 #include "awaited_signals.hpp"
 #include "failure.hpp"
 #include "launched_program.hpp"
+#include "saved_run.hpp"
 #include "leak_report.hpp"
 #include "leak_scan.hpp"
 #include "process_tracer.hpp"
@@ -132,8 +133,10 @@ int leaks_of_segment(const leaks_options& options) {
   const function_patterns suppressed = suppressions_of(options);
   report_file report(options.output, stdout);
   try {
+    const opened_run run(options.segment);
     std::vector<named_leaks> processes;
-    processes.push_back(named(unfreed_in(options.segment), suppressed, options.all));
+    for (const saved_process& p : run.processes())
+      processes.push_back(named(unfreed_in(p.segment), suppressed, options.all));
     report.write(report_of(processes, options, EXIT_SUCCESS));
   } catch (const trace::bad_segment& trouble) {
     throw failure(exit_code::bad_input, trouble.what());

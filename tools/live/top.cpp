@@ -17,7 +17,7 @@
 #include "printable.hpp"
 #include "segment_choice.hpp"
 #include "terminal.hpp"
-#include "watched_process.hpp"
+#include "watched_family.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -157,8 +157,10 @@ int top(const top_options& options) {
   const bool is_drawn = !options.once && can_draw(STDOUT_FILENO);
   std::optional<awaited_signals> signals;
   if (is_drawn) signals.emplace(full_screen::signals);
-  const std::filesystem::path segment = options.file.empty() ? segment_of(options.pid) : std::filesystem::path(options.file);
-  const auto watched = watch(options.pid, segment, options.wrappers);
+  std::optional<opened_run> saved;
+  if (!options.file.empty()) saved.emplace(options.file);
+  const auto watched = saved ? watched_family(*saved, options.wrappers).find("")
+                             : watch(options.pid, segment_of(options.pid), options.wrappers);
   watched_process& process = *watched;
   if (!is_drawn) {
     screen_text text({40, 1000});
