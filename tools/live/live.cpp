@@ -206,10 +206,12 @@ int live(const live_options& options) {
   } else {
     wait_for_end(signals, family, options.exit_with_program, each_second);
   }
-  if (!options.save.empty()) save_run(options.save, family.saved(options.pid != 0));
+  std::vector<saved_process> run;
+  if (!options.save.empty()) run = family.saved(options.pid != 0);
   family.stop();
   server->stop();
   serving.join();
+  if (!options.save.empty()) save_run(options.save, run);
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }
 

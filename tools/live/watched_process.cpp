@@ -165,6 +165,11 @@ void watched_process::look_at_memory_map() {
 }
 
 process_past watched_process::past() {
+  {
+    // What was seen a moment ago may be of before the end.
+    const std::lock_guard hold(mutex_);
+    if (last_->state == life::running) look(false);
+  }
   const auto seen = now(false);
   process_past result{seen->state, seen->figures.at_ns, seen->figures.process.arguments, {}, seen->memory, {}};
   {
