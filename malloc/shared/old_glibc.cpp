@@ -87,9 +87,7 @@ ssize_t getdents64(int folder, void* entries, std::size_t bytes) noexcept {
   return ::syscall(SYS_getdents64, folder, entries, bytes);
 }
 
-int pthread_key_delete(pthread_key_t key) noexcept {
-  return key == key_of_libc ? 0 : first_pthread_key_delete(key);
-}
+int pthread_key_delete(pthread_key_t key) noexcept { return key == key_of_libc ? 0 : first_pthread_key_delete(key); }
 
 // libc runs the destructor of the main thread at exit, where a key's does not run: what exit
 // handlers allocate needs the main thread's value.
