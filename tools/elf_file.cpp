@@ -40,14 +40,9 @@ std::optional<elf_file> elf_file::open(const std::string& path) {
 
   std::size_t segments = 0;
   if (elf_getphdrnum(elf, &segments) != 0) return std::nullopt;
-  bool any_load = false;
   for (std::size_t i = 0; i < segments; ++i) {
     GElf_Phdr segment;
     if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) continue;
-    if (segment.p_type == PT_LOAD) {
-      result.lowest_ = any_load ? std::min(result.lowest_, segment.p_vaddr) : segment.p_vaddr;
-      any_load = true;
-    }
     if (segment.p_type == PT_INTERP && segment.p_filesz < 4096) {
       std::string loader(segment.p_filesz, '\0');
       if (pread(result.file_.get(), loader.data(), loader.size(), static_cast<off_t>(segment.p_offset)) ==

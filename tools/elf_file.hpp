@@ -37,8 +37,6 @@ class elf_file {
   [[nodiscard]] std::optional<symbol> find(const char* name) const;
   /// The initial content of a symbol, as the file holds it; empty if the symbol is missing or has none (.bss).
   [[nodiscard]] std::string content(const char* name) const;
-  /// The lowest address the file asks to be loaded at: a mapping of offset 0 starts at this plus the load bias.
-  [[nodiscard]] std::uint64_t lowest_address() const noexcept { return lowest_; }
 
  private:
   struct elf_end {
@@ -53,7 +51,6 @@ class elf_file {
   bool native_ = false;
   bool shared_object_ = false;
   std::string loader_;
-  std::uint64_t lowest_ = 0;
 };
 
 }  // namespace heapwright::tool

@@ -688,7 +688,7 @@ class Info(Case):
         pid = self.process(HEAPWRIGHT, "run", "cat")
         result = heapwright("info", pid)
         self.assertEqual(result.returncode, 0, result)
-        for word in ("loaded", "version", "options", "RSS", "spans", "given back"):
+        for word in ("loaded", "version", "recipe", "options", "RSS", "spans", "given back"):
             self.assertIn(word, result.stdout)
         found = json.loads(heapwright("info", "--json", pid).stdout)
         self.assertTrue(found["loaded"])
@@ -714,9 +714,46 @@ class Info(Case):
         stripped = self.folder / "stripped"
         subprocess.run(["strip", "-o", stripped, fixture("static_echo")], check=True)
         result = heapwright("info", self.process(stripped))
+        self.assertEqual(result.returncode, 0, result)
+        self.assertIn(f"library  {stripped}", result.stdout)
+
+    def test_a_program_that_is_static(self):
+        result = heapwright("info", self.process(fixture("static_cat")))
         self.assertEqual(result.returncode, 1, result)
-        self.assertIn("its malloc is within", result.stdout)
-        self.assertIn("stripped", result.stdout)
+        self.assertIn(f"its malloc is within {fixture('static_cat')}", result.stdout)
+
+    def test_a_library_that_build_made(self):
+        """Under any name, and when its file is gone or another one."""
+        header = self.folder / "recipe.hpp"
+        name = "a_recipe_whose_name_is_" + "very_" * 20 + "long"
+        header.write_text(f"#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe {name} = {{}};\n")
+        library = self.folder / "another name.so"
+        self.assertEqual(heapwright("build", str(header), "-o", str(library)).returncode, 0)
+        linked = self.folder / "libgood.so"
+        library.rename(linked)
+        by_run = self.process(HEAPWRIGHT, "run", "--with", str(linked), "cat")
+        by_hand = self.process("cat", LD_PRELOAD=linked)
+        for change in (lambda: None, lambda: shutil.copy(PLAIN, self.folder / "other.so").rename(linked), linked.unlink):
+            change()
+            for pid in (by_run, by_hand):
+                result = heapwright("info", pid)
+                self.assertEqual(result.returncode, 0, result)
+                self.assertIn(f"library  {linked}", result.stdout)
+                self.assertIn(f"recipe   {name[:60]}", result.stdout)
+                self.assertIn("in spans of small blocks", result.stdout)
+                found = json.loads(heapwright("info", "--json", pid).stdout)
+                self.assertEqual((found["loaded"], found["malloc"]), (True, str(linked)))
+                self.assertTrue(name.startswith(found["recipe"]), found)
+
+    def test_the_recipe_of_the_library_itself(self):
+        pid = self.process(HEAPWRIGHT, "run", "cat")
+        self.assertIn("recipe   default_recipe\n", heapwright("info", pid).stdout)
+
+    def test_the_command_itself(self):
+        """`heapwright run --stats PROGRAM & heapwright info $!` asks for the wrong process."""
+        result = heapwright("info", self.process(HEAPWRIGHT, "run", "--stats", "cat"))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stdout, r"is heapwright itself; its command is process \d+: heapwright info \d+")
 
     def test_unreadable(self):
         self.refused(heapwright("info", "2147483647"), 2, "no such process")
