@@ -53,6 +53,18 @@ std::optional<elf_file> elf_file::open(const std::string& path) {
   return result;
 }
 
+bool elf_file::has_section(const char* name) const {
+  std::size_t names = 0;
+  if (elf_getshdrstrndx(elf_.get(), &names) != 0) return false;
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_.get(), section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr) continue;
+    const char* const text = elf_strptr(elf_.get(), names, header.sh_name);
+    if (text != nullptr && std::strcmp(text, name) == 0) return true;
+  }
+  return false;
+}
+
 std::optional<elf_file::symbol> elf_file::find(const char* name, bool dynamic) const {
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_.get(), section)) != nullptr;) {
     GElf_Shdr header;

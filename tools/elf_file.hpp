@@ -31,6 +31,9 @@ class elf_file {
   /// The dynamic loader the file asks for; empty for a static program and for a library.
   [[nodiscard]] const std::string& loader() const noexcept { return loader_; }
 
+  /// Was it made by Go's compiler? Its marks stay when a program is stripped.
+  [[nodiscard]] bool is_go() const { return has_section(".go.buildinfo") || has_section(".note.go.buildid"); }
+
   /// Is the symbol there for others to bind to?
   [[nodiscard]] bool exports(const char* name) const { return find(name, true).has_value(); }
   /// A defined symbol, from the dynamic table or else from the static one.
@@ -45,6 +48,7 @@ class elf_file {
 
   elf_file(descriptor file, Elf* elf) : file_(std::move(file)), elf_(elf) {}
   [[nodiscard]] std::optional<symbol> find(const char* name, bool dynamic) const;
+  [[nodiscard]] bool has_section(const char* name) const;
 
   descriptor file_;
   std::unique_ptr<Elf, elf_end> elf_;

@@ -667,6 +667,59 @@ class Build(Case):
             self.assertEqual([p.name for p in self.folder.iterdir()], ["recipe.hpp"])
 
 
+class Go(Case):
+    """Go allocates without malloc: what heapwright can and cannot do for such a program is said."""
+
+    PURE = 'package main\nimport "fmt"\nfunc main() { fmt.Println("hello") }\n'
+    WITH_C = ('package main\n// #include <stdlib.h>\nimport "C"\nimport "fmt"\n'
+              'func main() { C.free(C.malloc(100)); fmt.Println("hello") }\n')
+
+    def has_no_malloc(self, program):
+        for words in (["run"], ["run", "--stats"], ["compare"], ["live", "--no-browser"], ["leaks"]):
+            result = heapwright(*words, "--", program)
+            self.refused(result, 125, "is a Go program", "does not call malloc", "GOGC", "GOMEMLIMIT", "GODEBUG", "go tool pprof")
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    def has_some_malloc(self, program, printed):
+        for words in (["run"], ["run", "--with", PLAIN], ["live", "--no-browser", "--exit-with-program", "--port", "0"], ["leaks"]):
+            result = heapwright(*words, "--", program)
+            self.assertIn(result.returncode, (0, 1), result)
+            self.assertEqual(result.stdout, printed)
+            self.assertEqual(result.stderr.count("is a Go program"), 1, result.stderr)
+            self.assertIn("only what its C code allocates", result.stderr)
+        result = compare("--", program)
+        self.assertEqual(result.returncode, 0, result)
+        self.assertIn("only what its C code allocates", result.stderr)
+
+    def test_by_its_section(self):
+        self.has_no_malloc(fixture("like_go_static"))
+        self.has_some_malloc(fixture("like_go"), "")
+        script = self.folder / "script"
+        script.write_text(f"#!{fixture('like_go_static')}\n")
+        script.chmod(0o755)
+        self.has_no_malloc(str(script))
+
+    def test_info(self):
+        child = subprocess.Popen([fixture("like_go_static")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(child.communicate)
+        result = heapwright("info", str(child.pid))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertIn("is a Go program", result.stdout)
+
+    @unittest.skipIf(shutil.which("go") is None, "Go is not installed")
+    def test_of_the_compiler(self):
+        def made(text, with_c):
+            (self.folder / "main.go").write_text(text)
+            program = str(self.folder / f"program{with_c}")
+            subprocess.run(["go", "build", "-ldflags=-s -w", "-o", program, "main.go"], cwd=self.folder, check=True,
+                           env={**os.environ, "CGO_ENABLED": with_c, "GOFLAGS": "-mod=mod", "GOCACHE": str(self.folder / "cache"),
+                                "GO111MODULE": "off", "GOTOOLCHAIN": "local"})
+            return program
+
+        self.has_no_malloc(made(self.PURE, "0"))
+        self.has_some_malloc(made(self.WITH_C, "1"), "hello\n")
+
+
 class Info(Case):
     def process(self, *command, **variables):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE,
