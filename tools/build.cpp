@@ -146,8 +146,9 @@ void progress(const std::string& text) {
 void write_source(const std::string& path, const std::string& text) {
   std::FILE* const out = std::fopen(path.c_str(), "w");
   if (out == nullptr) throw failure(exit_code::bad_input, fmt::format("{}: {}", path, std::strerror(errno)));
-  std::fputs(text.c_str(), out);
-  std::fclose(out);
+  const bool is_written = std::fputs(text.c_str(), out) >= 0;
+  if (std::fclose(out) != 0 || !is_written)
+    throw failure(exit_code::bad_input, fmt::format("could not write all of {}: {}", path, std::strerror(errno)));
 }
 
 /// What the compiler says of some code after the header.
@@ -216,7 +217,8 @@ void make_library(const compiler& with, const sources& from, const std::vector<s
   progress("linking");
   link.insert(link.end(), {"-shared", "-o", library});
   if (const compiler_result linked = with.run({{link}}).front(); !linked.good)
-    throw failure(exit_code::bad_input, "the malloc cannot be linked:\n" + linked.complaints);
+    throw failure(exit_code::bad_input,
+                  fmt::format("the malloc cannot be linked as {}:\n{}", library, linked.complaints));
 }
 
 /// What a library was made of.
@@ -333,7 +335,13 @@ int build(const build_options& options) {
   check(with, options.header, name, common, scratch);
 
   const std::string unfinished = fmt::format("{}.unfinished", library.string());
-  make_library(with, from, common, unfinished, scratch);
+  try {
+    make_library(with, from, common, unfinished, scratch);
+  } catch (...) {
+    std::error_code ignored;
+    files::remove(unfinished, ignored);
+    throw;
+  }
   std::error_code error;
   files::rename(unfinished, library, error);
   if (error) {
@@ -343,13 +351,13 @@ int build(const build_options& options) {
   if (options.check) try_out(library, {with, from, common, name, header}, scratch);
   progress("");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  fmt::print("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, name, options.header,
-             options.check ? ", tried and good" : "", files::file_size(library) / 1024, took.count());
+  answer("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, name, options.header,
+         options.check ? ", tried and good" : "", files::file_size(library) / 1024, took.count());
   if (library.string().find_first_of(": \t\n") != std::string::npos) {
-    fmt::print("  LD_PRELOAD cannot express this path: run programs with a link to it that has no space or colon\n");
+    answer("  LD_PRELOAD cannot express this path: run programs with a link to it that has no space or colon\n");
   } else {
-    fmt::print("  heapwright run --with {} -- PROGRAM\n",
-               options.output.find('/') == std::string::npos ? fmt::format("./{}", options.output) : options.output);
+    answer("  heapwright run --with {} -- PROGRAM\n",
+           options.output.find('/') == std::string::npos ? fmt::format("./{}", options.output) : options.output);
   }
   return 0;
 }

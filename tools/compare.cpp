@@ -3,8 +3,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -59,17 +57,6 @@ std::optional<scratch_file> given_input() {
   return input;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::cout << text << std::flush;
-    if (!std::cout) throw failure(exit_code::judged_no, "could not write all of it to standard output");
-    return;
-  }
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (!file) throw failure(exit_code::judged_no, fmt::format("could not write all of {}", path));
-}
-
 /// "as built" is a row if the program brings an allocator, which only running it shows.
 void check_baseline(const std::string& name, const std::vector<allocator>& candidates) {
   if (name == "glibc" || name == "as built") return;
@@ -103,9 +90,12 @@ int compare(const compare_options& options) {
   progress.clear();
 
   const bool colour = wants_colour(STDOUT_FILENO);
-  if (options.json != "-" && options.html != "-") write_file("-", table_view(found, colour));
-  if (!options.json.empty()) write_file(options.json, json_view(found));
-  if (!options.html.empty()) write_file(options.html, page_view(found));
+  // Files first: who reads the table may have gone.
+  std::vector<std::pair<std::string, std::string>> outputs;
+  if (!options.json.empty()) outputs.emplace_back(options.json, json_view(found));
+  if (!options.html.empty()) outputs.emplace_back(options.html, page_view(found));
+  if (options.json != "-" && options.html != "-") outputs.emplace_back("-", table_view(found, colour));
+  write_outputs(outputs, exit_code::judged_no);
 
   if (found.interrupted_by != 0) throw interrupted{found.interrupted_by};
   int code = EXIT_SUCCESS;

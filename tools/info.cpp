@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <iostream>
 #include <sstream>
 #include <string_view>
 
@@ -24,6 +23,7 @@
 #include "failure.hpp"
 #include "heap_record.hpp"
 #include "process_image.hpp"
+#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -75,7 +75,7 @@ std::string recipe_name(const process_record& r) {
 
 void print_loaded(const heap_record& found, const heap_figures& figures, pid_t pid, std::uint64_t rss) {
   const process_record& r = found.what();
-  fmt::print(
+  answer(
       "process {}: loaded\n  library  {}\n  version  {} ({})\n  recipe   {}\n  options  {}\n  threads  {} now, {} "
       "ever\n\n",
       pid, found.path(), r.version, r.build, recipe_name(r), *r.options != '\0' ? r.options : "all at their defaults",
@@ -83,15 +83,15 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
   const auto whole = static_cast<double>(std::max({rss, figures.mapped.get(), figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
     const auto width = whole > 0 ? std::lround(40 * static_cast<double>(bytes) / whole) : 0;
-    fmt::print("  {:<32}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)),
-               std::string(static_cast<std::size_t>(width), '#'));
+    answer("  {:<32}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)),
+           std::string(static_cast<std::size_t>(width), '#'));
   };
   line("RSS of the process", rss);
   for (const figure_line& f : memory_lines(figures, r)) line(f.meaning, f.bytes);
   for (const figure_line& f : obtained_lines(figures)) {
-    if (f.bytes > 0) fmt::print("  had so far {}: {}\n", f.meaning, show_bytes(static_cast<double>(f.bytes)));
+    if (f.bytes > 0) answer("  had so far {}: {}\n", f.meaning, show_bytes(static_cast<double>(f.bytes)));
   }
-  fmt::print(
+  answer(
       "\n  All but RSS and what is said to be in memory is address space, of which untouched parts take no memory.\n  "
       "Peak {} held; {} given back to "
       "the system since the start\n",
@@ -145,14 +145,14 @@ int about_process(const info_options& options) {
       for (const figure_line& f : obtained_lines(figures)) result["bytes"][f.key] = f.bytes;
       result["threads"] = figures.threads.get();
     }
-    std::cout << result.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
+    answer_text(result.dump(2, ' ', false, json::error_handler_t::replace) + '\n');
   } else if (found) {
     print_loaded(*found, figures, options.pid, rss);
   } else if (const std::string itself = about_this_command(options.pid); !itself.empty()) {
-    fmt::print("{}", itself);
+    answer("{}", itself);
   } else {
-    fmt::print("process {}: not loaded; {}, RSS {}\n", options.pid, about_malloc(options.pid, malloc),
-               show_bytes(static_cast<double>(rss)));
+    answer("process {}: not loaded; {}, RSS {}\n", options.pid, about_malloc(options.pid, malloc),
+           show_bytes(static_cast<double>(rss)));
   }
   return found ? EXIT_SUCCESS : exit_code::judged_no;
 }
@@ -177,12 +177,12 @@ int about_installation(const info_options& options) {
                    {"options", json::array()}};
     for (const auto& [name, value, meaning] : table)
       result["options"].push_back({{"name", name}, {"default", value}, {"meaning", meaning}});
-    std::cout << result.dump(2) << '\n';
+    answer_text(result.dump(2) + '\n');
     return EXIT_SUCCESS;
   }
-  fmt::print("heapwright {}\nlibrary  {}\n", HEAPWRIGHT_VERSION, path);
-  if (!table.empty()) fmt::print("\nOptions, from the environment:\n");
-  for (const auto& [name, value, meaning] : table) fmt::print("  {:<28} {:<10} {}\n", name, value, meaning);
+  answer("heapwright {}\nlibrary  {}\n", HEAPWRIGHT_VERSION, path);
+  if (!table.empty()) answer("\nOptions, from the environment:\n");
+  for (const auto& [name, value, meaning] : table) answer("  {:<28} {:<10} {}\n", name, value, meaning);
   return EXIT_SUCCESS;
 }
 

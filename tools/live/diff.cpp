@@ -148,10 +148,10 @@ void print_sites(const watched_run& before, const watched_run& after, unsigned m
   std::sort(sites.begin(), sites.end(),
             [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
   if (sites.empty()) return;
-  fmt::print("\nlive bytes by call site, as sampled\n");
+  answer("\nlive bytes by call site, as sampled\n");
   for (std::size_t i = 0; i < std::min<std::size_t>(sites.size(), most); ++i)
-    fmt::print("{:>12}  {}\n", signed_text(sites[i].first, show_bytes), sites[i].second);
-  if (sites.size() > most) fmt::print("{:>12}  {} more\n", "", sites.size() - most);
+    answer("{:>12}  {}\n", signed_text(sites[i].first, show_bytes), sites[i].second);
+  if (sites.size() > most) answer("{:>12}  {} more\n", "", sites.size() - most);
 }
 
 bool holds(const condition& c, double before, double after) {
@@ -166,17 +166,17 @@ int diff(const diff_options& options) {
   std::vector<condition> conditions;
   for (const std::string& text : options.fail_if) conditions.push_back(parsed(text));
   const watched_run before = read_run(options.before), after = read_run(options.after);
-  fmt::print("{:<12}{:>14}{:>14}{:>14}\n", "", "before", "after", "change");
+  answer("{:<12}{:>14}{:>14}{:>14}\n", "", "before", "after", "change");
   for (const figure& f : figures) {
     const double a = f.of(before.figures), b = f.of(after.figures);
     const std::string relative = a > 0 ? fmt::format("{:+.1f} %", (b - a) / a * 100) : std::string();
-    fmt::print("{:<12}{:>14}{:>14}{:>14}  {}\n", f.name, f.show(a), f.show(b), signed_text(b - a, f.show), relative);
+    answer("{:<12}{:>14}{:>14}{:>14}  {}\n", f.name, f.show(a), f.show(b), signed_text(b - a, f.show), relative);
   }
   print_sites(before, after, options.sites);
   int result = 0;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     if (!holds(conditions[i], conditions[i].of->of(before.figures), conditions[i].of->of(after.figures))) continue;
-    std::fflush(stdout);
+    finish_answers();
     tell("heapwright: {}\n", options.fail_if[i]);
     result = exit_code::judged_no;
   }

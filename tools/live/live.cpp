@@ -47,9 +47,12 @@ bool copy_sparse(const descriptor& from, const descriptor& to) {
     const off_t end = lseek(from.get(), begin, SEEK_HOLE);
     while (begin < end) {
       const auto wanted = std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - begin));
-      const ssize_t n = pread(from.get(), buffer.data(), wanted, begin);
-      if (n <= 0 || pwrite(to.get(), buffer.data(), static_cast<std::size_t>(n), begin) != n) return false;
-      begin += n;
+      const ssize_t read = pread(from.get(), buffer.data(), wanted, begin);
+      if (read <= 0) return false;
+      // A disk that fills up takes a part first, and says why when the rest comes.
+      const ssize_t written = pwrite(to.get(), buffer.data(), static_cast<std::size_t>(read), begin);
+      if (written <= 0) return false;
+      begin += written;
     }
     begin = lseek(from.get(), begin, SEEK_DATA);
   }
@@ -83,7 +86,7 @@ int print_list() {
       if (!is_there)
         ended.push_back(std::move(line));
       else if (running.insert(seen.process.process_id).second)
-        fmt::print("{}\n", line);
+        answer("{}\n", line);
     } catch (const std::exception&) {
       continue;  // it went since it was found, or asks for more memory than there is
     }
@@ -92,11 +95,11 @@ int print_list() {
     const auto figures = read_heap(*heap);
     const trace::process_figures process = describe(heap->process());
     if (figures && running.insert(process.process_id).second)
-      fmt::print("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
+      answer("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
   }
   if (running.empty())
     tell("heapwright: no process that runs now has the probe or runs on libheapwright, as far as you may look\n");
-  for (const std::string& line : ended) fmt::print("{}\n", line);
+  for (const std::string& line : ended) answer("{}\n", line);
   return EXIT_SUCCESS;
 }
 
