@@ -8,12 +8,14 @@
 //
 // States      found    the function is in the process: always since 2.34; before, if the program
 //                      is linked to libpthread or libdl
-//             absent   an older glibc, and a program that is not. dlsym then finds nothing. The end
-//                      of a thread is learnt from __cxa_thread_atexit_impl, which libc itself has:
-//                      a plugin may bring libpthread, and threads, later.
+//             absent   an older glibc, and a program that is not. dlsym then finds nothing: no
+//                      C++ program can be asked which operators it replaces, and those that it
+//                      does not are this library's. The end of a thread is learnt from
+//                      __cxa_thread_atexit_impl, which libc itself has: a plugin may bring
+//                      libpthread, and threads, later.
 //
 // Invariant   No other file of the shared libraries refers to a symbol newer than glibc 2.28
-//             (tests/structure/needed_glibc.py). The archive does not have this file: it is linked
+//             (tests/structure/needed_libraries.py). The archive does not have this file: it is linked
 //             where it runs.
 #include <cstddef>
 
@@ -29,6 +31,8 @@
 #define HEAPWRIGHT_FIRST_GLIBC "GLIBC_2.2.5"
 #elif defined(__aarch64__)
 #define HEAPWRIGHT_FIRST_GLIBC "GLIBC_2.17"
+#else
+#error "name the first glibc of this processor here"
 #endif
 #define HEAPWRIGHT_FIRST_VERSION(function) asm(".symver first_" #function ", " #function "@" HEAPWRIGHT_FIRST_GLIBC)
 
