@@ -1,7 +1,8 @@
 # Libraries that the command brings with it, so that it starts on a system that has libc alone:
 #   heapwright_elfutils  libdw, libelf and what they decompress with
 #   heapwright_fmt       fmt
-# Debian has the former as archives. Where a system does not, the command needs the shared ones, and HEAPWRIGHT_IS_SELF_CONTAINED is off.
+# Debian has the former as archives. Where a system does not, the command needs the shared ones, and
+# HEAPWRIGHT_IS_SELF_CONTAINED is off.
 find_package(PkgConfig REQUIRED)
 find_package(fmt REQUIRED)
 pkg_check_modules(LIBDW REQUIRED IMPORTED_TARGET libdw libelf)

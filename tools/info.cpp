@@ -107,8 +107,8 @@ std::string about_malloc(pid_t pid, const std::string& file) {
   return fmt::format("its malloc is within {}", file);
 }
 
-/// `heapwright run --stats`, `live` and others stay beside their command, and shells tell their process id. Empty for
-/// another program.
+/// `heapwright run --stats`, `live` and others stay beside their command, and shells tell their
+/// process id. Empty for another program.
 std::string about_this_command(pid_t pid) {
   std::error_code error;
   if (!std::filesystem::equivalent(fmt::format("/proc/{}/exe", pid), "/proc/self/exe", error)) return {};

@@ -59,7 +59,11 @@ class measured_tree {
   measured_tree(const measured_tree&) = delete;
   measured_tree& operator=(const measured_tree&) = delete;
   ~measured_tree() {
-    if (root_ > 0) end_tree();
+    try {
+      if (root_ > 0) end_tree();
+    } catch (const std::exception&) {
+      kill(root_, SIGKILL);  // there is no memory to find the others with
+    }
     munmap(departure_, sizeof(departure));
   }
 

@@ -1,4 +1,4 @@
-// Lets one binary run on glibc 2.28 and on all newer versions, whatever version it is linked against.
+// Lets one binary run on glibc 2.28 and on all newer versions, whatever it is linked against.
 //
 // Problem     glibc 2.34 moved pthread_* and dl* into libc.so.6 and gave them a new version. A library
 //             that is linked there refuses to load on an older glibc.

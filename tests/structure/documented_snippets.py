@@ -2,9 +2,10 @@
 
 usage: documented_snippets.py BUILD_FOLDER CMAKE CXX CC PROJECT
 
-The build is installed into a folder that is thrown away, and that has the programs, recipes and segments which the pages name. A
-snippet that this script does not know how to run fails, so that none is added without a test. Blocks between ``` are run by
-documented_code.py and documented_programs.py.
+The build is installed into a folder that is thrown away, and that has the programs, recipes and
+segments which the pages name. A snippet that this script does not know how to run fails, so that
+none is added without a test. Blocks between ``` are run by documented_code.py and
+documented_programs.py.
 """
 import os
 import re
