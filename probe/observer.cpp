@@ -466,6 +466,7 @@ void begin(char** environment) noexcept {
   }
   {
     inside guard;
+    look_up_newer_libc();
     ::pthread_key_create(&thread_end_key, end_this_thread);
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }

@@ -114,7 +114,13 @@ int build(const build_options& options) {
   recipe.check();
 
   const std::string unfinished = fmt::format("{}.unfinished", library.string());
-  recipe.make(unfinished);
+  try {
+    recipe.make(unfinished);
+  } catch (...) {
+    std::error_code ignored;
+    files::remove(unfinished, ignored);
+    throw;
+  }
   std::error_code error;
   files::rename(unfinished, library, error);
   if (error) {
@@ -124,12 +130,12 @@ int build(const build_options& options) {
   if (options.check) try_out(library, recipe);
   show_step("");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  fmt::print("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, recipe.name(), options.header,
+  answer("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, recipe.name(), options.header,
              options.check ? ", tried and good" : "", files::file_size(library) / 1024, took.count());
   if (library.string().find_first_of(": \t\n") != std::string::npos) {
-    fmt::print("  LD_PRELOAD cannot express this path: run programs with a link to it that has no space or colon\n");
+    answer("  LD_PRELOAD cannot express this path: run programs with a link to it that has no space or colon\n");
   } else {
-    fmt::print("  heapwright run --with {} -- PROGRAM\n",
+    answer("  heapwright run --with {} -- PROGRAM\n",
                options.output.find('/') == std::string::npos ? fmt::format("./{}", options.output) : options.output);
   }
   return 0;

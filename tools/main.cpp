@@ -3,6 +3,7 @@
 #include <charconv>
 #include <exception>
 #include <filesystem>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -181,7 +182,6 @@ void add_server_options(CLI::App& app, compare_options& options) {
     option->needs(driver)->group(group);
 }
 
-/// Answers go to standard output, and may be incomplete until finish_answers.
 int run_subcommand(const char* name, const std::vector<std::string>& words) {
   CLI::App app("heapwright " HEAPWRIGHT_VERSION
                ": run programs on heapwright's malloc, compare it with others, look into a "
@@ -358,33 +358,42 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
     std::vector<std::string> parsed = words_for_the_parser(app, words);
     std::ranges::reverse(parsed);  // the parser takes them from the end
     app.parse(parsed);
-    if (run_app.parsed()) {
-      if (!statistics.empty())
-        run_with.statistics = statistics == "all" ? wanted_statistics::of_all_processes : wanted_statistics::of_command;
-      return run(run_with);
-    }
-    if (compare_app.parsed()) return compare(compare_with);
-    if (build_app.parsed()) return build(build_with);
-    if (top_app.parsed()) {
-      if (check_process_id(top_word).empty())
-        top_with.pid = std::stoi(top_word);
-      else
-        top_with.file = top_word;
-      return top(top_with);
-    }
-    if (diff_app.parsed()) return diff(diff_with);
-    if (leaks_app.parsed()) {
-      const bool is_command = std::ranges::find(words, "--") != words.end();
-      what_has_leaked(leaks_words, is_command, leaks_with);
-      return leaks(leaks_with);
-    }
-    if (live_app.parsed()) {
-      what_to_watch(live_words, live_with);
-      return live(live_with);
-    }
-    return info(info_with);
+    const auto chosen = [&]() -> int {
+      if (run_app.parsed()) {
+        if (!statistics.empty())
+          run_with.statistics = statistics == "all" ? wanted_statistics::of_all_processes : wanted_statistics::of_command;
+        return run(run_with);
+      }
+      if (compare_app.parsed()) return compare(compare_with);
+      if (build_app.parsed()) return build(build_with);
+      if (top_app.parsed()) {
+        if (check_process_id(top_word).empty())
+          top_with.pid = std::stoi(top_word);
+        else
+          top_with.file = top_word;
+        return top(top_with);
+      }
+      if (diff_app.parsed()) return diff(diff_with);
+      if (leaks_app.parsed()) {
+        const bool is_command = std::ranges::find(words, "--") != words.end();
+        what_has_leaked(leaks_words, is_command, leaks_with);
+        return leaks(leaks_with);
+      }
+      if (live_app.parsed()) {
+        what_to_watch(live_words, live_with);
+        return live(live_with);
+      }
+      return info(info_with);
+    };
+    const int code = chosen();
+    finish_answers();
+    return code;
   } catch (const CLI::Success& help_or_version) {
-    return app.exit(help_or_version);
+    std::ostringstream text;
+    const int code = app.exit(help_or_version, text, text);
+    answer_text(text.str());
+    finish_answers();
+    return code;
   } catch (const CLI::ParseError& error) {
     throw failure(info_app.parsed() ? exit_code::unreadable : exit_code::bad_input, complaint_about(app, error, words));
   } catch (const failure& trouble) {
@@ -401,9 +410,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
   try {
-    const int code = run_subcommand(argv[0], {argv + 1, argv + argc});
-    finish_answers();
-    return code;
+    return run_subcommand(argv[0], {argv + 1, argv + argc});
   } catch (const failure& trouble) {
     tell("heapwright: {}\n", trouble.what());
     return trouble.code();

@@ -49,13 +49,18 @@ class report_file {
   }
 
   void write(const std::string& text) {
+    if (file_ == stdout) {
+      answer_text(text);
+      finish_answers();
+      return;
+    }
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) throw trouble();
   }
 
  private:
   [[nodiscard]] failure trouble() const {
     return {exit_code::bad_input, fmt::format("the report cannot be written to {}: {}",
-                                              path_.empty() ? "the standard streams" : path_, std::strerror(errno))};
+                                              path_.empty() ? "standard error" : path_, std::strerror(errno))};
   }
 
   std::string path_;

@@ -199,9 +199,9 @@ std::string site_line(const changed_site& s) {
 void print_sites(const watched_run& before, const watched_run& after, const site_table& table, unsigned most) {
   const auto sites = changed_sites(before, after, table);
   if (sites.empty() || most == 0) return;
-  fmt::print("\n{} by call site\n{:>12}{:>12}{:>13}{:>10}\n", table.title, "before", "after", "change", "95 %");
-  for (std::size_t i = 0; i < std::min<std::size_t>(sites.size(), most); ++i) fmt::print("{}\n", site_line(sites[i]));
-  if (sites.size() > most) fmt::print("{:>12}  {} more\n", "", sites.size() - most);
+  answer("\n{} by call site\n{:>12}{:>12}{:>13}{:>10}\n", table.title, "before", "after", "change", "95 %");
+  for (std::size_t i = 0; i < std::min<std::size_t>(sites.size(), most); ++i) answer("{}\n", site_line(sites[i]));
+  if (sites.size() > most) answer("{:>12}  {} more\n", "", sites.size() - most);
 }
 
 bool holds(const condition& c, double before, double after) {
@@ -233,18 +233,18 @@ int diff(const diff_options& options) {
   for (const std::string& text : options.fail_if) conditions.push_back(parsed(text));
   const watched_run before = read_run(options.before, options.wrappers);
   const watched_run after = read_run(options.after, options.wrappers);
-  fmt::print("{:<12}{:>14}{:>14}{:>14}\n", "", "before", "after", "change");
+  answer("{:<12}{:>14}{:>14}{:>14}\n", "", "before", "after", "change");
   for (const figure& f : figures) {
     const double a = before.*f.value, b = after.*f.value;
     const std::string relative = a > 0 ? fmt::format("{:+.1f} %", (b - a) / a * 100) : std::string();
-    fmt::print("{:<12}{:>14}{:>14}{:>14}  {}\n", f.name, f.show(a), f.show(b), signed_text(b - a, f.show), relative);
+    answer("{:<12}{:>14}{:>14}{:>14}  {}\n", f.name, f.show(a), f.show(b), signed_text(b - a, f.show), relative);
   }
   if (before.processes > 1 || after.processes > 1)
-    fmt::print("of {} and {} processes; the peak is the highest of one of them\n", before.processes, after.processes);
+    answer("of {} and {} processes; the peak is the highest of one of them\n", before.processes, after.processes);
   print_sites(before, after, live_table, options.sites);
   print_sites(before, after, peak_table, options.sites);
   print_sites(before, after, allocated_table, options.sites);
-  std::fflush(stdout);
+  finish_answers();
   int result = 0;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const figure& of = *conditions[i].of;

@@ -59,7 +59,7 @@ int print_list() {
       if (!is_there)
         ended.push_back(std::move(line));
       else if (running.insert(seen.process.process_id).second)
-        fmt::print("{}\n", line);
+        answer("{}\n", line);
     } catch (const std::exception&) {
       continue;  // it went since it was found, or asks for more memory than there is
     }
@@ -68,11 +68,11 @@ int print_list() {
     const auto figures = read_heap(*heap);
     const trace::process_figures process = describe(heap->process());
     if (figures && running.insert(process.process_id).second)
-      fmt::print("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
+      answer("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
   }
   if (running.empty())
     tell("heapwright: no process that runs now has the probe or runs on libheapwright, as far as you may look\n");
-  for (const std::string& line : ended) fmt::print("{}\n", line);
+  for (const std::string& line : ended) answer("{}\n", line);
   return EXIT_SUCCESS;
 }
 

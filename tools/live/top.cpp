@@ -169,7 +169,7 @@ int top(const top_options& options) {
     write_sites(text, process, *now);
     std::string all = text.all();
     for (std::size_t at = 0; (at = all.find("\033[K", at)) != std::string::npos;) all.erase(at, 3);
-    fmt::print("{}", all);
+    answer_text(all);
     return EXIT_SUCCESS;
   }
   const full_screen screen(*signals);
