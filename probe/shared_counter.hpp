@@ -33,7 +33,7 @@ inline void add_real(trace::counter& c, double x) noexcept {
 }
 
 inline void add_real_shared(trace::counter& c, double x) noexcept {
-  if (__libc_single_threaded != 0) return add_real(c, x);
+  if (is_single_threaded()) return add_real(c, x);
   std::uint64_t old = c.load(std::memory_order_relaxed);
   while (!c.compare_exchange_weak(old, std::bit_cast<std::uint64_t>(std::bit_cast<double>(old) + x),
                                   std::memory_order_relaxed)) {
