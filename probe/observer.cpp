@@ -324,7 +324,8 @@ struct call_site {
 /// 0: there is no room for it.
 reference stack_of(const call_site& site, bool will_come_again) noexcept {
   if (will_come_again)
-    if (const reference known = this_memory->calls.recall(site.at, site.returns_to, stack_end); known != 0) return known;
+    if (const reference known = this_memory->calls.recall(site.at, site.returns_to, stack_end); known != 0)
+      return known;
   this_memory->calls.walk(site.at, stack_end, note_object);
   const stack* const found = stacks.find_or_add(this_memory->calls, this_owner);
   if (found == nullptr) return 0;
@@ -361,7 +362,8 @@ bool is_skipped(thread_slot& s, unsigned thinning, std::uint64_t drawn_by) noexc
 }
 
 /// Notes the time that a sample has taken, and at the end of a window sets the interval for the next one.
-void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t drawn_by, std::uint64_t begun_ns) noexcept {
+void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t drawn_by,
+                    std::uint64_t begun_ns) noexcept {
   constexpr std::uint64_t longest = 20'000;  // otherwise the thread was interrupted
   constexpr std::uint64_t skipping_ns = 60;
   const std::uint64_t ended_ns = this_clock.now();

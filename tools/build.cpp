@@ -131,12 +131,12 @@ int build(const build_options& options) {
   show_step("");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   answer("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, recipe.name(), options.header,
-             options.check ? ", tried and good" : "", files::file_size(library) / 1024, took.count());
+         options.check ? ", tried and good" : "", files::file_size(library) / 1024, took.count());
   if (library.string().find_first_of(": \t\n") != std::string::npos) {
     answer("  LD_PRELOAD cannot express this path: run programs with a link to it that has no space or colon\n");
   } else {
     answer("  heapwright run --with {} -- PROGRAM\n",
-               options.output.find('/') == std::string::npos ? fmt::format("./{}", options.output) : options.output);
+           options.output.find('/') == std::string::npos ? fmt::format("./{}", options.output) : options.output);
   }
   return 0;
 }

@@ -51,7 +51,7 @@ struct stack_figures {
   std::uint64_t samples = 0, live_samples = 0;
   double allocations = 0, frees = 0, short_lived = 0;
   std::uint64_t allocated_bytes = 0, freed_bytes = 0, short_lived_bytes = 0;
-  std::int64_t at_peak = 0;  ///< bytes that were live when the process was at its peak
+  std::int64_t at_peak = 0;                           ///< bytes that were live when the process was at its peak
   double allocated_variance = 0, freed_variance = 0;  ///< bytes^2
   std::uint64_t first_ns = 0, last_ns = 0;
   std::array<std::uint64_t, lifetime_buckets> lifetimes{};

@@ -82,5 +82,6 @@ int main(int argc, char** argv) {
   }
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  std::printf("%zu bytes answered, %.3f s\n", bytes, static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9);
+  std::printf("%zu bytes answered, %.3f s\n", bytes,
+              static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9);
 }

@@ -19,10 +19,10 @@
 #include "awaited_signals.hpp"
 #include "failure.hpp"
 #include "launched_program.hpp"
-#include "saved_run.hpp"
 #include "leak_report.hpp"
 #include "leak_scan.hpp"
 #include "process_tracer.hpp"
+#include "saved_run.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {

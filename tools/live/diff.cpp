@@ -36,8 +36,8 @@ struct site_figures {
 /// One figure of sites.
 struct site_table {
   const char* title;
-  double site_figures::* value;
-  double site_figures::* variance;
+  double site_figures::*value;
+  double site_figures::*variance;
 };
 constexpr site_table live_table{"live bytes at the end", &site_figures::live, &site_figures::live_variance};
 constexpr site_table peak_table{"live bytes at the peak", &site_figures::at_peak, &site_figures::peak_variance};
@@ -54,7 +54,7 @@ struct watched_run {
 
 struct figure {
   const char* name;
-  double watched_run::* value;
+  double watched_run::*value;
   std::string (*show)(double);
   const site_table& sites;  ///< that it is the sum of
 };

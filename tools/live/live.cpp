@@ -186,10 +186,9 @@ int live(const live_options& options) {
                                              : segment_of(options.pid);
   if (path.empty() && !options.save.empty())
     throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
-  const auto family_pointer =
-      saved ? std::make_unique<watched_family>(*saved, options.wrappers)
-            : std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path, path.parent_path(),
-                                               options.wrappers);
+  const auto family_pointer = saved ? std::make_unique<watched_family>(*saved, options.wrappers)
+                                    : std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path,
+                                                                       path.parent_path(), options.wrappers);
   watched_family& family = *family_pointer;
   const routes answers(family, guard(options.host, server->port(), token));
 

@@ -29,8 +29,8 @@ class exposition {
   /// What follows is of this process.
   void begin(const trace::process_figures& process) {
     const std::string& name = process.arguments.empty() ? process.program : process.arguments[0];
-    process_ = fmt::format("process=\"{}\",program=\"{}\"", process.process_id,
-                           label_text(name.substr(name.rfind('/') + 1)));
+    process_ =
+        fmt::format("process=\"{}\",program=\"{}\"", process.process_id, label_text(name.substr(name.rfind('/') + 1)));
   }
 
   template <class Number>

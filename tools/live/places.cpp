@@ -60,8 +60,7 @@ place places_book::operator[](std::uint32_t number) const {
 bool places_book::is_wrapper(const place& p) const {
   const std::string name = qualified_name(p.function);
   return wrappers_.find(p.function) != nullptr || wrappers_.find(name) != nullptr ||
-         known_allocation_wrappers().find(name) != nullptr ||
-         p.module.find("libheapwright-probe") != std::string::npos;
+         known_allocation_wrappers().find(name) != nullptr || p.module.find("libheapwright-probe") != std::string::npos;
 }
 
 bool places_book::is_wrapper(std::uint32_t number) const {

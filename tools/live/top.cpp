@@ -102,9 +102,10 @@ std::string sampling_text(const trace::process_figures& p) {
   if (p.interval == 1) return "sites: exact, every block is sampled";
   std::string text = fmt::format("sites: a sample every {}", show_bytes(static_cast<double>(p.interval)));
   if (p.interval_adapts)
-    text += p.processor_ns == 0 ? ", which adapts"
-                                : fmt::format(", which adapts; sampling takes {:.1f} % of the processor's time",
-                                              100 * static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns));
+    text += p.processor_ns == 0
+                ? ", which adapts"
+                : fmt::format(", which adapts; sampling takes {:.1f} % of the processor's time",
+                              100 * static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns));
   return text + "; ±: 95 of 100 are within";
 }
 
@@ -143,11 +144,10 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   for (const call_site& site : sites) {
     if (text.is_full()) return;
     const trace::stack_figures& s = site.sum;
-    text.line(fmt::format("{:>18} {:>10} {:>18}  {}",
-                          with_error(static_cast<double>(s.live_bytes()), s.live_variance()),
-                          show_count(std::round(s.live_blocks())),
-                          with_error(static_cast<double>(s.allocated_bytes), s.allocated_variance),
-                          text_of(site, process.places())));
+    text.line(fmt::format(
+        "{:>18} {:>10} {:>18}  {}", with_error(static_cast<double>(s.live_bytes()), s.live_variance()),
+        show_count(std::round(s.live_blocks())),
+        with_error(static_cast<double>(s.allocated_bytes), s.allocated_variance), text_of(site, process.places())));
   }
 }
 

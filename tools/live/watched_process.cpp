@@ -239,7 +239,8 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
   if (m.state == life::running && heap_) m.heap = read_heap(*heap_);
   if (!m.heap && last_) m.heap = last_->heap;
   const bool knows_rss = m.state == life::running && m.memory;
-  history_.add({m.figures.at_ns, m.live(), knows_rss ? m.memory->rss : 0, m.total.allocated_bytes, m.total.allocations});
+  history_.add(
+      {m.figures.at_ns, m.live(), knows_rss ? m.memory->rss : 0, m.total.allocated_bytes, m.total.allocations});
   return result;
 }
 
@@ -289,8 +290,7 @@ void watched_process::keep_baselines(const moment& m) {
   if (!is_first && marks.size() <= marks_seen_) return;
   auto made = std::make_shared<baseline>();
   made->at_ns = m.figures.at_ns;
-  for (const trace::stack_figures& s : stacks())
-    made->stacks.emplace(s.id, counted_by(s));
+  for (const trace::stack_figures& s : stacks()) made->stacks.emplace(s.id, counted_by(s));
   if (is_first) {
     made->name = "start";
     baselines_["start"] = std::move(made);

@@ -141,7 +141,7 @@ class watched_process {
   std::optional<trace::segment_reader> reader_;
   bool may_control_ = false;
   std::optional<process_past> past_;  ///< of a saved run
-  trace::process_figures bare_;  ///< what is known of a process without a segment
+  trace::process_figures bare_;       ///< what is known of a process without a segment
   std::unique_ptr<heap_record> heap_;
   places_book places_;
 
