@@ -1,5 +1,6 @@
 # Libraries that the command brings with it, so that it starts on a system that has libc alone:
 #   heapwright_elfutils  libdw, libelf and what they decompress with
+#   heapwright_zlib      zlib
 #   heapwright_fmt       fmt
 # Debian has the former as archives. Where a system does not, the command needs the shared ones, and
 # HEAPWRIGHT_IS_SELF_CONTAINED is off.
@@ -7,6 +8,7 @@ find_package(PkgConfig REQUIRED)
 find_package(fmt REQUIRED)
 pkg_check_modules(LIBDW REQUIRED IMPORTED_TARGET libdw libelf)
 add_library(heapwright_elfutils INTERFACE)
+add_library(heapwright_zlib INTERFACE)
 set(HEAPWRIGHT_IS_SELF_CONTAINED ON)
 set(archives "")
 foreach(name dw elf lzma bz2 z)
@@ -20,10 +22,12 @@ foreach(name dw elf lzma bz2 z)
 endforeach()
 if(HEAPWRIGHT_IS_SELF_CONTAINED)
   target_link_libraries(heapwright_elfutils INTERFACE ${archives})
+  target_link_libraries(heapwright_zlib INTERFACE ${HEAPWRIGHT_ARCHIVE_z})
   target_include_directories(heapwright_elfutils SYSTEM INTERFACE ${LIBDW_INCLUDE_DIRS})
 else()
   find_package(ZLIB REQUIRED)
-  target_link_libraries(heapwright_elfutils INTERFACE PkgConfig::LIBDW ZLIB::ZLIB)
+  target_link_libraries(heapwright_elfutils INTERFACE PkgConfig::LIBDW)
+  target_link_libraries(heapwright_zlib INTERFACE ZLIB::ZLIB)
 endif()
 
 # Debian has fmt as a shared library and as headers. One source file has what the library has: with

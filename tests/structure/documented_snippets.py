@@ -3,7 +3,7 @@
 usage: documented_snippets.py BUILD_FOLDER CMAKE CXX CC PROJECT
 
 The build is installed into a folder that is thrown away, and that has the programs, recipes and
-segments which the pages name. A snippet that this script does not know how to run fails, so that
+saved runs which the pages name. A snippet that this script does not know how to run fails, so that
 none is added without a test. Blocks between ``` are run by documented_code.py and
 documented_programs.py.
 """
@@ -31,7 +31,7 @@ SCRIPT = "print(sum(len(str(i)) for i in range(10000)))\n"
 STAYS = "#!/bin/sh\nsleep 60\n"
 
 # Pictures and reports: what the page says that is printed. Other tests compare it with what is.
-PRINTED = ("malloc/override/c.cpp ", "heapwright leaks: ", "On this program, ")
+PRINTED = ("malloc/override/c.cpp ", "heapwright leaks: ", "On this program, ", "heapwright takes the same memory")
 
 
 class Trouble(Exception):
@@ -78,7 +78,7 @@ class Place:
         stays.chmod(0o755)
         for name in ("run", "a", "b", "before", "after"):
             self.must("heapwright", "live", "--no-browser", "--exit-with-program", "--port", "0", "--save",
-                      folder / f"{name}.segment", "--", "./program", cwd=folder, env=self.environment)
+                      folder / f"{name}.saved", "--", "./program", cwd=folder, env=self.environment)
 
     def begin_page(self):
         self.working = Path(tempfile.mkdtemp(dir=self.folder))
@@ -141,10 +141,10 @@ def run_shell_line(place, line):
         place.environment[name] = place.shell(f"x={value}; echo \"$x\"").strip()
         return
     subcommand = words[1] if words[0] == "heapwright" else ""
-    if "[" in line:
+    if "[" in line or "--driver" in words:  # compare_servers_test.py runs servers
         check_synopsis(place, line)
         return
-    line = line.replace("1234", str(place.watched_process())).replace("SEGMENT", "run.segment")
+    line = line.replace("1234", str(place.watched_process())).replace("SEGMENT", "run.saved")
     if subcommand == "live" and "--list" not in words:
         line = line.replace(" live ", " live --no-browser --port 0 ")
         place.interrupted(line)
@@ -161,7 +161,8 @@ def run_shell_line(place, line):
 def check_synopsis(place, line):
     """`heapwright SUBCOMMAND [--option]...`: the options are there."""
     told = place.shell(f"heapwright {line.split()[1]} --help")
-    for option in re.findall(r"--[a-z]+", line):
+    own = re.sub(r"'[^']*'", "", line).partition(" -- ")[0]
+    for option in re.findall(r"--[a-z]+", own):
         if option not in told:
             raise Trouble(f"{line}\n{option} is no option")
 
@@ -203,7 +204,7 @@ def run_snippet(place, text):
         if len(parts) > 1:
             run_snippet(place, parts[1])
     else:
-        for line in text.splitlines():
+        for line in text.replace("\\\n", "").splitlines():
             if not line.strip():
                 continue
             if not re.match(r"(heapwright|script/\w+|cc|c\+\+|cmake|export|LD_PRELOAD=\S+) ?", line):
