@@ -207,7 +207,7 @@ std::array<class_figures, size_scale::count> snapshot::by_class() const noexcept
 segment_reader::segment_reader(const std::filesystem::path& file, bool may_control)
     : file_(std::make_unique<segment_file>(file, may_control)) {
   // A path like /proc/PID/root/dev/shm/... leads into a container.
-  const std::string path = file.native();
+  const std::string& path = file.native();
   const auto root = path.find("/root/");
   if (!path.starts_with("/proc/") || root == std::string::npos) return;
   root_ = path.substr(0, root + std::string_view("/root").size());
