@@ -1,4 +1,5 @@
-// The definitions of fmt's functions, for programs that include its headers without FMT_HEADER_ONLY.
+// The definitions of fmt's functions, for programs that include its headers without
+// FMT_HEADER_ONLY.
 //
 // With FMT_HEADER_ONLY a file gets a weak copy of each function that it uses. Compiled without
 // inlining, the two calls below use all that the headers declare for char; what is missing fails at

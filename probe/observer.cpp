@@ -263,7 +263,8 @@ struct with_others {
   void real(counter& c, double x) const noexcept { add_real_shared(c, x); }
 };
 
-/// Before counters of a stack change: what they say is of the peak, if there has been one since they changed last.
+/// Before counters of a stack change: what they say is of the peak, if there has been one since
+/// they changed last.
 void keep_at_peak(stack_counters& c) noexcept {
   const std::uint64_t peak = the_segment->peak_number.load(relaxed);
   if (c.peak_number.load(relaxed) == peak) return;
@@ -346,8 +347,8 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, std::
   return false;
 }
 
-/// Whether a sample that is due is skipped, as `thinning` (sampled_paths.hpp) has it. A byte of the block was chosen; where
-/// it is skipped, one behind it in the same block may be chosen.
+/// Whether a sample that is due is skipped, as `thinning` (sampled_paths.hpp) has it. A byte of the
+/// block was chosen; where it is skipped, one behind it in the same block may be chosen.
 bool is_skipped(thread_slot& s, unsigned thinning, std::uint64_t drawn_by) noexcept {
   if (thinning == 0) return false;
   std::uint64_t random = s.random.load(relaxed);
@@ -361,7 +362,8 @@ bool is_skipped(thread_slot& s, unsigned thinning, std::uint64_t drawn_by) noexc
   return is_skipped;
 }
 
-/// Notes the time that a sample has taken, and at the end of a window sets the interval for the next one.
+/// Notes the time that a sample has taken, and at the end of a window sets the interval for the
+/// next one.
 void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t drawn_by,
                     std::uint64_t begun_ns) noexcept {
   constexpr std::uint64_t longest = 20'000;  // otherwise the thread was interrupted

@@ -1,8 +1,8 @@
 // `heapwright build`: a drop-in malloc from a recipe of the user's own.
 //
-// recipe_build.hpp makes it, in a file beside the result, which takes its name only when it is whole.
-// If asked, the conformance and stress tests of this installation try it; where memory is limited,
-// they try one made without the limit, and a test of its own tries the limit.
+// recipe_build.hpp makes it, in a file beside the result, which takes its name only when it is
+// whole. If asked, the conformance and stress tests of this installation try it; where memory is
+// limited, they try one made without the limit, and a test of its own tries the limit.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>

@@ -25,7 +25,8 @@ std::uint64_t address_of(const T* there) noexcept {
 
 std::uint64_t rounded_up(std::uint64_t n, std::uint64_t to) noexcept { return (n + to - 1) / to * to; }
 
-/// The beginning of a file, as it is on disk or as a process has it mapped. False: it cannot be read.
+/// The beginning of a file, as it is on disk or as a process has it mapped. False: it cannot be
+/// read.
 using image_reader = std::function<bool(std::uint64_t offset, void* into, std::size_t size)>;
 
 /// Where in an image a record_note leads to, as an offset from its beginning.

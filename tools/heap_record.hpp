@@ -1,7 +1,7 @@
 // libheapwright in a running process, seen from outside.
 //
-// A process on libheapwright, or on a malloc of `heapwright build`, holds a record of itself. An ELF
-// note in what is mapped says where. Both are read from the process's memory, and the record is
+// A process on libheapwright, or on a malloc of `heapwright build`, holds a record of itself. An
+// ELF note in what is mapped says where. Both are read from the process's memory, and the record is
 // believed only if its magic and layout are known. What it says are numbers from a stranger all the
 // same.
 #pragma once

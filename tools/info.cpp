@@ -1,6 +1,7 @@
 // `heapwright info`: is it loaded, which version, which options, how much memory and where.
 //
-// A process on libheapwright, or on a malloc of `heapwright build`, holds a record of itself (heap_record.hpp).
+// A process on libheapwright, or on a malloc of `heapwright build`, holds a record of itself
+// (heap_record.hpp).
 #include <algorithm>
 #include <array>
 #include <cerrno>

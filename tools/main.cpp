@@ -379,7 +379,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       if (build_app.parsed()) return build(build_with);
       if (top_app.parsed()) {
         if (top_word.empty() == top_with.file.empty())
-          throw CLI::ValidationError("top", "say one of PID and --file FILE");
+          throw failure(exit_code::bad_input, "top: say one of PID and --file FILE");
         if (check_process_id(top_word).empty())
           top_with.pid = std::stoi(top_word);
         else if (top_with.file.empty())

@@ -11,8 +11,8 @@ namespace heapwright::tool {
 /// "-" are no files.
 void check_writable(const std::string& path);
 
-/// Writes texts to paths, each whatever becomes of the others. Then throws failure with this code if one was lost, and
-/// says which and why.
+/// Writes texts to paths, each whatever becomes of the others. Then throws failure with this code
+/// if one was lost, and says which and why.
 void write_outputs(const std::vector<std::pair<std::string, std::string>>& texts_by_path, int code_if_lost);
 
 }  // namespace heapwright::tool

@@ -169,8 +169,8 @@ class segment_reader {
 /// not, also while its parent has not yet asked for its status. One that has executed another program is.
 [[nodiscard]] bool is_there(const process_figures& process);
 
-/// The id that this process knows a process by which calls itself `own_id`, in whatever namespace, and began at `start`.
-/// 0: there is none. O(processes).
+/// The id that this process knows a process by which calls itself `own_id`, in whatever namespace,
+/// and began at `start`. 0: there is none. O(processes).
 [[nodiscard]] std::uint32_t id_here(std::uint32_t own_id, std::uint64_t start);
 
 /// When the process began, in clock ticks since boot: with its id, what tells it from all others. 0: there is none, or it has ended.

@@ -102,7 +102,8 @@ stack_figures sum_between(const std::vector<stack_figures>& stacks, std::uint64_
   return sum;
 }
 
-/// Where the interval changes, errors are judged by the variance that the probe has estimated, which a viewer shows.
+/// Where the interval changes, errors are judged by the variance that the probe has estimated,
+/// which a viewer shows.
 void add_a_run(std::map<std::string, judged>& all, const fs::path& segments, sampling by) {
   std::istringstream lines(output_of_a_run(segments, by));
   const auto files = segments_in(segments);
@@ -167,8 +168,8 @@ TEST(Estimates, AreWithinTheirConfidenceIntervalsAndRightOnAverage) {
   }
 }
 
-// Of a few hundred samples a variance is known to some per cent; the mean of a hundred such to less than one. Those of
-// blocks of all sizes hang on few large ones.
+// Of a few hundred samples a variance is known to some per cent; the mean of a hundred such to less
+// than one. Those of blocks of all sizes hang on few large ones.
 TEST(Estimates, ShowTheErrorThatTheyHave) {
   for (const auto& [what, j] : judged_runs(sampling::fixed)) {
     if (what.find("bytes") != std::string::npos) {

@@ -1,5 +1,5 @@
-// The policy of the sampling interval, by numbers: a program that allocates at a rate, samples of which each takes some
-// time, and windows as observer.cpp ends them.
+// The policy of the sampling interval, by numbers: a program that allocates at a rate, samples of
+// which each takes some time, and windows as observer.cpp ends them.
 #include "../../probe/sampling_pace.hpp"
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Two runs side by side: of two versions of a program, or two runs of one, as a rule ended. Addresses differ from run to run, so call sites are the same if
-// their functions have the same names, from the outermost to the innermost.
+// Two runs side by side: of two versions of a program, or two runs of one, as a rule ended.
+// Addresses differ from run to run, so call sites are the same if their functions have the same
+// names, from the outermost to the innermost.
 //
 // A condition is FIGURE>LIMIT: peak>+5%, live>+10MiB (by how much the second may be above the first), peak>200MiB (how much it may be at all).
 #include "diff.hpp"

@@ -157,7 +157,8 @@ std::string mark_name(const nlohmann::json& value) {
 
 http_response done() { return as_json("{\"done\": true}\n"); }
 
-/// {"counting": bool} or {"interval": bytes or "auto"} or {"reset_peak": true} or {"mark": name}: exactly one, so that it is done or not done.
+/// {"counting": bool} or {"interval": bytes or "auto"} or {"reset_peak": true} or {"mark": name}:
+/// exactly one, so that it is done or not done.
 http_response control(const http_request& request, watched_process& process) {
   only(request, {});
   const std::string* type = request.header("content-type");

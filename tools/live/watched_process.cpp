@@ -159,7 +159,8 @@ void watched_process::look_at_memory_map() {
   const std::uint64_t begun = clock_ns();
   if (memory_map_every_ns_ == 0 || begun < memory_map_due_ns_) return;
   (void)memory();
-  // A process with much memory waits long for the kernel to walk it: once in a hundred times as long, then.
+  // A process with much memory waits long for the kernel to walk it: once in a hundred times as
+  // long, then.
   const std::uint64_t took = clock_ns() - begun;
   memory_map_due_ns_ = begun + std::max<std::uint64_t>(memory_map_every_ns_, 100 * took);
 }

@@ -25,8 +25,8 @@
 
 namespace heapwright::tool {
 
-/// `lost`: the segment can no longer be read. `gone`: a process without one is no longer there. `left`: it ran when
-/// this was saved.
+/// `lost`: the segment can no longer be read. `gone`: a process without one is no longer there.
+/// `left`: it ran when this was saved.
 enum class life { running, exited, replaced, killed, lost, gone, left };
 
 /// Bytes, as the kernel tells them; not there once the process is gone.

@@ -1,5 +1,5 @@
-// What a process that runs on libheapwright, or on a malloc of `heapwright build`, tells about itself.
-// `heapwright info PID` reads it from outside.
+// What a process that runs on libheapwright, or on a malloc of `heapwright build`, tells about
+// itself. `heapwright info PID` reads it from outside.
 //
 // An ELF note in the library, or in the program that libheapwright.a is linked into, says where the
 // record is. The note lies in memory with the code: neither the name of the file nor its symbols
