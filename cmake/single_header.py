@@ -1,4 +1,4 @@
-"""Writes the kit and the heaps as one header: `script/build single-header`.
+"""Writes the kit, the heaps and what programs tell the live view as one header: `script/build single-header`.
 
 usage: single_header.py INCLUDE_FOLDER OUTPUT
 """
@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-FRONT_DOORS = ["heapwright/kit.hpp", "heapwright/heap.hpp"]
+FRONT_DOORS = ["heapwright/kit.hpp", "heapwright/heap.hpp", "heapwright/live.hpp"]
 
 INCLUDE = re.compile(r"^\s*#\s*include\s*<(heapwright/[^>]+)>")
 
@@ -35,7 +35,7 @@ def inline(root, name, seen, lines, is_conditional=False):
 
 def main():
     root, output = Path(sys.argv[1]), Path(sys.argv[2])
-    lines = ["// Heapwright's kit and heaps in one file, made from their headers; do not edit. MIT license.", "#pragma once"]
+    lines = ["// Heapwright's kit, heaps and live view in one file, made from their headers; do not edit. MIT license.", "#pragma once"]
     seen = set()
     for name in FRONT_DOORS:
         inline(root, name, seen, lines)

@@ -30,9 +30,8 @@ sound_heap& sound() {
 thread_local volatile bool makes_sound = false;
 
 void must(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "not so: %s\n", what);
-  std::exit(1);
+  std::printf("%s %s\n", holds ? "yes:" : "NO: ", what);
+  if (!holds) std::exit(1);
 }
 
 }  // namespace
@@ -66,9 +65,9 @@ int main() {
 
   must(sound().owns(played.get()), "what the thread has made is in its heap");
   must(!sound().owns(score.get()), "what others have made is not");
-  must(sound().statistics().in_use > 1 * MiB, "so are all the nodes and strings");
-  must(sound().statistics().free_returned == 0, "and its memory is there beforehand");
+  must(sound().statistics().in_use > 1 * MiB, "all its nodes and strings are there too: more than 1 MiB");
+  must(sound().statistics().free_returned == 0, "none of the heap's memory has gone back to the system");
   played.reset();
   score.reset();
-  must(sound().statistics().in_use == 0, "anybody may delete it");
+  must(sound().statistics().in_use == 0, "another thread has deleted all of it, and the heap is empty");
 }

@@ -12,6 +12,9 @@
 #include "process_heap.hpp"
 #include "statistics.hpp"
 
+#define HEAPWRIGHT_NAME_OF(x) HEAPWRIGHT_WORD(x)
+#define HEAPWRIGHT_WORD(x) #x
+
 extern "C" {
 HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record{
     .magic = "heapwright 0001",
@@ -19,6 +22,7 @@ HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record
     .bytes = sizeof(heapwright::process_record),
     .version = HEAPWRIGHT_VERSION,
     .build = HEAPWRIGHT_BUILD,
+    .recipe = "",
     .figures = nullptr,
     .options = "",
     .class_count = 0,
@@ -29,6 +33,21 @@ HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record
     .page_map_bytes_per_page = heapwright::page_map_bytes_per_page,
 };
 }
+
+// record_note. The linker keeps notes together, in the first pages of what it makes. A program may
+// define the exported name itself: the local one stays this record.
+asm(R"(
+  .set .Lheapwright_own_record, heapwright_process_record
+  .pushsection .note.heapwright, "a", %note
+  .balign 4
+  .long 11, 4, 1
+  .asciz "Heapwright"
+  .balign 4
+  .long .Lheapwright_own_record - .
+  .popsection
+)");
+static_assert(heapwright::record_note::owner_bytes == 11 && sizeof(heapwright::record_note) == 4 &&
+              heapwright::record_note::type == 1);
 
 namespace heapwright::process {
 namespace {
@@ -49,6 +68,9 @@ void record_heap() noexcept {
   record.class_bytes = class_bytes.data();
   record.first_of_class = &the_heap.figures_of(1);
   record.figures = &the_heap.figures();
+  text<sizeof(process_record::recipe) - 1> name;
+  name.add(HEAPWRIGHT_NAME_OF(HEAPWRIGHT_RECIPE));
+  std::memcpy(record.recipe, name.c_str(), name.size() + 1);
 }
 
 void record_options() noexcept {

@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include <dlfcn.h>
-#include <link.h>
+#include "newer_libc.hpp"
 
 namespace heapwright::probe {
 namespace {
@@ -404,21 +403,11 @@ frame_rule rule_in(const code_object& module, std::uintptr_t header, std::uintpt
   return as_rule(run.now);
 }
 
-/// What is mapped at `pc`, without a lock: neither a thread that is in dlopen nor a fork in the middle of one can hold us up.
-const std::uint8_t* find_object(std::uintptr_t pc, code_object& object) noexcept {
-  dl_find_object found{};
-  if (::_dl_find_object(reinterpret_cast<void*>(pc), &found) != 0) return nullptr;
-  object = {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start),
-            reinterpret_cast<std::uintptr_t>(found.dlfo_map_end), found.dlfo_link_map->l_addr,
-            found.dlfo_link_map->l_name};
-  return static_cast<const std::uint8_t*>(found.dlfo_eh_frame);
-}
-
 }  // namespace
 
 frame_rule find_frame_rule(std::uintptr_t pc, code_object& object) noexcept {
   object = {0, 0, 0, ""};
-  const std::uint8_t* const header = find_object(pc, object);
+  const std::uint8_t* const header = find_code_object(pc, object);
   if (header != nullptr) return rule_in(object, reinterpret_cast<std::uintptr_t>(header), pc);
   if (object.begin != 0) return {};
   return guess;

@@ -263,7 +263,8 @@ struct with_others {
   void real(counter& c, double x) const noexcept { add_real_shared(c, x); }
 };
 
-/// Before counters of a stack change: what they say is of the peak, if there has been one since they changed last.
+/// Before counters of a stack change: what they say is of the peak, if there has been one since
+/// they changed last.
 void keep_at_peak(stack_counters& c) noexcept {
   const std::uint64_t peak = the_segment->peak_number.load(relaxed);
   if (c.peak_number.load(relaxed) == peak) return;
@@ -324,7 +325,8 @@ struct call_site {
 /// 0: there is no room for it.
 reference stack_of(const call_site& site, bool will_come_again) noexcept {
   if (will_come_again)
-    if (const reference known = this_memory->calls.recall(site.at, site.returns_to, stack_end); known != 0) return known;
+    if (const reference known = this_memory->calls.recall(site.at, site.returns_to, stack_end); known != 0)
+      return known;
   this_memory->calls.walk(site.at, stack_end, note_object);
   const stack* const found = stacks.find_or_add(this_memory->calls, this_owner);
   if (found == nullptr) return 0;
@@ -345,8 +347,8 @@ bool take_sample(void* p, std::uint64_t bytes, sampling_interval interval, std::
   return false;
 }
 
-/// Whether a sample that is due is skipped, as `thinning` (sampled_paths.hpp) has it. A byte of the block was chosen; where
-/// it is skipped, one behind it in the same block may be chosen.
+/// Whether a sample that is due is skipped, as `thinning` (sampled_paths.hpp) has it. A byte of the
+/// block was chosen; where it is skipped, one behind it in the same block may be chosen.
 bool is_skipped(thread_slot& s, unsigned thinning, std::uint64_t drawn_by) noexcept {
   if (thinning == 0) return false;
   std::uint64_t random = s.random.load(relaxed);
@@ -360,8 +362,10 @@ bool is_skipped(thread_slot& s, unsigned thinning, std::uint64_t drawn_by) noexc
   return is_skipped;
 }
 
-/// Notes the time that a sample has taken, and at the end of a window sets the interval for the next one.
-void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t drawn_by, std::uint64_t begun_ns) noexcept {
+/// Notes the time that a sample has taken, and at the end of a window sets the interval for the
+/// next one.
+void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t drawn_by,
+                    std::uint64_t begun_ns) noexcept {
   constexpr std::uint64_t longest = 20'000;  // otherwise the thread was interrupted
   constexpr std::uint64_t skipping_ns = 60;
   const std::uint64_t ended_ns = this_clock.now();
@@ -466,6 +470,7 @@ void begin(char** environment) noexcept {
   }
   {
     inside guard;
+    look_up_newer_libc();
     ::pthread_key_create(&thread_end_key, end_this_thread);
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }

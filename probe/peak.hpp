@@ -56,8 +56,8 @@ class peak_keeper {
 
   /// Otherwise: all classes of a thread, where it has asked for half a MiB since it did so last.
   void publish_classes_now_and_then(trace::thread_slot& s, std::uint32_t slot) noexcept {
-    const std::uint64_t since = s.requested_bytes.load(std::memory_order_relaxed) -
-                                s.requested_when_published.load(std::memory_order_relaxed);
+    const std::uint64_t since =
+        s.requested_bytes.load(std::memory_order_relaxed) - s.requested_when_published.load(std::memory_order_relaxed);
     if (since >= 512 * 1024) publish_classes(s, slot);
   }
 

@@ -1,16 +1,18 @@
-// Which call paths a thread has sampled often: their next samples are mostly skipped, which makes room for
-// those of rare paths.
+// Which call paths a thread has sampled often: their next samples are mostly skipped, which makes
+// room for those of rare paths.
 //
-// Most samples are of a few places that allocate all the time; a leak is seldom among them. A skipped
-// sample costs a twentieth of one that is taken. So for the same cost the interval is some times finer, and
-// a rare path is sampled as many times more often, a frequent one hardly less.
+// Most samples are of a few places that allocate all the time; a leak is seldom among them. A
+// skipped sample costs a twentieth of one that is taken. So for the same cost the interval is some
+// times finer, and a rare path is sampled as many times more often, a frequent one hardly less.
 //
-// A path is told by where malloc was called from and by the stack pointer then: two paths may be taken for
-// one, which is less efficient but not wrong. `thinning` is an exponent: one sample in 2^thinning is taken,
-// and stands for as many. What it is follows from earlier samples only, so estimates stay without bias.
+// A path is told by where malloc was called from and by the stack pointer then: two paths may be
+// taken for one, which is less efficient but not wrong. `thinning` is an exponent: one sample in
+// 2^thinning is taken, and stands for as many. What it is follows from earlier samples only, so
+// estimates stay without bias.
 //
-// Invariant: a count is the number of the path's samples among the last ones, older ones counting less: all
-// counts are halved after each 1024 samples. So only paths with a share of the thread's samples are thinned:
+// Invariant: a count is the number of the path's samples among the last ones, older ones counting
+// less: all counts are halved after each 1024 samples. So only paths with a share of the thread's
+// samples are thinned:
 //
 //   count   from 16      32      64        of at most 2048
 //   share        0.8 %   1.6 %   3.1 %

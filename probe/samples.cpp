@@ -1,6 +1,6 @@
 #include "samples.hpp"
 
-#include <sys/single_threaded.h>
+#include "newer_libc.hpp"
 
 namespace heapwright::probe {
 
@@ -13,8 +13,7 @@ std::uintptr_t address_of(const void* p) noexcept { return reinterpret_cast<std:
 bool take_if_free(counter& address, std::uint64_t value) noexcept {
   std::uint64_t none = address.load(relaxed);
   if (none != 0) return false;
-  if (__libc_single_threaded == 0)
-    return address.compare_exchange_strong(none, value, std::memory_order_acquire, relaxed);
+  if (!is_single_threaded()) return address.compare_exchange_strong(none, value, std::memory_order_acquire, relaxed);
   address.store(value, relaxed);
   return true;
 }

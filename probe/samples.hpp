@@ -4,8 +4,8 @@
 // free record of the block's chain, or puts a new one before it. A block is freed once: so only one thread takes its sample out, and does so by a plain
 // store, before anybody else can be given the address.
 //
-// In front of the table stands a filter, in memory of the process's own. Nearly every free ends there, with one look. Where every block is sampled it
-// could only slow down: it is given up.
+// In front of the table stands a filter, in memory of the process's own. Nearly every free ends
+// there, with one look. Where every block is sampled it could only slow down: it is given up.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ struct taken_sample {
 ///          count n, tag 0       n samples, of any tag
 ///          the highest count    as many or more: it stays, as does a filter that was given up
 ///
-/// With m live samples a free of another block takes the slow path once in 16,384 / m times, and goes on from
-/// there to the table once in 2 (16,384 / m)^2 times.
+/// With m live samples a free of another block takes the slow path once in 16,384 / m times, and
+/// goes on from there to the table once in 2 (16,384 / m)^2 times.
 class sample_filter {
  public:
   /// The look of every free: one load.

@@ -1,12 +1,13 @@
-// How often to sample: the interval that holds the time spent on samples to a share of the processor's time.
+// How often to sample: the interval that holds the time spent on samples to a share of the
+// processor's time.
 //
 // A policy without clocks: observer.cpp tells it numbers at the end of each window of samples.
 //
 //   interval = bytes allocated per ns of the processor * ns per sample / share
 //
-// Both factors come from sums over the last few hundred samples: older windows count less with each new
-// one. Live samples take memory, and time when blocks beside them are freed: so the interval is also at
-// least live bytes / most_live_samples.
+// Both factors come from sums over the last few hundred samples: older windows count less with each
+// new one. Live samples take memory, and time when blocks beside them are freed: so the interval is
+// also at least live bytes / most_live_samples.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +19,8 @@ class sampling_pace {
  public:
   static constexpr std::uint64_t finest = 4 * 1024, coarsest = 16 * 1024 * 1024;
 
-  /// Of the processor's time, as measured around each sample. Not in it: what is done when a sampled block is
-  /// freed, and what samples push out of the processor's caches.
+  /// Of the processor's time, as measured around each sample. Not in it: what is done when a
+  /// sampled block is freed, and what samples push out of the processor's caches.
   static constexpr double share = 0.008;
 
   static constexpr std::uint64_t most_live_samples = 4096;

@@ -58,8 +58,9 @@ std::uint64_t ticks_at_process_start() noexcept {
 /// Of the user alone, also where others may write to the folder that it is in.
 bool make_directory(const char* path) noexcept {
   ::mkdir(path, 0700);
-  struct stat is {};
-  return ::lstat(path, &is) == 0 && S_ISDIR(is.st_mode) && is.st_uid == ::geteuid();
+  struct statx is {};  // has had one version since glibc 2.28; lstat is newer in 2.33
+  return ::statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_UID, &is) == 0 && S_ISDIR(is.stx_mode) &&
+         is.stx_uid == ::geteuid();
 }
 
 using path_text = text<1000>;

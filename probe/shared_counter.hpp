@@ -4,9 +4,8 @@
 #include <bit>
 #include <cstdint>
 
-#include <sys/single_threaded.h>
-
 #include "../trace/segment.hpp"
+#include "newer_libc.hpp"
 
 namespace heapwright::probe {
 
@@ -22,7 +21,7 @@ inline void add(trace::counter& c, std::uint64_t n) noexcept {
 
 /// What it is then.
 inline std::uint64_t add_shared(trace::counter& c, std::uint64_t n) noexcept {
-  if (__libc_single_threaded == 0) return c.fetch_add(n, std::memory_order_relaxed) + n;
+  if (!is_single_threaded()) return c.fetch_add(n, std::memory_order_relaxed) + n;
   add(c, n);
   return c.load(std::memory_order_relaxed);
 }
@@ -34,7 +33,7 @@ inline void add_real(trace::counter& c, double x) noexcept {
 }
 
 inline void add_real_shared(trace::counter& c, double x) noexcept {
-  if (__libc_single_threaded != 0) return add_real(c, x);
+  if (is_single_threaded()) return add_real(c, x);
   std::uint64_t old = c.load(std::memory_order_relaxed);
   while (!c.compare_exchange_weak(old, std::bit_cast<std::uint64_t>(std::bit_cast<double>(old) + x),
                                   std::memory_order_relaxed)) {
@@ -42,7 +41,7 @@ inline void add_real_shared(trace::counter& c, double x) noexcept {
 }
 
 inline std::uint64_t exchange_shared(trace::counter& c, std::uint64_t n) noexcept {
-  if (__libc_single_threaded == 0) return c.exchange(n, std::memory_order_relaxed);
+  if (!is_single_threaded()) return c.exchange(n, std::memory_order_relaxed);
   const std::uint64_t old = c.load(std::memory_order_relaxed);
   c.store(n, std::memory_order_relaxed);
   return old;

@@ -18,7 +18,8 @@ struct allocator {
 /// The malloc, or another library, of the same build or installation as this executable. Throws `failure` if it is not there.
 std::string own_library(const char* file = "libheapwright.so");
 
-/// A word after --with: `path` or `name=path`. The name is empty where there is none. Throws `failure` for `=path`.
+/// A word after --with: `path` or `name=path`. The name is empty where there is none. Throws
+/// `failure` for `=path`.
 struct given_path {
   std::string name;
   std::string path;
@@ -26,8 +27,9 @@ struct given_path {
   static given_path parse(const std::string& text);
 };
 
-/// What can be preloaded into the target: ours, each known one that is installed, each given by the user. With `only`, no others than those named there. Throws `failure` for an asked-for one that does not
-/// load.
+/// What can be preloaded into the target: ours, each known one that is installed, each given by the
+/// user. With `only`, no others than those named there. Throws `failure` for an asked-for one that
+/// does not load.
 std::vector<allocator> choose_allocators(const program& target, const std::vector<allocator>& given,
                                          const std::vector<std::string>& only);
 

@@ -1,8 +1,8 @@
 // `heapwright build`: a drop-in malloc from a recipe of the user's own.
 //
-// recipe_build.hpp makes it, in a file beside the result, which takes its name only when it is whole.
-// If asked, the conformance and stress tests of this installation try it; where memory is limited,
-// they try one made without the limit, and a test of its own tries the limit.
+// recipe_build.hpp makes it, in a file beside the result, which takes its name only when it is
+// whole. If asked, the conformance and stress tests of this installation try it; where memory is
+// limited, they try one made without the limit, and a test of its own tries the limit.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -114,7 +114,13 @@ int build(const build_options& options) {
   recipe.check();
 
   const std::string unfinished = fmt::format("{}.unfinished", library.string());
-  recipe.make(unfinished);
+  try {
+    recipe.make(unfinished);
+  } catch (...) {
+    std::error_code ignored;
+    files::remove(unfinished, ignored);
+    throw;
+  }
   std::error_code error;
   files::rename(unfinished, library, error);
   if (error) {
@@ -124,13 +130,13 @@ int build(const build_options& options) {
   if (options.check) try_out(library, recipe);
   show_step("");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  fmt::print("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, recipe.name(), options.header,
-             options.check ? ", tried and good" : "", files::file_size(library) / 1024, took.count());
+  answer("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, recipe.name(), options.header,
+         options.check ? ", tried and good" : "", files::file_size(library) / 1024, took.count());
   if (library.string().find_first_of(": \t\n") != std::string::npos) {
-    fmt::print("  LD_PRELOAD cannot express this path: run programs with a link to it that has no space or colon\n");
+    answer("  LD_PRELOAD cannot express this path: run programs with a link to it that has no space or colon\n");
   } else {
-    fmt::print("  heapwright run --with {} -- PROGRAM\n",
-               options.output.find('/') == std::string::npos ? fmt::format("./{}", options.output) : options.output);
+    answer("  heapwright run --with {} -- PROGRAM\n",
+           options.output.find('/') == std::string::npos ? fmt::format("./{}", options.output) : options.output);
   }
   return 0;
 }

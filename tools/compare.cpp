@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <memory>
 
 #include <fmt/format.h>
@@ -62,17 +60,6 @@ std::optional<scratch_file> given_input() {
   std::optional<scratch_file> input(std::in_place);
   input->fill_from(STDIN_FILENO);
   return input;
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::cout << text << std::flush;
-    if (!std::cout) throw failure(exit_code::judged_no, "could not write all of it to standard output");
-    return;
-  }
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (!file) throw failure(exit_code::judged_no, fmt::format("could not write all of {}", path));
 }
 
 bool is_recipe(const std::string& path) {
@@ -168,9 +155,12 @@ int compare(const compare_options& options) {
   progress.clear();
 
   const bool colour = wants_colour(STDOUT_FILENO);
-  if (options.json != "-" && options.html != "-") write_file("-", table_view(found, colour));
-  if (!options.json.empty()) write_file(options.json, json_view(found));
-  if (!options.html.empty()) write_file(options.html, page_view(found));
+  // Files first: who reads the table may have gone.
+  std::vector<std::pair<std::string, std::string>> outputs;
+  if (!options.json.empty()) outputs.emplace_back(options.json, json_view(found));
+  if (!options.html.empty()) outputs.emplace_back(options.html, page_view(found));
+  if (options.json != "-" && options.html != "-") outputs.emplace_back("-", table_view(found, colour));
+  write_outputs(outputs, exit_code::judged_no);
 
   if (found.interrupted_by != 0) throw interrupted{found.interrupted_by};
   int code = EXIT_SUCCESS;

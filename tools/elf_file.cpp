@@ -40,14 +40,9 @@ std::optional<elf_file> elf_file::open(const std::string& path) {
 
   std::size_t segments = 0;
   if (elf_getphdrnum(elf, &segments) != 0) return std::nullopt;
-  bool any_load = false;
   for (std::size_t i = 0; i < segments; ++i) {
     GElf_Phdr segment;
     if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) continue;
-    if (segment.p_type == PT_LOAD) {
-      result.lowest_ = any_load ? std::min(result.lowest_, segment.p_vaddr) : segment.p_vaddr;
-      any_load = true;
-    }
     if (segment.p_type == PT_INTERP && segment.p_filesz < 4096) {
       std::string loader(segment.p_filesz, '\0');
       if (pread(result.file_.get(), loader.data(), loader.size(), static_cast<off_t>(segment.p_offset)) ==
@@ -56,6 +51,18 @@ std::optional<elf_file> elf_file::open(const std::string& path) {
     }
   }
   return result;
+}
+
+bool elf_file::has_section(const char* name) const {
+  std::size_t names = 0;
+  if (elf_getshdrstrndx(elf_.get(), &names) != 0) return false;
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_.get(), section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr) continue;
+    const char* const text = elf_strptr(elf_.get(), names, header.sh_name);
+    if (text != nullptr && std::strcmp(text, name) == 0) return true;
+  }
+  return false;
 }
 
 std::optional<elf_file::symbol> elf_file::find(const char* name, bool dynamic) const {

@@ -31,14 +31,15 @@ class elf_file {
   /// The dynamic loader the file asks for; empty for a static program and for a library.
   [[nodiscard]] const std::string& loader() const noexcept { return loader_; }
 
+  /// Was it made by Go's compiler? Its marks stay when a program is stripped.
+  [[nodiscard]] bool is_go() const { return has_section(".go.buildinfo") || has_section(".note.go.buildid"); }
+
   /// Is the symbol there for others to bind to?
   [[nodiscard]] bool exports(const char* name) const { return find(name, true).has_value(); }
   /// A defined symbol, from the dynamic table or else from the static one.
   [[nodiscard]] std::optional<symbol> find(const char* name) const;
   /// The initial content of a symbol, as the file holds it; empty if the symbol is missing or has none (.bss).
   [[nodiscard]] std::string content(const char* name) const;
-  /// The lowest address the file asks to be loaded at: a mapping of offset 0 starts at this plus the load bias.
-  [[nodiscard]] std::uint64_t lowest_address() const noexcept { return lowest_; }
 
  private:
   struct elf_end {
@@ -47,13 +48,13 @@ class elf_file {
 
   elf_file(descriptor file, Elf* elf) : file_(std::move(file)), elf_(elf) {}
   [[nodiscard]] std::optional<symbol> find(const char* name, bool dynamic) const;
+  [[nodiscard]] bool has_section(const char* name) const;
 
   descriptor file_;
   std::unique_ptr<Elf, elf_end> elf_;
   bool native_ = false;
   bool shared_object_ = false;
   std::string loader_;
-  std::uint64_t lowest_ = 0;
 };
 
 }  // namespace heapwright::tool

@@ -1,8 +1,9 @@
 // libheapwright in a running process, seen from outside.
 //
-// A process on libheapwright holds a record of itself at an exported symbol. It is found in the
-// file that is mapped, read from the process's memory, and believed only if its magic and layout
-// are known. What it says are numbers from a stranger all the same.
+// A process on libheapwright, or on a malloc of `heapwright build`, holds a record of itself. An
+// ELF note in what is mapped says where. Both are read from the process's memory, and the record is
+// believed only if its magic and layout are known. What it says are numbers from a stranger all the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ class heap_record {
   [[nodiscard]] std::vector<class_reading> read_classes() const;
 
  private:
-  /// By path and inode: files that hold no record need not be looked into again for the next
+  /// By path and inode: files that hold no note need not be looked into again for the next
   /// process.
   using known_files = std::set<std::pair<std::string, std::uint64_t>>;
   [[nodiscard]] static std::unique_ptr<heap_record> find(pid_t pid, known_files& without);

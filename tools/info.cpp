@@ -1,14 +1,17 @@
 // `heapwright info`: is it loaded, which version, which options, how much memory and where.
 //
-// A process on libheapwright holds a record of itself (heap_record.hpp).
+// A process on libheapwright, or on a malloc of `heapwright build`, holds a record of itself
+// (heap_record.hpp).
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
-#include <iostream>
+#include <filesystem>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,10 +19,12 @@
 #include "allocators.hpp"
 #include "commands.hpp"
 #include "comparison.hpp"
+#include "descriptor.hpp"
 #include "elf_file.hpp"
 #include "failure.hpp"
 #include "heap_record.hpp"
 #include "process_image.hpp"
+#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -63,23 +68,31 @@ std::vector<figure_line> obtained_lines(const heap_figures& f) {
           {"bound_total", "bound to a NUMA node", f.bound_total}};
 }
 
+/// As a program would write it: without the namespaces that all recipes are seen from.
+std::string recipe_name(const process_record& r) {
+  const std::string_view name(r.recipe, strnlen(r.recipe, sizeof r.recipe));
+  return std::string(name.substr(name.starts_with("::") ? 2 : name.starts_with("heapwright::") ? 12 : 0));
+}
+
 void print_loaded(const heap_record& found, const heap_figures& figures, pid_t pid, std::uint64_t rss) {
   const process_record& r = found.what();
-  fmt::print("process {}: loaded\n  library  {}\n  version  {} ({})\n  options  {}\n  threads  {} now, {} ever\n\n",
-             pid, found.path(), r.version, r.build, *r.options != '\0' ? r.options : "all at their defaults",
-             figures.threads.get(), figures.threads_total.get());
+  answer(
+      "process {}: loaded\n  library  {}\n  version  {} ({})\n  recipe   {}\n  options  {}\n  threads  {} now, {} "
+      "ever\n\n",
+      pid, found.path(), r.version, r.build, recipe_name(r), *r.options != '\0' ? r.options : "all at their defaults",
+      figures.threads.get(), figures.threads_total.get());
   const auto whole = static_cast<double>(std::max({rss, figures.mapped.get(), figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
     const auto width = whole > 0 ? std::lround(40 * static_cast<double>(bytes) / whole) : 0;
-    fmt::print("  {:<32}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)),
-               std::string(static_cast<std::size_t>(width), '#'));
+    answer("  {:<32}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)),
+           std::string(static_cast<std::size_t>(width), '#'));
   };
   line("RSS of the process", rss);
   for (const figure_line& f : memory_lines(figures, r)) line(f.meaning, f.bytes);
   for (const figure_line& f : obtained_lines(figures)) {
-    if (f.bytes > 0) fmt::print("  had so far {}: {}\n", f.meaning, show_bytes(static_cast<double>(f.bytes)));
+    if (f.bytes > 0) answer("  had so far {}: {}\n", f.meaning, show_bytes(static_cast<double>(f.bytes)));
   }
-  fmt::print(
+  answer(
       "\n  All but RSS and what is said to be in memory is address space, of which untouched parts take no memory.\n  "
       "Peak {} held; {} given back to "
       "the system since the start\n",
@@ -90,7 +103,21 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
 std::string about_malloc(pid_t pid, const std::string& file) {
   if (file.empty()) return "its malloc is unknown";
   if (file != executable_of(pid)) return fmt::format("its malloc is {} ({})", malloc_name(file), file);
-  return fmt::format("its malloc is within {} (a stripped program does not say if that is libheapwright.a)", file);
+  if (const auto elf = elf_file::open(path_inside(pid, file)); elf && elf->is_go())
+    return fmt::format("{} is a Go program: Go has an allocator of its own and does not call malloc", file);
+  return fmt::format("its malloc is within {}", file);
+}
+
+/// `heapwright run --stats`, `live` and others stay beside their command, and shells tell their
+/// process id. Empty for another program.
+std::string about_this_command(pid_t pid) {
+  std::error_code error;
+  if (!std::filesystem::equivalent(fmt::format("/proc/{}/exe", pid), "/proc/self/exe", error)) return {};
+  const std::string children = read_file(fmt::format("/proc/{0}/task/{0}/children", pid)).value_or("");
+  const pid_t child = std::atoi(children.c_str());
+  if (child == 0) return fmt::format("process {} is heapwright itself, and has no command at the moment\n", pid);
+  return fmt::format("process {} is heapwright itself; its command is process {}: heapwright info {}\n", pid, child,
+                     child);
 }
 
 int about_process(const info_options& options) {
@@ -99,7 +126,10 @@ int about_process(const info_options& options) {
   heap_figures figures;
   if (found) (void)found->read(figures);
   const std::uint64_t rss = proc_bytes(options.pid, "smaps_rollup", "Rss");
-  const std::string malloc = malloc_of(options.pid).value_or("");
+  std::string malloc = malloc_of(options.pid).value_or("");
+  // The file of a library that is gone says nothing of what it defined.
+  std::error_code error;
+  if (found && !std::filesystem::exists(path_inside(options.pid, found->path()), error)) malloc = found->path();
   if (options.json) {
     json result = {{"format", "heapwright info 1"},
                    {"pid", options.pid},
@@ -110,17 +140,20 @@ int about_process(const info_options& options) {
       result["library"] = found->path();
       result["version"] = found->what().version;
       result["build"] = found->what().build;
+      result["recipe"] = recipe_name(found->what());
       result["options"] = found->what().options;
       for (const figure_line& f : memory_lines(figures, found->what())) result["bytes"][f.key] = f.bytes;
       for (const figure_line& f : obtained_lines(figures)) result["bytes"][f.key] = f.bytes;
       result["threads"] = figures.threads.get();
     }
-    std::cout << result.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
+    answer_text(result.dump(2, ' ', false, json::error_handler_t::replace) + '\n');
   } else if (found) {
     print_loaded(*found, figures, options.pid, rss);
+  } else if (const std::string itself = about_this_command(options.pid); !itself.empty()) {
+    answer("{}", itself);
   } else {
-    fmt::print("process {}: not loaded; {}, RSS {}\n", options.pid, about_malloc(options.pid, malloc),
-               show_bytes(static_cast<double>(rss)));
+    answer("process {}: not loaded; {}, RSS {}\n", options.pid, about_malloc(options.pid, malloc),
+           show_bytes(static_cast<double>(rss)));
   }
   return found ? EXIT_SUCCESS : exit_code::judged_no;
 }
@@ -145,12 +178,12 @@ int about_installation(const info_options& options) {
                    {"options", json::array()}};
     for (const auto& [name, value, meaning] : table)
       result["options"].push_back({{"name", name}, {"default", value}, {"meaning", meaning}});
-    std::cout << result.dump(2) << '\n';
+    answer_text(result.dump(2) + '\n');
     return EXIT_SUCCESS;
   }
-  fmt::print("heapwright {}\nlibrary  {}\n", HEAPWRIGHT_VERSION, path);
-  if (!table.empty()) fmt::print("\nOptions, from the environment:\n");
-  for (const auto& [name, value, meaning] : table) fmt::print("  {:<28} {:<10} {}\n", name, value, meaning);
+  answer("heapwright {}\nlibrary  {}\n", HEAPWRIGHT_VERSION, path);
+  if (!table.empty()) answer("\nOptions, from the environment:\n");
+  for (const auto& [name, value, meaning] : table) answer("  {:<28} {:<10} {}\n", name, value, meaning);
   return EXIT_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <exception>
 #include <filesystem>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -33,15 +34,19 @@ void take_command(CLI::App& app, std::vector<std::string>& command) {
 
 /// A word of digits alone is a process.
 void what_to_watch(const std::vector<std::string>& words, live_options& options) {
-  const bool is_process =
-      words.size() == 1 && !words[0].empty() && words[0].find_first_not_of("0123456789") == std::string::npos;
+  const auto is_number = [](const std::string& word) {
+    return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (words.size() > 1 && is_number(words[0]) && words[1].starts_with('-'))
+    throw CLI::ValidationError("PID", fmt::format("{} stands behind the process id; options come before it", words[1]));
+  const bool is_process = words.size() == 1 && is_number(words[0]);
   if (is_process)
     options.pid = words[0].size() <= 9 ? std::stoi(words[0]) : 0;
   else
     options.command = words;
   if (is_process && options.pid == 0) throw CLI::ValidationError("PID", words[0] + " is no process");
   const int said = int{!words.empty()} + int{options.list} + int{!options.file.empty()};
-  if (said != 1) throw CLI::ValidationError("live", "say one of COMMAND, PID, --list and --file SEGMENT");
+  if (said != 1) throw CLI::ValidationError("live", "say one of COMMAND, PID, --list and --file FILE");
 }
 
 /// A word behind `--` is a command. Without that a single word may be a segment: a file that cannot be executed.
@@ -181,7 +186,6 @@ void add_server_options(CLI::App& app, compare_options& options) {
     option->needs(driver)->group(group);
 }
 
-/// Answers go to standard output, and may be incomplete until finish_answers.
 int run_subcommand(const char* name, const std::vector<std::string>& words) {
   CLI::App app("heapwright " HEAPWRIGHT_VERSION
                ": run programs on heapwright's malloc, compare it with others, look into a "
@@ -267,13 +271,18 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
                   "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere")
       ->check(check_not_empty);
   live_app
-      .add_option("--sample", live_with.sample,
-                  "Bytes between two sampled allocations, on average; 1 for all; auto (the default): as many samples as "
-                  "1 % of the processor's time allows")
+      .add_option(
+          "--sample", live_with.sample,
+          "Bytes between two sampled allocations, on average; 1 for all; auto (the default): as many samples as "
+          "1 % of the processor's time allows")
       ->type_name("BYTES")
       ->check(check_sample);
-  live_app.add_option("--file", live_with.file, "What a program has left: a segment")->type_name("SEGMENT");
-  live_app.add_option("--save", live_with.save, "Keep the segment as it is at the end, for --file and diff")
+  live_app.add_option("--file", live_with.file, "A run that --save has kept, or the segment that a program has left")
+      ->type_name("FILE");
+  live_app
+      .add_option(
+          "--save", live_with.save,
+          "Keep the figures of all processes, the time line and the memory map, for --file, top, diff and leaks")
       ->type_name("FILE");
   add_wrappers(live_app, live_with.wrappers);
   live_app.add_flag("--list", live_with.list, "Which processes can be watched");
@@ -295,7 +304,8 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   top_options top_with;
   CLI::App& top_app = *app.add_subcommand("top", "Watch a program's heap in the terminal");
   std::string top_word;
-  top_app.add_option("PID", top_word, "A process that has the probe; or a segment")->required();
+  top_app.add_option("PID", top_word, "A process that has the probe; or a file, as --file");
+  top_app.add_option("--file", top_with.file, "A run that `live --save` has kept, or a segment")->type_name("FILE");
   top_app.add_option("--every", top_with.every_seconds, "Seconds between two looks")
       ->check(from_to(0.1, 3600))
       ->capture_default_str();
@@ -305,7 +315,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
 
   diff_options diff_with;
   CLI::App& diff_app = *app.add_subcommand("diff", "What has changed from one observed run to another");
-  diff_app.add_option("BEFORE", diff_with.before, "A segment")->required();
+  diff_app.add_option("BEFORE", diff_with.before, "A run that `live --save` has kept, or a segment")->required();
   diff_app.add_option("AFTER", diff_with.after, "Another")->required();
   diff_app.add_option("--fail-if", diff_with.fail_if, "As peak>+5%, live>+10MiB, allocations>1000; repeatable")
       ->type_name("CONDITION")
@@ -358,33 +368,45 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
     std::vector<std::string> parsed = words_for_the_parser(app, words);
     std::ranges::reverse(parsed);  // the parser takes them from the end
     app.parse(parsed);
-    if (run_app.parsed()) {
-      if (!statistics.empty())
-        run_with.statistics = statistics == "all" ? wanted_statistics::of_all_processes : wanted_statistics::of_command;
-      return run(run_with);
-    }
-    if (compare_app.parsed()) return compare(compare_with);
-    if (build_app.parsed()) return build(build_with);
-    if (top_app.parsed()) {
-      if (check_process_id(top_word).empty())
-        top_with.pid = std::stoi(top_word);
-      else
-        top_with.file = top_word;
-      return top(top_with);
-    }
-    if (diff_app.parsed()) return diff(diff_with);
-    if (leaks_app.parsed()) {
-      const bool is_command = std::ranges::find(words, "--") != words.end();
-      what_has_leaked(leaks_words, is_command, leaks_with);
-      return leaks(leaks_with);
-    }
-    if (live_app.parsed()) {
-      what_to_watch(live_words, live_with);
-      return live(live_with);
-    }
-    return info(info_with);
+    const auto chosen = [&]() -> int {
+      if (run_app.parsed()) {
+        if (!statistics.empty())
+          run_with.statistics =
+              statistics == "all" ? wanted_statistics::of_all_processes : wanted_statistics::of_command;
+        return run(run_with);
+      }
+      if (compare_app.parsed()) return compare(compare_with);
+      if (build_app.parsed()) return build(build_with);
+      if (top_app.parsed()) {
+        if (top_word.empty() == top_with.file.empty())
+          throw failure(exit_code::bad_input, "top: say one of PID and --file FILE");
+        if (check_process_id(top_word).empty())
+          top_with.pid = std::stoi(top_word);
+        else if (top_with.file.empty())
+          top_with.file = top_word;
+        return top(top_with);
+      }
+      if (diff_app.parsed()) return diff(diff_with);
+      if (leaks_app.parsed()) {
+        const bool is_command = std::ranges::find(words, "--") != words.end();
+        what_has_leaked(leaks_words, is_command, leaks_with);
+        return leaks(leaks_with);
+      }
+      if (live_app.parsed()) {
+        what_to_watch(live_words, live_with);
+        return live(live_with);
+      }
+      return info(info_with);
+    };
+    const int code = chosen();
+    finish_answers();
+    return code;
   } catch (const CLI::Success& help_or_version) {
-    return app.exit(help_or_version);
+    std::ostringstream text;
+    const int code = app.exit(help_or_version, text, text);
+    answer_text(text.str());
+    finish_answers();
+    return code;
   } catch (const CLI::ParseError& error) {
     throw failure(info_app.parsed() ? exit_code::unreadable : exit_code::bad_input, complaint_about(app, error, words));
   } catch (const failure& trouble) {
@@ -401,9 +423,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
   try {
-    const int code = run_subcommand(argv[0], {argv + 1, argv + argc});
-    finish_answers();
-    return code;
+    return run_subcommand(argv[0], {argv + 1, argv + argc});
   } catch (const failure& trouble) {
     tell("heapwright: {}\n", trouble.what());
     return trouble.code();

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <filesystem>
 #include <set>
 
@@ -90,7 +91,11 @@ measured_tree::measured_tree(const job& what, const awaited_signals& signals) : 
 }
 
 measured_tree::~measured_tree() {
-  if (first_ > 0) end_all();
+  try {
+    if (first_ > 0) end_all();
+  } catch (const std::exception&) {
+    kill(first_, SIGKILL);  // there is no memory to find the others with
+  }
   munmap(departure_, sizeof(departure));
 }
 

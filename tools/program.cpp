@@ -15,6 +15,7 @@
 #include "descriptor.hpp"
 #include "elf_file.hpp"
 #include "failure.hpp"
+#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -73,6 +74,10 @@ bool gains_privileges(const std::string& path) {
   return getuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
+/// What serves in place of another malloc.
+constexpr const char* tools_of_go =
+    "GOGC, GOMEMLIMIT and GODEBUG set how it works, and `go tool pprof` shows the program's heap";
+
 }  // namespace
 
 program program::resolve(const std::vector<std::string>& command) {
@@ -94,10 +99,17 @@ program program::resolve(const std::vector<std::string>& command) {
   // The loader finds $ORIGIN by the real path of what it runs, not by the link that led there.
   path = std::filesystem::canonical(path);
 
-  const auto refuse = [&](const char* why) { return failure(exit_code::bad_input, fmt::format("{} {}", path, why)); };
+  const auto refuse = [&](const std::string& why) {
+    return failure(exit_code::bad_input, fmt::format("{} {}", path, why));
+  };
   if (!elf->is_native())
     throw refuse(
         "is built for another kind of machine than heapwright; allocators of this machine cannot load into it");
+  if (elf->loader().empty() && elf->is_go())
+    throw refuse(
+        fmt::format("is a Go program without C code: Go has an allocator of its own and does not call malloc, so "
+                    "that no other malloc changes or sees anything; {}",
+                    tools_of_go));
   if (elf->loader().empty())
     throw refuse("is statically linked: LD_PRELOAD has no effect on it; link libheapwright.a into it instead");
   if (gains_privileges(path))
@@ -106,6 +118,12 @@ program program::resolve(const std::vector<std::string>& command) {
         "or try a copy without those bits");
   if (elf->exports("malloc"))
     throw refuse("defines malloc itself: preloading cannot replace it, so it can only be measured as built");
+  if (elf->is_go())
+    tell(
+        "heapwright: {} is a Go program: only what its C code allocates (cgo) comes from malloc. Go has an allocator "
+        "of "
+        "its own; {}\n",
+        path, tools_of_go);
   return {path, elf->loader()};
 }
 

@@ -11,8 +11,10 @@ struct program {
   std::string path;    ///< the ELF file that is loaded: the interpreter, for a script
   std::string loader;  ///< the dynamic loader it asks for
 
-  /// Throws `failure` (127, 126 or 125) with a message that says what to do when the command cannot run on a preloaded
-  /// malloc: missing, not executable, static, gains privileges, foreign, or defining malloc itself.
+  /// Throws `failure` (127, 126 or 125) with a message that says what to do when the command cannot
+  /// run on a preloaded malloc: missing, not executable, static, gains privileges, foreign, or
+  /// defining malloc itself. Tells on stderr if malloc is only a part of what the program allocates
+  /// with: Go's programs that have C code.
   static program resolve(const std::vector<std::string>& command);
 };
 

@@ -91,8 +91,9 @@ std::string folder_of_this_program() { return files::read_symlink("/proc/self/ex
 void write_source(const std::string& path, const std::string& text) {
   std::FILE* const out = std::fopen(path.c_str(), "w");
   if (out == nullptr) throw failure(exit_code::bad_input, fmt::format("{}: {}", path, std::strerror(errno)));
-  std::fputs(text.c_str(), out);
-  std::fclose(out);
+  const bool is_written = std::fputs(text.c_str(), out) >= 0;
+  if (std::fclose(out) != 0 || !is_written)
+    throw failure(exit_code::bad_input, fmt::format("could not write all of {}: {}", path, std::strerror(errno)));
 }
 
 recipe_build::recipe_build(const std::string& header, const std::string& recipe, const std::string& compiler)
@@ -184,7 +185,8 @@ void recipe_build::make(const std::string& library, const std::string& header, c
   show_step("linking");
   link.insert(link.end(), {"-shared", "-o", library});
   if (const compiler_result linked = with_.run({{link}}).front(); !linked.good)
-    throw failure(exit_code::bad_input, "the malloc cannot be linked:\n" + linked.complaints);
+    throw failure(exit_code::bad_input,
+                  fmt::format("the malloc cannot be linked as {}:\n{}", library, linked.complaints));
 }
 
 }  // namespace heapwright::tool

@@ -87,8 +87,9 @@ int run_with_statistics(const run_options& options) {
   const auto all = reports.read();
   std::string text = page_view(all, child.id(), WIFSIGNALED(status) ? WTERMSIG(status) : 0);
   if (options.statistics == wanted_statistics::of_all_processes) text += '\n' + processes_view(all);
-  tell_text(text);
-  return end_like(status);
+  const bool is_told = tell_text(text);
+  const int code = end_like(status);
+  return code == EXIT_SUCCESS && !is_told ? exit_code::bad_input : code;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <string_view>
 
 #include <fcntl.h>
@@ -14,9 +13,23 @@
 
 namespace heapwright::tool {
 
-void tell_text(const std::string& text) noexcept {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+namespace {
+
+failure lost_answer() {
+  const int why = errno;
+  // What is left in the buffer would be tried again when the process ends.
+  std::clearerr(stdout);
+  return {exit_code::bad_input, fmt::format("the answer was lost: standard output: {}", std::strerror(why))};
+}
+
+}  // namespace
+
+bool tell_text(const std::string& text) noexcept {
+  return std::fwrite(text.data(), 1, text.size(), stderr) == text.size() && std::fflush(stderr) == 0;
+}
+
+void answer_text(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw lost_answer();
 }
 
 bool can_draw(int descriptor) noexcept {
@@ -41,14 +54,7 @@ void occupy_standard_descriptors() noexcept {
 }
 
 void finish_answers() {
-  errno = 0;
-  std::cout.flush();
-  const bool is_flushed = std::fflush(stdout) == 0;
-  const int why = errno;
-  if (is_flushed && std::ferror(stdout) == 0 && std::cout.good()) return;
-  std::clearerr(stdout);
-  throw failure(exit_code::bad_input, fmt::format("the answer was lost: standard output: {}",
-                                                  why != 0 ? std::strerror(why) : "it cannot be written to"));
+  if (std::fflush(stdout) != 0) throw lost_answer();
 }
 
 }  // namespace heapwright::tool

@@ -12,12 +12,20 @@
 
 namespace heapwright::tool {
 
-/// Writes a message as it is; what cannot be written is lost.
-void tell_text(const std::string& text) noexcept;
+/// Writes a message as it is. False: it is lost.
+bool tell_text(const std::string& text) noexcept;
 
 template <class... Arguments>
 void tell(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   tell_text(fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+/// Part of an answer, as it is. Throws failure if standard output does not take it.
+void answer_text(const std::string& text);
+
+template <class... Arguments>
+void answer(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  answer_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
 /// Whether the descriptor is a terminal that moves its cursor as it is told. TERM=dumb and no TERM

@@ -19,10 +19,10 @@
 // sampled block stands for 1 / p(s) blocks and s / p(s) bytes: so every sum over samples estimates the same sum over all blocks without bias. With
 // an interval of 1 every block is sampled and stands for itself.
 //
-// The interval may change at any time. A thread goes by a new one after its next sample, and each sample
-// has the weight of the interval that it was drawn by: the estimates stay without bias. A block of s bytes
-// adds (s / p)^2 (1 - p) to the variance of its sum; stacks keep these sums, so the error of each figure
-// is known.
+// The interval may change at any time. A thread goes by a new one after its next sample, and each
+// sample has the weight of the interval that it was drawn by: the estimates stay without bias. A
+// block of s bytes adds (s / p)^2 (1 - p) to the variance of its sum; stacks keep these sums, so
+// the error of each figure is known.
 #pragma once
 
 #include <array>
@@ -108,8 +108,8 @@ struct segment_header {
   std::atomic<std::uint32_t>
       counting{};  ///< 0: the probe only passes calls on. Blocks allocated meanwhile are not known when they are freed.
   std::atomic<std::uint32_t> reset{};  ///< each increase makes the peak start again from what is live
-  /// Bytes between samples, on average; 1: all blocks; 0: none. See sampling_interval. With `interval_adapts`
-  /// the probe changes it, until a viewer stores one without that bit.
+  /// Bytes between samples, on average; 1: all blocks; 0: none. See sampling_interval. With
+  /// `interval_adapts` the probe changes it, until a viewer stores one without that bit.
   counter interval{};
 
   // --- figures of the whole process
@@ -230,8 +230,9 @@ struct stack_counters {
   counter short_lived_bytes;
   counter allocated_variance;  ///< of allocated_bytes, in bytes^2: the bits of a double
   counter freed_variance;      ///< what of it is of blocks that are freed
-  /// allocated_bytes less freed_bytes when the process was at its peak, modulo 2^64: where peak_number is still the
-  /// header's. Where it is not, the counters have not changed since the newer peak, and what they say is of that moment.
+  /// allocated_bytes less freed_bytes when the process was at its peak, modulo 2^64: where
+  /// peak_number is still the header's. Where it is not, the counters have not changed since the
+  /// newer peak, and what they say is of that moment.
   counter at_peak;
   counter peak_number;
   std::array<counter, lifetime_buckets> lifetimes;  ///< samples, by how long they lived

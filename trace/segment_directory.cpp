@@ -28,6 +28,24 @@ std::uint64_t process_start(std::uint32_t process_id) {
   return !rest || has_ended ? 0 : start;
 }
 
+std::uint32_t id_here(std::uint32_t own_id, std::uint64_t start) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream status(entry->path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("NSpid:")) continue;
+      // One id for each namespace, from the outermost to its own.
+      const auto id = static_cast<std::uint32_t>(std::strtoul(name.c_str(), nullptr, 10));
+      const std::string own = line.substr(line.find_last_of(" \t") + 1);
+      if (own == std::to_string(own_id) && process_start(id) == start) return id;
+      break;
+    }
+  }
+  return 0;
+}
+
 bool is_there(const process_figures& process) {
   const std::uint64_t start = process_start(process.process_id);
   return start != 0 && start == process.process_start;

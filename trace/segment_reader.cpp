@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -42,7 +43,7 @@ std::vector<std::string> list_of(const std::array<char, Size>& text) {
 
 process_figures process_of(const segment_header& h) {
   process_figures p;
-  p.process_id = h.process_id;
+  p.process_id = p.own_id = h.process_id;
   if (const std::uint32_t state = h.state.load(relaxed); state <= static_cast<std::uint32_t>(process_state::replaced))
     p.state = state == 0 ? process_state::running : static_cast<process_state>(state);
   p.started_ns = h.started_ns;
@@ -204,14 +205,29 @@ std::array<class_figures, size_scale::count> snapshot::by_class() const noexcept
 }
 
 segment_reader::segment_reader(const std::filesystem::path& file, bool may_control)
-    : file_(std::make_unique<segment_file>(file, may_control)) {}
+    : file_(std::make_unique<segment_file>(file, may_control)) {
+  // A path like /proc/PID/root/dev/shm/... leads into a container.
+  const std::string& path = file.native();
+  const auto root = path.find("/root/");
+  if (!path.starts_with("/proc/") || root == std::string::npos) return;
+  root_ = path.substr(0, root + std::string_view("/root").size());
+  const auto h = file_->header();
+  id_here_ = id_here(h->process_id, h->process_start);
+}
 segment_reader::segment_reader(segment_reader&&) noexcept = default;
 segment_reader& segment_reader::operator=(segment_reader&&) noexcept = default;
 segment_reader::~segment_reader() = default;
 
 const std::filesystem::path& segment_reader::path() const noexcept { return file_->path(); }
 
-process_figures segment_reader::process() const { return process_of(*file_->header()); }
+process_figures segment_reader::described(const segment_header& h) const {
+  process_figures p = process_of(h);
+  if (id_here_ != 0) p.process_id = id_here_;
+  p.root = root_;
+  return p;
+}
+
+process_figures segment_reader::process() const { return described(*file_->header()); }
 
 snapshot segment_reader::read() const {
   snapshot result;
@@ -223,7 +239,7 @@ snapshot segment_reader::read() const {
     const auto before = file_->header();
     const std::uint64_t sequence = before->fold_sequence.load(relaxed);
     result.at_ns = monotonic_ns();
-    result.process = process_of(*before);
+    result.process = described(*before);
     result.threads = threads_of(*file_, *before);
     freed = freed_bytes_of(*file_, *before);
     result.is_torn = sequence % 2 != 0 || file_->header()->fold_sequence.load(relaxed) != sequence;

@@ -51,7 +51,7 @@ struct stack_figures {
   std::uint64_t samples = 0, live_samples = 0;
   double allocations = 0, frees = 0, short_lived = 0;
   std::uint64_t allocated_bytes = 0, freed_bytes = 0, short_lived_bytes = 0;
-  std::int64_t at_peak = 0;  ///< bytes that were live when the process was at its peak
+  std::int64_t at_peak = 0;                           ///< bytes that were live when the process was at its peak
   double allocated_variance = 0, freed_variance = 0;  ///< bytes^2
   std::uint64_t first_ns = 0, last_ns = 0;
   std::array<std::uint64_t, lifetime_buckets> lifetimes{};
@@ -96,7 +96,9 @@ struct mapping_figures {
 };
 
 struct process_figures {
-  std::uint32_t process_id = 0;
+  std::uint32_t process_id = 0;  ///< as this process sees it
+  std::uint32_t own_id = 0;      ///< as it sees itself: another one in a process namespace of its own
+  std::string root;              ///< "/proc/PID/root" if its segment was found there, in a container; else empty
   process_state state = process_state::running;
   std::uint64_t started_ns = 0, started_unix_ns = 0, ended_ns = 0, process_start = 0, forked_from = 0;
   std::string program, allocator;
@@ -156,12 +158,20 @@ class segment_reader {
   [[nodiscard]] const std::filesystem::path& path() const noexcept;
 
  private:
+  [[nodiscard]] process_figures described(const segment_header& h) const;
+
   std::unique_ptr<class segment_file> file_;
+  std::uint32_t id_here_ = 0;  ///< of a process in a process namespace of its own; 0: as the segment has it
+  std::string root_;
 };
 
 /// Whether the process that a segment tells of is still there (and not another one with its id). One that has ended is
 /// not, also while its parent has not yet asked for its status. One that has executed another program is.
 [[nodiscard]] bool is_there(const process_figures& process);
+
+/// The id that this process knows a process by which calls itself `own_id`, in whatever namespace,
+/// and began at `start`. 0: there is none. O(processes).
+[[nodiscard]] std::uint32_t id_here(std::uint32_t own_id, std::uint64_t start);
 
 /// When the process began, in clock ticks since boot: with its id, what tells it from all others. 0: there is none, or it has ended.
 [[nodiscard]] std::uint64_t process_start(std::uint32_t process_id);

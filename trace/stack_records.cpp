@@ -34,7 +34,8 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
   f.short_lived = blocks(c.short_lived);
   f.short_lived_bytes = c.short_lived_bytes.load(relaxed);
   const bool has_changed_since = c.peak_number.load(relaxed) == peak_number;
-  f.at_peak = static_cast<std::int64_t>(has_changed_since ? c.at_peak.load(relaxed) : f.allocated_bytes - f.freed_bytes);
+  f.at_peak =
+      static_cast<std::int64_t>(has_changed_since ? c.at_peak.load(relaxed) : f.allocated_bytes - f.freed_bytes);
   f.allocated_variance = variance(c.allocated_variance);
   f.freed_variance = variance(c.freed_variance);
   f.first_ns = c.first_ns.load(relaxed);
@@ -109,8 +110,9 @@ stack_records::record stack_records::visit(reference id) {
   // This may be a second copy, which another writer than the probe could have changed.
   if (s->depth > deepest_stack || stack_length(s->depth) != length) return result;
   result = {length, s->next.load(relaxed)};
-  if (s->hash != 0) found_.push_back(figures_of(id, *s, reinterpret_cast<const std::uint64_t*>(bytes + sizeof(stack)),
-                                  header_.peak_number.load(relaxed)));
+  if (s->hash != 0)
+    found_.push_back(figures_of(id, *s, reinterpret_cast<const std::uint64_t*>(bytes + sizeof(stack)),
+                                header_.peak_number.load(relaxed)));
   return result;
 }
 

@@ -16,11 +16,22 @@ extern "C" {
 
 namespace heapwright::process {
 
+namespace {
+
+/// By name: a reference would bind to a glibc that has dlclose in libc (old_glibc.cpp), and in the
+/// probe to the probe's own.
+void close_library(void* library) noexcept {
+  using dlclose_function = int(void*);
+  if (auto* const close = reinterpret_cast<dlclose_function*>(::dlsym(RTLD_NEXT, "dlclose"))) close(library);
+}
+
+}  // namespace
+
 void* cxx_runtime_function(const char* mangled) noexcept {
   for (const char* runtime : {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"}) {
     if (void* const library = ::dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD)) {
       void* const function = ::dlsym(library, mangled);
-      ::dlclose(library);  // the count of its users only: it stays loaded
+      close_library(library);  // the count of its users only: it stays loaded
       if (function != nullptr) return function;
     }
   }

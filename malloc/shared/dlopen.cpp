@@ -10,5 +10,6 @@
 extern "C" HEAPWRIGHT_EXPORT void* dlopen(const char* file, int mode) noexcept {
   using dlopen_function = void*(const char*, int);
   auto* const real = reinterpret_cast<dlopen_function*>(::dlsym(RTLD_NEXT, "dlopen"));
+  if (real == nullptr) return nullptr;  // a program without libdl, on an old glibc
   return real(file, mode & ~RTLD_DEEPBIND);
 }

@@ -80,7 +80,7 @@ class Json(Compare):
                                        "notes", "rows"})
         self.assertEqual((report["format"], report["command"]), ("heapwright compare 2", [ENDINGS, "print"]))
         for name, row in rows.items():
-            self.assertEqual(set(row), {"name", "library", "remark", "failure", "output_difference", "verdict", "metrics", "samples"})
+            self.assertEqual(set(row), {"name", "library", "remark", "failure", "output_difference", "verdict", "metrics", "findings", "samples"})
             self.assertEqual(set(row["metrics"]), METRICS)
             for metric in row["metrics"].values():
                 self.assertEqual(set(metric), {"median", "ratio"})

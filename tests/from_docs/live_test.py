@@ -240,7 +240,7 @@ class Server(Live):
     def test_metrics(self):
         address, _ = self.page("--", ENDINGS, "wait")
         text = get(address + "metrics").decode()
-        values = dict(re.findall(r"(?m)^(heapwright_\w+) ([0-9.]+)$", text))
+        values = dict(re.findall(r"(?m)^(heapwright_\w+){[^}]*} ([0-9.]+)$", text))
         for name in set(re.findall(r"heapwright_\w+", (DOCS / "grafana-dashboard.json").read_text())):
             self.assertIn(f"# TYPE {name} ", text)
         self.assertGreaterEqual(float(values["heapwright_live_bytes"]), 1000000)

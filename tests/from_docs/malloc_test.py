@@ -169,7 +169,7 @@ class Options(Case):
 
 
 class Linking(Case):
-    """README: "To link it instead: `cmake --install build/release --prefix …`, then ..." """
+    """README: "To link it instead, install it: ..." """
 
     @classmethod
     def setUpClass(cls):

@@ -186,7 +186,7 @@ class FromCode(unittest.TestCase):
             self.assertEqual(program.tell("use", 10, 100), ["1000"])
             [meter] = rows(get(url), "meter")
             self.assertEqual((meter["name"], meter["open"], meter["allocations"], meter["in_use"], meter["peak"]), ('te"x\\tures', True, 10, 1000, 1000))
-            self.assertIn('heapwright_meter_in_use_bytes{name="te\\"x\\\\tures",number="0"} 1000', get(url, "metrics"))
+            self.assertRegex(get(url, "metrics"), r'heapwright_meter_in_use_bytes{process="\d+",program="from_code_\w+",name="te\\"x\\\\tures",number="0"} 1000')
             self.assertEqual(program.tell("unuse", 100), ["0"])
             [meter] = rows(get(url), "meter")
             self.assertEqual((meter["deallocations"], meter["in_use"], meter["peak"]), (10, 0, 1000))

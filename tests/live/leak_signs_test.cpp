@@ -39,9 +39,7 @@ TEST(LeakSigns, BlocksOfAllAgesAreALeak) {
   EXPECT_GE(growing(1000, even), 199);
 }
 
-TEST(LeakSigns, FewSamplesSayNothing) {
-  EXPECT_EQ(growing(7, even), 0);
-}
+TEST(LeakSigns, FewSamplesSayNothing) { EXPECT_EQ(growing(7, even), 0); }
 
 TEST(LeakSigns, BlocksThatAreFreedInTimeAreNone) {
   for (const double seconds : {0.01, 1.0, 7.0})
@@ -66,8 +64,8 @@ TEST(LeakSigns, OneLargeSampleAmongManySmallOnesSaysLittle) {
 }
 
 TEST(LeakSigns, FiguresAreThoseOfTheBlocks) {
-  const std::vector<aged_block> blocks{{minute.begin_ns, 100}, {minute.end_ns - second, 600}, {minute.end_ns, 60},
-                                       {0, 1}, {~std::uint64_t{0}, 2}};
+  const std::vector<aged_block> blocks{
+      {minute.begin_ns, 100}, {minute.end_ns - second, 600}, {minute.end_ns, 60}, {0, 1}, {~std::uint64_t{0}, 2}};
   const leak_signs signs = signs_of_leak(blocks, 10, minute);
   EXPECT_EQ(signs.samples, 5u);
   EXPECT_EQ(signs.bytes_by_time.front(), 101);

@@ -1,10 +1,10 @@
-// A server with two leaks: answers requests at a steady rate from a cache that it renews, and keeps two
-// kinds of blocks that nothing leads to.
+// A server with two leaks: answers requests at a steady rate from a cache that it renews, and keeps
+// two kinds of blocks that nothing leads to.
 //
 //   leaking_server SECONDS REQUESTS_PER_SECOND     prints its processor time in seconds at the end
 //
-// A request allocates some 90 blocks, 9 KiB in all, and frees them. `open_session` loses 128 bytes for
-// each request, `note_referrer` 48 bytes for each tenth.
+// A request allocates some 90 blocks, 9 KiB in all, and frees them. `open_session` loses 128 bytes
+// for each request, `note_referrer` 48 bytes for each tenth.
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -82,5 +82,6 @@ int main(int argc, char** argv) {
   }
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  std::printf("%zu bytes answered, %.3f s\n", bytes, static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9);
+  std::printf("%zu bytes answered, %.3f s\n", bytes,
+              static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9);
 }

@@ -345,12 +345,22 @@ std::uint32_t number(int argc, char** argv, int i, std::uint32_t otherwise) {
   return argc > i ? static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)) : otherwise;
 }
 
+/// As servers do that say in their arguments what they do.
+void change_title(int argc, char** argv) {
+  constexpr std::string_view title("example-server\0--workers\000500\0", 30);
+  const auto room = static_cast<std::size_t>(argv[argc - 1] + std::strlen(argv[argc - 1]) - argv[0]);
+  if (room < title.size()) return;
+  std::memset(argv[0], 0, room);
+  std::memcpy(argv[0], title.data(), title.size());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const auto seconds = number(argc, argv, 2, 0);
   program p(argv[1], number(argc, argv, 3, 500), number(argc, argv, 4, 10'000), argc > 5 ? argv[5] : "");
+  change_title(argc, argv);
   unsigned step = 0;
   for (; step < 200; ++step) p.work(step);
   std::puts("ready");

@@ -192,7 +192,7 @@ class Programs:
             watched.control(counting=False)
         self.assertEqual(refused.exception.code, 409)
         refused.exception.close()
-        self.assertIn("heapwright_process_up 0\n", watched.text("/metrics"))
+        self.assertRegex(watched.text("/metrics"), r"heapwright_process_up{[^}]*} 0\n")
 
     def thread_names(self, watched):
         state = watched.new_state()

@@ -310,7 +310,7 @@ class Requests(unittest.TestCase):
             status, text, headers = served.ask("/metrics")
             self.assertEqual(status, 200)
             self.assertTrue(headers["Content-Type"].startswith("text/plain; version=0.0.4"))
-            self.assertRegex(text.decode(), r"(?m)^heapwright_allocations_total \d+$")
+            self.assertRegex(text.decode(), r'(?m)^heapwright_allocations_total{process="\d+",program="example-server"} \d+$')
             if shutil.which("promtool"):
                 subprocess.run(["promtool", "check", "metrics"], input=text, check=True, capture_output=True)
 

@@ -89,9 +89,10 @@ class Prometheus(unittest.TestCase):
             for line in watched.text("/metrics").splitlines():
                 name, _, value = line.rpartition(" ")
                 # It waits for a line and allocates nothing.
-                if re.fullmatch(r"heapwright_(live|peak|heap_mapped|heap_outside)_b\w+|heapwright_(allocations|allocated_bytes|frees)_total", name):
+                metric, _, labels = name.rstrip("}").partition("{")
+                if re.fullmatch(r"heapwright_(live|peak|heap_mapped|heap_outside)_b\w+|heapwright_(allocations|allocated_bytes|frees)_total", metric):
                     with self.subTest(name):
-                        self.assertEqual(self.values(f'{name}{{job="{job}"}}'), [float(value)])
+                        self.assertEqual(self.values(f'{metric}{{job="{job}",{labels}}}'), [float(value)])
                 self.assertTrue(line.startswith("#") or self.values(name), f"{name} is not stored")
         before = self.open.state()["totals"]["live"]
         self.assertEqual(self.open.tell("keep 100"), "done")

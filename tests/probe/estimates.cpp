@@ -67,8 +67,8 @@ struct figures {
 double interval = 1;
 heapwright::trace::segment_header* changed = nullptr;  ///< whose interval changes
 
-/// After every 300th block of a thread. Says whether the next blocks stay: those of one interval in three, so that a
-/// weight by another interval than the block's own makes live bytes wrong.
+/// After every 300th block of a thread. Says whether the next blocks stay: those of one interval in
+/// three, so that a weight by another interval than the block's own makes live bytes wrong.
 bool change_interval() {
   static thread_local int blocks = 0;
   constexpr double factors[] = {1, 4, 0.25};

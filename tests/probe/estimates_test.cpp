@@ -102,13 +102,16 @@ stack_figures sum_between(const std::vector<stack_figures>& stacks, std::uint64_
   return sum;
 }
 
-/// Where the interval changes, errors are judged by the variance that the probe has estimated, which a viewer shows.
+/// Where the interval changes, errors are judged by the variance that the probe has estimated,
+/// which a viewer shows.
 void add_a_run(std::map<std::string, judged>& all, const fs::path& segments, sampling by) {
   std::istringstream lines(output_of_a_run(segments, by));
   const auto files = segments_in(segments);
   ASSERT_EQ(files.size(), 1u);
   const segment_reader reader(files[0]);
-  if (by == sampling::fixed) { ASSERT_EQ(reader.process().interval, std::uint64_t{interval}); }
+  if (by == sampling::fixed) {
+    ASSERT_EQ(reader.process().interval, std::uint64_t{interval});
+  }
   ASSERT_EQ(reader.process().lost_samples, 0u);
   const auto stacks = reader.stacks();
   int sites = 0;
@@ -165,11 +168,13 @@ TEST(Estimates, AreWithinTheirConfidenceIntervalsAndRightOnAverage) {
   }
 }
 
-// Of a few hundred samples a variance is known to some per cent; the mean of a hundred such to less than one. Those of
-// blocks of all sizes hang on few large ones.
+// Of a few hundred samples a variance is known to some per cent; the mean of a hundred such to less
+// than one. Those of blocks of all sizes hang on few large ones.
 TEST(Estimates, ShowTheErrorThatTheyHave) {
   for (const auto& [what, j] : judged_runs(sampling::fixed)) {
-    if (what.find("bytes") != std::string::npos) { EXPECT_NEAR(j.variances / runs, 1, 0.1) << what; }
+    if (what.find("bytes") != std::string::npos) {
+      EXPECT_NEAR(j.variances / runs, 1, 0.1) << what;
+    }
   }
 }
 
@@ -184,7 +189,8 @@ TEST_P(EstimatesWhileTheIntervalChanges, AreRightOnAverage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(By, EstimatesWhileTheIntervalChanges, ::testing::Values(sampling::changing, sampling::adapting),
+INSTANTIATE_TEST_SUITE_P(By, EstimatesWhileTheIntervalChanges,
+                         ::testing::Values(sampling::changing, sampling::adapting),
                          [](const auto& by) { return by.param == sampling::changing ? "TheProgram" : "TheProbe"; });
 
 }  // namespace

@@ -22,7 +22,8 @@ struct figures {
   struct {
     std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0, freed_bytes = 0;
   } classes[heapwright::trace::size_scale::count];
-  std::uint64_t requested_bytes = 0, live = 0, peak = 0, live_of_stacks = 0, at_peak_of_stacks = 0, live_of_samples = 0, live_samples = 0;
+  std::uint64_t requested_bytes = 0, live = 0, peak = 0, live_of_stacks = 0, at_peak_of_stacks = 0, live_of_samples = 0,
+                live_samples = 0;
   std::uint64_t class_peak[heapwright::trace::size_scale::count]{};
 
   [[nodiscard]] std::uint64_t net() const noexcept {

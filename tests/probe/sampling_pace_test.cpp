@@ -1,5 +1,5 @@
-// The policy of the sampling interval, by numbers: a program that allocates at a rate, samples of which each takes some
-// time, and windows as observer.cpp ends them.
+// The policy of the sampling interval, by numbers: a program that allocates at a rate, samples of
+// which each takes some time, and windows as observer.cpp ends them.
 #include "../../probe/sampling_pace.hpp"
 
 #include <cstdint>
@@ -27,7 +27,8 @@ class simulated {
       const double window_ns = std::min(for_64, 100e6);
       const double samples = std::max(window_ns * p.bytes_per_ns / static_cast<double>(interval), 1.0);
       sampling_ns_ += samples * p.sample_ns;
-      processor_ns_ += std::max(window_ns, samples * static_cast<double>(interval) / p.bytes_per_ns) + samples * p.sample_ns;
+      processor_ns_ +=
+          std::max(window_ns, samples * static_cast<double>(interval) / p.bytes_per_ns) + samples * p.sample_ns;
       interval = pace_.next({static_cast<std::uint64_t>(samples), static_cast<std::uint64_t>(samples) * interval,
                              static_cast<std::uint64_t>(sampling_ns_), static_cast<std::uint64_t>(processor_ns_),
                              p.live_bytes});
@@ -48,7 +49,8 @@ TEST(SamplingPace, HoldsItsShareWhateverTheRate) {
       simulated s;
       const program p{gigabytes_per_second, sample_ns};
       s.run(p, 1);
-      EXPECT_NEAR(s.run(p, 5), sampling_pace::share, sampling_pace::share / 10) << gigabytes_per_second << ' ' << sample_ns;
+      EXPECT_NEAR(s.run(p, 5), sampling_pace::share, sampling_pace::share / 10)
+          << gigabytes_per_second << ' ' << sample_ns;
     }
   }
 }
@@ -81,9 +83,12 @@ TEST(SamplingPace, IsNeverFinerThanLiveBytesAllow) {
 TEST(SamplingPace, StaysWithinItsLimitsWhateverItIsTold) {
   sampling_pace pace;
   constexpr std::uint64_t all = ~std::uint64_t{0};
-  for (const sampling_pace::window& w :
-       {sampling_pace::window{0, 0, 0, 0, 0}, {1, all, all, 1, all}, {all, all, all, all, all}, {1, 1, 0, all, 0},
-        {1, 0, 5, 3, 0}, {64, 1 << 20, 100, 50, 1 << 20}}) {
+  for (const sampling_pace::window& w : {sampling_pace::window{0, 0, 0, 0, 0},
+                                         {1, all, all, 1, all},
+                                         {all, all, all, all, all},
+                                         {1, 1, 0, all, 0},
+                                         {1, 0, 5, 3, 0},
+                                         {64, 1 << 20, 100, 50, 1 << 20}}) {
     const std::uint64_t interval = pace.next(w);
     EXPECT_GE(interval, sampling_pace::finest);
     EXPECT_LE(interval, sampling_pace::coarsest);

@@ -32,9 +32,17 @@ bool heaps_work() {
   return is_local && heap.statistics().in_use > 0 && local.statistics().in_use == 0;
 }
 
+/// Without the probe they do nothing, and say so.
+bool live_works() {
+  heapwright::live::mark("single header");
+  heapwright::metered<heapwright::upstream_malloc, heapwright::live::meter_report> textures;
+  return !textures.report().open("textures");
+}
+
 }  // namespace
 
 int main() {
   if (!kit_works()) return std::puts("the kit does not work"), 1;
   if (!heaps_work()) return std::puts("the heaps do not work"), 1;
+  if (!live_works()) return std::puts("what tells the live view does not work"), 1;
 }

@@ -17,8 +17,9 @@ TEST(AllocationWrappers, OfTheLanguages) {
        {"malloc", "operator new", "operator new[](unsigned long)", "void* operator new(unsigned long)",
         "std::allocator_traits<std::allocator<char> >::allocate", "__gnu_cxx::new_allocator<int>::allocate",
         "std::__new_allocator<int>::allocate", "std::vector<int, std::allocator<int> >::push_back(int&&)",
-        "void std::swap<int>(int&, int&)", "alloc::raw_vec::finish_grow", "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
-        "buffer::operator new", "std::_Function_handler<void (int), main::{lambda(int)#1}>::_M_invoke"})
+        "void std::swap<int>(int&, int&)", "alloc::raw_vec::finish_grow",
+        "<alloc::alloc::Global as core::alloc::Allocator>::allocate", "buffer::operator new",
+        "std::_Function_handler<void (int), main::{lambda(int)#1}>::_M_invoke"})
     EXPECT_TRUE(is_wrapper(name)) << name;
 }
 
@@ -31,10 +32,10 @@ TEST(AllocationWrappers, OfWellKnownPrograms) {
 
 TEST(AllocationWrappers, NotWhatOnlyLooksLikeThem) {
   for (const char* const name :
-       {"main", "(anonymous namespace)::look_up(unsigned long)", "std_index::add", "std::vector<int> store::make<int>(char)",
-        "std::unique_ptr<a, std::default_delete<a> > make_shape(int)", "store::operator()(std::string)",
-        "main::{lambda(std::string)#1}::operator()", "sdsnewlen", "my_malloc", "store::operator<",
-        "(anonymous namespace)::zmalloc_test::run()"})
+       {"main", "(anonymous namespace)::look_up(unsigned long)", "std_index::add",
+        "std::vector<int> store::make<int>(char)", "std::unique_ptr<a, std::default_delete<a> > make_shape(int)",
+        "store::operator()(std::string)", "main::{lambda(std::string)#1}::operator()", "sdsnewlen", "my_malloc",
+        "store::operator<", "(anonymous namespace)::zmalloc_test::run()"})
     EXPECT_FALSE(is_wrapper(name)) << name;
 }
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "function_patterns.hpp"
 #include "leak_scan.hpp"
 #include "places.hpp"
-#include "function_patterns.hpp"
 
 namespace heapwright::tool {
 

@@ -22,6 +22,7 @@
 #include "leak_report.hpp"
 #include "leak_scan.hpp"
 #include "process_tracer.hpp"
+#include "saved_run.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
@@ -48,13 +49,18 @@ class report_file {
   }
 
   void write(const std::string& text) {
+    if (file_ == stdout) {
+      answer_text(text);
+      finish_answers();
+      return;
+    }
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) throw trouble();
   }
 
  private:
   [[nodiscard]] failure trouble() const {
     return {exit_code::bad_input, fmt::format("the report cannot be written to {}: {}",
-                                              path_.empty() ? "the standard streams" : path_, std::strerror(errno))};
+                                              path_.empty() ? "standard error" : path_, std::strerror(errno))};
   }
 
   std::string path_;
@@ -132,8 +138,10 @@ int leaks_of_segment(const leaks_options& options) {
   const function_patterns suppressed = suppressions_of(options);
   report_file report(options.output, stdout);
   try {
+    const opened_run run(options.segment);
     std::vector<named_leaks> processes;
-    processes.push_back(named(unfreed_in(options.segment), suppressed, options.all));
+    for (const saved_process& p : run.processes())
+      processes.push_back(named(unfreed_in(p.segment), suppressed, options.all));
     report.write(report_of(processes, options, EXIT_SUCCESS));
   } catch (const trace::bad_segment& trouble) {
     throw failure(exit_code::bad_input, trouble.what());

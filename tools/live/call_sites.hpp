@@ -1,7 +1,7 @@
 // Call sites: a place in the program's own code that allocates, and the function that calls it.
 //
-// Stacks that pass through both are one site, however they differ further out and in the wrappers of malloc:
-// a person could not tell their rows apart.
+// Stacks that pass through both are one site, however they differ further out and in the wrappers
+// of malloc: a person could not tell their rows apart.
 #pragma once
 
 #include <cstdint>

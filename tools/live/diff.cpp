@@ -1,5 +1,6 @@
-// Two segments side by side: of two versions of a program, or two runs of one, as a rule ended. Addresses differ from run to run, so call sites are the same if
-// their functions have the same names, from the outermost to the innermost.
+// Two runs side by side: of two versions of a program, or two runs of one, as a rule ended.
+// Addresses differ from run to run, so call sites are the same if their functions have the same
+// names, from the outermost to the innermost.
 //
 // A condition is FIGURE>LIMIT: peak>+5%, live>+10MiB (by how much the second may be above the first), peak>200MiB (how much it may be at all).
 #include "diff.hpp"
@@ -20,6 +21,7 @@
 #include "failure.hpp"
 #include "places.hpp"
 #include "printable.hpp"
+#include "saved_run.hpp"
 #include "segment_reader.hpp"
 #include "terminal.hpp"
 
@@ -35,32 +37,34 @@ struct site_figures {
 /// One figure of sites.
 struct site_table {
   const char* title;
-  double site_figures::* value;
-  double site_figures::* variance;
+  double site_figures::*value;
+  double site_figures::*variance;
 };
 constexpr site_table live_table{"live bytes at the end", &site_figures::live, &site_figures::live_variance};
 constexpr site_table peak_table{"live bytes at the peak", &site_figures::at_peak, &site_figures::peak_variance};
 constexpr site_table allocated_table{"allocated bytes", &site_figures::allocated, &site_figures::allocated_variance};
 
+/// Of all its processes.
+struct watched_run {
+  double peak = 0;  ///< the highest of one process
+  double live = 0, allocated = 0, allocations = 0;
+  std::size_t processes = 0;
+  std::map<std::string, site_figures> sites;  ///< by the names of the functions, from the program's own outwards
+  std::map<std::string, std::string> shown;   ///< of a site: its function and line, and its callers
+};
+
 struct figure {
   const char* name;
-  double (*of)(const trace::snapshot&);
+  double watched_run::*value;
   std::string (*show)(double);
   const site_table& sites;  ///< that it is the sum of
 };
 
-double live_bytes(const trace::snapshot& s) {
-  const trace::class_figures total = s.total();
-  return static_cast<double>(static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes));
-}
-
 constexpr figure figures[] = {
-    {"peak", [](const trace::snapshot& s) { return static_cast<double>(s.process.peak); }, show_bytes, peak_table},
-    {"live", live_bytes, show_bytes, live_table},
-    {"allocated", [](const trace::snapshot& s) { return static_cast<double>(s.total().allocated_bytes); }, show_bytes,
-     allocated_table},
-    {"allocations", [](const trace::snapshot& s) { return static_cast<double>(s.total().allocations); }, show_count,
-     allocated_table},
+    {"peak", &watched_run::peak, show_bytes, peak_table},
+    {"live", &watched_run::live, show_bytes, live_table},
+    {"allocated", &watched_run::allocated, show_bytes, allocated_table},
+    {"allocations", &watched_run::allocations, show_count, allocated_table},
 };
 
 struct condition {
@@ -103,12 +107,6 @@ condition parsed(const std::string& text) {
   return {of, value * *factor, is_change, is_relative};
 }
 
-struct watched_run {
-  trace::snapshot figures;
-  std::map<std::string, site_figures> sites;  ///< by the names of the functions, from the program's own outwards
-  std::map<std::string, std::string> shown;   ///< of a site: its function and line, and its callers
-};
-
 constexpr std::size_t shown_callers = 3;
 
 /// The name of a site, and what is shown of it.
@@ -131,29 +129,40 @@ std::pair<std::string, std::string> named(const trace::stack_figures& stack, con
   return {name, shown};
 }
 
+void add_process(watched_run& run, const trace::segment_reader& reader, const function_patterns& wrappers) {
+  const trace::snapshot seen = reader.read();
+  const trace::class_figures total = seen.total();
+  run.peak = std::max(run.peak, static_cast<double>(seen.process.peak));
+  run.live += static_cast<double>(static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes));
+  run.allocated += static_cast<double>(total.allocated_bytes);
+  run.allocations += static_cast<double>(total.allocations);
+  ++run.processes;
+  places_book book(wrappers);
+  stack_question at_peak;
+  at_peak.value = stack_value::peak;
+  for (const trace::stack_figures& stack : reader.stacks()) {
+    auto [name, shown] = named(stack, seen, book);
+    site_figures& site = run.sites[name];
+    site.live += static_cast<double>(stack.live_bytes());
+    site.live_variance += stack.live_variance();
+    const measured peak = measure(stack, at_peak);
+    site.at_peak += peak.value;
+    site.peak_variance += peak.variance;
+    site.allocated += static_cast<double>(stack.allocated_bytes);
+    site.allocated_variance += stack.allocated_variance;
+    run.shown[name] = std::move(shown);
+  }
+}
+
 watched_run read_run(const std::string& path, const function_patterns& wrappers) {
+  const opened_run opened(path);
+  watched_run run;
   try {
-    const trace::segment_reader reader(path);
-    watched_run run{reader.read(), {}, {}};
-    places_book book(wrappers);
-    stack_question at_peak;
-    at_peak.value = stack_value::peak;
-    for (const trace::stack_figures& stack : reader.stacks()) {
-      auto [name, shown] = named(stack, run.figures, book);
-      site_figures& site = run.sites[name];
-      site.live += static_cast<double>(stack.live_bytes());
-      site.live_variance += stack.live_variance();
-      const measured peak = measure(stack, at_peak);
-      site.at_peak += peak.value;
-      site.peak_variance += peak.variance;
-      site.allocated += static_cast<double>(stack.allocated_bytes);
-      site.allocated_variance += stack.allocated_variance;
-      run.shown[name] = std::move(shown);
-    }
-    return run;
+    for (const saved_process& p : opened.processes()) add_process(run, trace::segment_reader(p.segment), wrappers);
   } catch (const trace::bad_segment& trouble) {
     throw failure(exit_code::bad_input, trouble.what());
   }
+  return run;
 }
 
 std::string signed_text(double by, std::string (*show)(double)) { return (by < 0 ? "-" : "+") + show(std::abs(by)); }
@@ -191,9 +200,9 @@ std::string site_line(const changed_site& s) {
 void print_sites(const watched_run& before, const watched_run& after, const site_table& table, unsigned most) {
   const auto sites = changed_sites(before, after, table);
   if (sites.empty() || most == 0) return;
-  fmt::print("\n{} by call site\n{:>12}{:>12}{:>13}{:>10}\n", table.title, "before", "after", "change", "95 %");
-  for (std::size_t i = 0; i < std::min<std::size_t>(sites.size(), most); ++i) fmt::print("{}\n", site_line(sites[i]));
-  if (sites.size() > most) fmt::print("{:>12}  {} more\n", "", sites.size() - most);
+  answer("\n{} by call site\n{:>12}{:>12}{:>13}{:>10}\n", table.title, "before", "after", "change", "95 %");
+  for (std::size_t i = 0; i < std::min<std::size_t>(sites.size(), most); ++i) answer("{}\n", site_line(sites[i]));
+  if (sites.size() > most) answer("{:>12}  {} more\n", "", sites.size() - most);
 }
 
 bool holds(const condition& c, double before, double after) {
@@ -204,7 +213,7 @@ bool holds(const condition& c, double before, double after) {
 
 /// To stderr: the condition, both values, and the sites that made the difference.
 void tell_failed(const std::string& text, const figure& of, const watched_run& before, const watched_run& after) {
-  const double was = of.of(before.figures), is = of.of(after.figures);
+  const double was = before.*of.value, is = after.*of.value;
   tell("heapwright: {}: {} was {}, is {} ({})\n", text, of.name, of.show(was), of.show(is),
        signed_text(is - was, of.show));
   const site_table& table = of.sites;
@@ -225,20 +234,22 @@ int diff(const diff_options& options) {
   for (const std::string& text : options.fail_if) conditions.push_back(parsed(text));
   const watched_run before = read_run(options.before, options.wrappers);
   const watched_run after = read_run(options.after, options.wrappers);
-  fmt::print("{:<12}{:>14}{:>14}{:>14}\n", "", "before", "after", "change");
+  answer("{:<12}{:>14}{:>14}{:>14}\n", "", "before", "after", "change");
   for (const figure& f : figures) {
-    const double a = f.of(before.figures), b = f.of(after.figures);
+    const double a = before.*f.value, b = after.*f.value;
     const std::string relative = a > 0 ? fmt::format("{:+.1f} %", (b - a) / a * 100) : std::string();
-    fmt::print("{:<12}{:>14}{:>14}{:>14}  {}\n", f.name, f.show(a), f.show(b), signed_text(b - a, f.show), relative);
+    answer("{:<12}{:>14}{:>14}{:>14}  {}\n", f.name, f.show(a), f.show(b), signed_text(b - a, f.show), relative);
   }
+  if (before.processes > 1 || after.processes > 1)
+    answer("of {} and {} processes; the peak is the highest of one of them\n", before.processes, after.processes);
   print_sites(before, after, live_table, options.sites);
   print_sites(before, after, peak_table, options.sites);
   print_sites(before, after, allocated_table, options.sites);
-  std::fflush(stdout);
+  finish_answers();
   int result = 0;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const figure& of = *conditions[i].of;
-    if (!holds(conditions[i], of.of(before.figures), of.of(after.figures))) continue;
+    if (!holds(conditions[i], before.*of.value, after.*of.value)) continue;
     tell_failed(options.fail_if[i], of, before, after);
     result = exit_code::judged_no;
   }

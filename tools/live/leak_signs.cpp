@@ -6,10 +6,12 @@
 namespace heapwright::tool {
 namespace {
 
-/// What a program allocates in this share of the time is how it starts: kept blocks of then are no leak.
+/// What a program allocates in this share of the time is how it starts: kept blocks of then are no
+/// leak.
 constexpr double start = 1.0 / leak_signs::slots;
 
-/// Fewer samples say nothing, by their weights: 100 of which one stands for nearly all bytes are one.
+/// Fewer samples say nothing, by their weights: 100 of which one stands for nearly all bytes are
+/// one.
 constexpr double fewest_samples = 8;
 
 /// How far from even a leak may be: load comes and goes.

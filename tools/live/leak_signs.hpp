@@ -1,9 +1,9 @@
 // Does a call site leak? Judged by when its live blocks were allocated.
 //
-// A site that leaks at a steady rate has live blocks of all ages, evenly. One whose blocks are freed in
-// time has young ones, and one that fills a cache and stops has old ones. The measure is the largest
-// distance between the share of live bytes allocated by a moment and the share of time passed by then
-// (Kolmogorov and Smirnov's statistic, here of weighted samples).
+// A site that leaks at a steady rate has live blocks of all ages, evenly. One whose blocks are
+// freed in time has young ones, and one that fills a cache and stops has old ones. The measure is
+// the largest distance between the share of live bytes allocated by a moment and the share of time
+// passed by then (Kolmogorov and Smirnov's statistic, here of weighted samples).
 #pragma once
 
 #include <array>

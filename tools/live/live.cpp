@@ -59,7 +59,7 @@ int print_list() {
       if (!is_there)
         ended.push_back(std::move(line));
       else if (running.insert(seen.process.process_id).second)
-        fmt::print("{}\n", line);
+        answer("{}\n", line);
     } catch (const std::exception&) {
       continue;  // it went since it was found, or asks for more memory than there is
     }
@@ -68,11 +68,11 @@ int print_list() {
     const auto figures = read_heap(*heap);
     const trace::process_figures process = describe(heap->process());
     if (figures && running.insert(process.process_id).second)
-      fmt::print("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
+      answer("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
   }
   if (running.empty())
     tell("heapwright: no process that runs now has the probe or runs on libheapwright, as far as you may look\n");
-  for (const std::string& line : ended) fmt::print("{}\n", line);
+  for (const std::string& line : ended) answer("{}\n", line);
   return EXIT_SUCCESS;
 }
 
@@ -186,10 +186,9 @@ int live(const live_options& options) {
                                              : segment_of(options.pid);
   if (path.empty() && !options.save.empty())
     throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
-  const auto family_pointer =
-      saved ? std::make_unique<watched_family>(*saved, options.wrappers)
-            : std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path, path.parent_path(),
-                                               options.wrappers);
+  const auto family_pointer = saved ? std::make_unique<watched_family>(*saved, options.wrappers)
+                                    : std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path,
+                                                                       path.parent_path(), options.wrappers);
   watched_family& family = *family_pointer;
   const routes answers(family, guard(options.host, server->port(), token));
 
@@ -206,10 +205,12 @@ int live(const live_options& options) {
   } else {
     wait_for_end(signals, family, options.exit_with_program, each_second);
   }
-  if (!options.save.empty()) save_run(options.save, family.saved(options.pid != 0));
+  std::vector<saved_process> run;
+  if (!options.save.empty()) run = family.saved(options.pid != 0);
   family.stop();
   server->stop();
   serving.join();
+  if (!options.save.empty()) save_run(options.save, run);
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }
 

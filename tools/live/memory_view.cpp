@@ -95,9 +95,17 @@ std::string processes_view(watched_family& family) {
   constexpr std::size_t most = 200;
   json result = {{"columns", {"name", "id", "forked_from", "running", "live", "program", "arguments"}}};
   json& rows = result["rows"] = json::array();
-  for (const family_member& m : family.members(most))
+  std::int64_t live = 0, running = 0;
+  for (const family_member& m : family.members(most)) {
+    if (m.is_running) {
+      live += m.live;
+      ++running;
+    }
     rows.push_back({m.name, m.process.process_id, m.process.forked_from, m.is_running, m.live, m.process.program,
                     m.process.arguments});
+  }
+  result["running"] = running;
+  result["live"] = live;  // of those that run
   return result.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

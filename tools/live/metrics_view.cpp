@@ -1,4 +1,5 @@
 // Prometheus's text format, and tables as CSV.
+#include <algorithm>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -22,41 +23,61 @@ std::string label_text(const std::string& text) {
   return result;
 }
 
+/// Figures of several processes. All lines of a metric stand together, as the format wants it.
 class exposition {
  public:
+  /// What follows is of this process.
+  void begin(const trace::process_figures& process) {
+    const std::string& name = process.arguments.empty() ? process.program : process.arguments[0];
+    process_ =
+        fmt::format("process=\"{}\",program=\"{}\"", process.process_id, label_text(name.substr(name.rfind('/') + 1)));
+  }
+
   template <class Number>
   void one(const char* name, const char* type, const char* help, Number value) {
-    head(name, type, help);
-    fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
+    line(name, type, help, "", value);
   }
 
   void by_class(const char* name, const char* help, const trace::snapshot& figures,
                 std::uint64_t trace::class_figures::*member) {
-    head(name, "counter", help);
     const auto classes = figures.by_class();
-    for (unsigned c = 0; c < size_scale::count; ++c) {
+    for (unsigned c = 0; c < size_scale::count; ++c)
       if (classes[c].allocations != 0 || classes[c].frees != 0)
-        fmt::format_to(std::back_inserter(text_), "{}{{largest_bytes=\"{}\"}} {}\n", name, size_scale::largest(c),
-                       classes[c].*member);
-    }
+        line(name, "counter", help, fmt::format(",largest_bytes=\"{}\"", size_scale::largest(c)), classes[c].*member);
   }
 
   /// The number tells meters of the same name apart.
   void by_meter(const char* name, const char* type, const char* help, const std::vector<trace::meter_figures>& meters,
                 std::uint64_t trace::meter_figures::*member) {
-    head(name, type, help);
     for (std::size_t i = 0; i < meters.size(); ++i)
-      fmt::format_to(std::back_inserter(text_), "{}{{name=\"{}\",number=\"{}\"}} {}\n", name,
-                     label_text(meters[i].name), i, meters[i].*member);
+      line(name, type, help, fmt::format(",name=\"{}\",number=\"{}\"", label_text(meters[i].name), i),
+           meters[i].*member);
   }
 
-  [[nodiscard]] std::string text() && { return std::move(text_); }
+  [[nodiscard]] std::string text() const {
+    std::string all;
+    for (const metric& m : metrics_) all += m.lines;
+    return all;
+  }
 
  private:
-  void head(const char* name, const char* type, const char* help) {
-    fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  struct metric {
+    std::string_view name;
+    std::string lines;
+  };
+
+  template <class Number>
+  void line(const char* name, const char* type, const char* help, const std::string& more_labels, Number value) {
+    auto found = std::ranges::find(metrics_, std::string_view(name), &metric::name);
+    if (found == metrics_.end()) {
+      metrics_.push_back({name, fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type)});
+      found = metrics_.end() - 1;
+    }
+    fmt::format_to(std::back_inserter(found->lines), "{}{{{}{}}} {}\n", name, process_, more_labels, value);
   }
-  std::string text_;
+
+  std::string process_;
+  std::vector<metric> metrics_;
 };
 
 /// A spreadsheet would take a text that begins with one of these for a formula.
@@ -70,16 +91,14 @@ std::string csv_text(const std::string& text) {
   return result + '"';
 }
 
-}  // namespace
-
-std::string metrics_view(watched_process& process) {
+void add_metrics(exposition& e, watched_process& process) {
   const auto seen = process.now();
   const moment& m = *seen;
   const trace::process_figures& p = m.figures.process;
   std::size_t alive = 0;
   for (const trace::thread_figures& t : m.figures.threads) alive += t.state == trace::slot_state::alive;
 
-  exposition e;
+  e.begin(p);
   e.one("heapwright_process_up", "gauge", "Whether the process is there.", m.state == life::running ? 1 : 0);
   e.one("heapwright_process_start_time_seconds", "gauge", "When the process was first seen, since 1970.",
         m.unix_seconds(p.started_ns));
@@ -101,7 +120,7 @@ std::string metrics_view(watched_process& process) {
     e.one("heapwright_process_proportional_memory_bytes", "gauge", "PSS of the process, not older than ten seconds.",
           m.memory->pss);
   }
-  if (!m.has_probe) return std::move(e).text();
+  if (!m.has_probe) return;
   e.one("heapwright_counting", "gauge", "Whether calls are counted now.", p.is_counting ? 1 : 0);
   e.one("heapwright_sampling_interval_bytes", "gauge", "Bytes between samples, on average; 0 for none.", p.interval);
   if (p.processor_ns != 0)
@@ -129,7 +148,6 @@ std::string metrics_view(watched_process& process) {
              &trace::class_figures::frees);
   e.by_class("heapwright_class_freed_bytes_total", "Bytes freed, by the largest size of their class.", m.figures,
              &trace::class_figures::freed_bytes);
-  if (p.meters.empty()) return std::move(e).text();
   using figures = trace::meter_figures;
   e.by_meter("heapwright_meter_in_use_bytes", "gauge", "Bytes in use of an allocator of the program's own.", p.meters,
              &figures::in_use);
@@ -142,7 +160,20 @@ std::string metrics_view(watched_process& process) {
              &figures::total_bytes);
   e.by_meter("heapwright_meter_failures_total", "counter", "Requests that it did not serve.", p.meters,
              &figures::failures);
-  return std::move(e).text();
+}
+
+}  // namespace
+
+std::string metrics_view(watched_process& process) {
+  exposition e;
+  add_metrics(e, process);
+  return e.text();
+}
+
+std::string metrics_view(watched_family& family) {
+  exposition e;
+  for (const auto& [name, process] : family.watched_members()) add_metrics(e, *process);
+  return e.text();
 }
 
 std::string classes_csv(watched_process& process) {

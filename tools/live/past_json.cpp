@@ -11,9 +11,9 @@ struct named_life {
   const char* name;
   life state;
 };
-constexpr std::array lives{named_life{"running", life::running}, named_life{"exited", life::exited},
+constexpr std::array lives{named_life{"running", life::running},   named_life{"exited", life::exited},
                            named_life{"replaced", life::replaced}, named_life{"killed", life::killed},
-                           named_life{"lost", life::lost}, named_life{"gone", life::gone},
+                           named_life{"lost", life::lost},         named_life{"gone", life::gone},
                            named_life{"left", life::left}};
 
 struct named_kind {
@@ -27,7 +27,7 @@ constexpr std::array kinds{named_kind{"program_break", mapping_kind::program_bre
 /// A figure of the memory's parts, under a name.
 struct named_part {
   const char* name;
-  std::optional<std::uint64_t> memory_parts::* bytes;
+  std::optional<std::uint64_t> memory_parts::*bytes;
 };
 constexpr std::array known_parts{named_part{"requested", &memory_parts::requested},
                                  named_part{"rounding", &memory_parts::rounding},
@@ -38,7 +38,7 @@ constexpr std::array known_parts{named_part{"requested", &memory_parts::requeste
                                  named_part{"records", &memory_parts::records}};
 struct certain_part {
   const char* name;
-  std::uint64_t memory_parts::* bytes;
+  std::uint64_t memory_parts::*bytes;
 };
 constexpr std::array certain_parts{certain_part{"rss", &memory_parts::rss},
                                    certain_part{"lazily_freed", &memory_parts::lazily_freed},
@@ -51,7 +51,7 @@ constexpr std::array certain_parts{certain_part{"rss", &memory_parts::rss},
                                    certain_part{"huge", &memory_parts::huge}};
 struct heap_figure {
   const char* name;
-  std::uint64_t heap_reading::* bytes;
+  std::uint64_t heap_reading::*bytes;
 };
 constexpr std::array heap_figures_of_file{heap_figure{"mapped", &heap_reading::mapped},
                                           heap_figure{"spans", &heap_reading::spans},
@@ -92,9 +92,9 @@ mapping_group mapping_of(const json& from) {
   for (const named_kind& k : kinds)
     if (from.at(0) == k.name) m.kind = k.kind;
   std::size_t i = 2;
-  for (const auto bytes : {&mapping_group::count, &mapping_group::size, &mapping_group::rss, &mapping_group::pss,
-                           &mapping_group::private_dirty, &mapping_group::swap, &mapping_group::lazily_freed,
-                           &mapping_group::huge})
+  for (const auto bytes :
+       {&mapping_group::count, &mapping_group::size, &mapping_group::rss, &mapping_group::pss,
+        &mapping_group::private_dirty, &mapping_group::swap, &mapping_group::lazily_freed, &mapping_group::huge})
     m.*bytes = from.at(i++);
   return m;
 }

@@ -18,7 +18,7 @@ places_book::places_book(function_patterns wrappers) : wrappers_(std::move(wrapp
 places_book::~places_book() = default;
 
 void places_book::know_modules(const trace::snapshot& figures) {
-  if (!symbols_) symbols_ = std::make_unique<symbolizer>(figures.modules, figures.process.process_id);
+  if (!symbols_) symbols_ = std::make_unique<symbolizer>(figures.modules, figures.process.own_id, figures.process.root);
   if (figures.modules.size() == modules_known_) return;
   symbols_->add_modules(figures.modules);
   modules_known_ = figures.modules.size();
@@ -60,8 +60,7 @@ place places_book::operator[](std::uint32_t number) const {
 bool places_book::is_wrapper(const place& p) const {
   const std::string name = qualified_name(p.function);
   return wrappers_.find(p.function) != nullptr || wrappers_.find(name) != nullptr ||
-         known_allocation_wrappers().find(name) != nullptr ||
-         p.module.find("libheapwright-probe") != std::string::npos;
+         known_allocation_wrappers().find(name) != nullptr || p.module.find("libheapwright-probe") != std::string::npos;
 }
 
 bool places_book::is_wrapper(std::uint32_t number) const {

@@ -39,7 +39,8 @@ class places_book {
   /// Allocates for others: what a person looks for lies further out.
   [[nodiscard]] bool is_wrapper(std::uint32_t number) const;
 
-  /// Where the allocation is in the program's own code: the index of the first place that is no wrapper; 0 if all are.
+  /// Where the allocation is in the program's own code: the index of the first place that is no
+  /// wrapper; 0 if all are.
   [[nodiscard]] std::size_t site_in(const std::vector<std::uint32_t>& places) const;
 
   /// Lets nobody else resolve meanwhile.

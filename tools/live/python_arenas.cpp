@@ -19,10 +19,10 @@
 namespace heapwright::tool {
 namespace {
 
-constexpr std::uint64_t unit = 16 << 10;
+constexpr std::uint64_t arena_step = 16 << 10;
 constexpr std::uint64_t most_samples = 4096;
 
-struct range {
+struct memory_range {
   std::uint64_t begin = 0, end = 0;
 };
 
@@ -36,9 +36,9 @@ struct pool_header {
 static_assert(sizeof(pool_header) == pool_header_bytes);
 
 bool can_be(const pool_header& h, std::uint64_t address, std::uint32_t pool_bytes) {
-  constexpr std::uint32_t classes = 32, step = 16;
+  constexpr std::uint32_t classes = 32, alignment = 16;
   if (address % pool_bytes != 0 || h.size_class >= classes) return false;
-  const std::uint32_t block_bytes = (h.size_class + 1) * step;
+  const std::uint32_t block_bytes = (h.size_class + 1) * alignment;
   return h.last_offset == pool_bytes - block_bytes && h.next_offset >= pool_header_bytes &&
          h.next_offset <= pool_bytes && h.blocks_in_use <= pool_bytes / block_bytes &&
          (h.free_block == 0 || (h.free_block > address && h.free_block < address + pool_bytes));
@@ -50,8 +50,8 @@ bool names_python(std::string_view path) {
 }
 
 /// The anonymous memory that can be written; empty if no file of a Python is mapped.
-std::vector<range> anonymous_memory_of_python(pid_t process) {
-  std::vector<range> found;
+std::vector<memory_range> anonymous_memory_of_python(pid_t process) {
+  std::vector<memory_range> found;
   bool is_python = false;
   std::istringstream lines(read_file(fmt::format("/proc/{}/maps", process)).value_or(""));
   for (std::string line; std::getline(lines, line);) {
@@ -64,10 +64,10 @@ std::vector<range> anonymous_memory_of_python(pid_t process) {
     is_python = is_python || names_python(path);
     const bool is_private = std::strncmp(permissions, "rw-p", 4) == 0;
     if (is_private && (path.empty() || path.starts_with("[anon")))
-      found.push_back({(begin + unit - 1) / unit * unit, end / unit * unit});
+      found.push_back({(begin + arena_step - 1) / arena_step * arena_step, end / arena_step * arena_step});
   }
   if (!is_python) found.clear();
-  std::erase_if(found, [](const range& r) { return r.begin >= r.end; });
+  std::erase_if(found, [](const memory_range& r) { return r.begin >= r.end; });
   return found;
 }
 
@@ -88,24 +88,24 @@ bool is_python_pool(std::span<const std::byte, pool_header_bytes> header, std::u
 }
 
 std::optional<std::uint64_t> python_arena_bytes(pid_t process) {
-  const std::vector<range> ranges = anonymous_memory_of_python(process);
+  const std::vector<memory_range> ranges = anonymous_memory_of_python(process);
   const descriptor pagemap(open(fmt::format("/proc/{}/pagemap", process).c_str(), O_RDONLY | O_CLOEXEC));
   if (ranges.empty() || !pagemap) return std::nullopt;
-  std::uint64_t units = 0;
-  for (const range& r : ranges) units += (r.end - r.begin) / unit;
-  const std::uint64_t stride = units / most_samples + 1;
+  std::uint64_t places = 0;
+  for (const memory_range& r : ranges) places += (r.end - r.begin) / arena_step;
+  const std::uint64_t stride = places / most_samples + 1;
   std::uint64_t pools = 0, skipped = 0;
-  for (const range& r : ranges) {
-    std::uint64_t at = r.begin + skipped * unit;
-    for (; at < r.end; at += stride * unit) {
+  for (const memory_range& r : ranges) {
+    std::uint64_t at = r.begin + skipped * arena_step;
+    for (; at < r.end; at += stride * arena_step) {
       if (!is_in_memory(pagemap, at)) continue;
       std::array<std::byte, pool_header_bytes> header{};
       if (!read_memory(process, at, header.data(), header.size())) return std::nullopt;
       pools += is_python_pool(header, at) ? 1 : 0;
     }
-    skipped = (at - r.end) / unit;
+    skipped = (at - r.end) / arena_step;
   }
-  return pools * stride * unit;
+  return pools * stride * arena_step;
 }
 
 }  // namespace heapwright::tool

@@ -134,6 +134,17 @@ http_response of_one(const http_request& request, watched_family& family,
   return answer(request, *process);
 }
 
+/// Of all processes, or of the one that is asked for.
+http_response metrics(const http_request& request, watched_family& family) {
+  only(request, {});
+  const char* const type = "text/plain; version=0.0.4; charset=utf-8";
+  const std::string* const name = request.parameter("process");
+  if (name == nullptr) return made(type, metrics_view(family));
+  const auto process = family.find(*name);
+  if (!process) throw no_process();
+  return made(type, metrics_view(*process));
+}
+
 /// A mark's name is shown as text and kept in 56 bytes.
 std::string mark_name(const nlohmann::json& value) {
   if (!value.is_string()) throw wrong("mark is a text");
@@ -146,7 +157,8 @@ std::string mark_name(const nlohmann::json& value) {
 
 http_response done() { return as_json("{\"done\": true}\n"); }
 
-/// {"counting": bool} or {"interval": bytes or "auto"} or {"reset_peak": true} or {"mark": name}: exactly one, so that it is done or not done.
+/// {"counting": bool} or {"interval": bytes or "auto"} or {"reset_peak": true} or {"mark": name}:
+/// exactly one, so that it is done or not done.
 http_response control(const http_request& request, watched_process& process) {
   only(request, {});
   const std::string* type = request.header("content-type");
@@ -276,11 +288,7 @@ const auto& table() {
               only(r, {"value", "since"});
               return made("text/plain; charset=utf-8", collapsed_answer(p, stack_question_of(r, p, 1, 1)));
             }},
-      route{"/metrics", "GET",
-            [](const request& r, process& p) {
-              only(r, {});
-              return made("text/plain; version=0.0.4; charset=utf-8", metrics_view(p));
-            }},
+      route{"/metrics", "GET", nullptr, metrics},
       route{"/debug/pprof/heap", "GET", [](const request& r, process& p) { return profile(r, p, true); }},
       route{"/debug/pprof/allocs", "GET", [](const request& r, process& p) { return profile(r, p, false); }},
   };

@@ -181,8 +181,8 @@ void opened_run::unpack(const std::string& file) {
   try {
     const json header = json::parse(in.line());
     if (header.at("format") != format_name)
-      throw cannot_read(file, fmt::format("its format is {}, and this heapwright reads {}", header.at("format").dump(),
-                                          format_name));
+      throw cannot_read(
+          file, fmt::format("its format is {}, and this heapwright reads {}", header.at("format").dump(), format_name));
     const json& processes = header.at("processes");
     if (!processes.is_array() || processes.empty() || processes.size() > most_processes)
       throw cannot_read(file, "it has no processes");

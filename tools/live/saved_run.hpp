@@ -1,11 +1,12 @@
-// What `live --save` keeps of a run: the segments of all its processes, and what only the viewer has seen of them
-// (time line, resident memory, memory map). One file, packed, which any machine can read.
+// What `live --save` keeps of a run: the segments of all its processes, and what only the viewer
+// has seen of them (time line, resident memory, memory map). One file, packed, which any machine
+// can read.
 //
 //   gzip of   one line of JSON: format, and for each process its name, state, past and the parts of its segment
 //             the bytes of these parts, one behind the other
 //
-// A segment is a sparse file; only what is no hole is kept. To be read, the segments are unpacked into a folder of
-// their own, which goes with the object.
+// A segment is a sparse file; only what is no hole is kept. To be read, the segments are unpacked
+// into a folder of their own, which goes with the object.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +27,14 @@ struct saved_process {
   std::optional<process_past> past;  ///< none: nobody has watched it
 };
 
-/// Throws `failure` if the file cannot be written, or a segment cannot be read. The first process is the one that
-/// was started.
+/// Throws `failure` if the file cannot be written, or a segment cannot be read. The first process
+/// is the one that was started.
 void save_run(const std::string& file, const std::vector<saved_process>& processes);
 
 class opened_run {
  public:
-  /// Of a saved run, or of a segment as a probe leaves it, which is a run of one process. Throws `failure`.
+  /// Of a saved run, or of a segment as a probe leaves it, which is a run of one process. Throws
+  /// `failure`.
   explicit opened_run(const std::string& file);
 
   /// At least one.

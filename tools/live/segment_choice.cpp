@@ -27,8 +27,12 @@ bool is_segment_of(const std::filesystem::path& path, pid_t pid) {
 /// A process may write its segment into any folder, as `heapwright live -- COMMAND` has it do; it has it mapped from its beginning. (So has a
 /// child that has not called malloc since the fork: its parent's.)
 std::filesystem::path mapped_segment(pid_t pid) {
-  for (const mapping& m : mapped_files(pid))
-    if (m.offset == 0 && m.path.ends_with(".segment") && is_segment_of(m.path, pid)) return m.path;
+  for (const mapping& m : mapped_files(pid)) {
+    if (m.offset != 0 || !m.path.ends_with(".segment")) continue;
+    // In a container the path may lead to nothing here, or to something else.
+    for (const std::string& path : {m.path, path_inside(pid, m.path)})
+      if (is_segment_of(path, pid)) return path;
+  }
   return {};
 }
 

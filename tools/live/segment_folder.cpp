@@ -61,7 +61,8 @@ segment_folder::segment_folder() {
       if (mkdtemp(name.data()) == nullptr) break;
       lock_ = locked(name, LOCK_EX);
       path_ = name;
-      // Somebody else's sweep may have come before the lock. Where there are no locks, nobody sweeps.
+      // Somebody else's sweep may have come before the lock. Where there are no locks, nobody
+      // sweeps.
       if (std::filesystem::exists(path_)) return;
     }
   }

@@ -1,9 +1,10 @@
 // A folder for segments, of this process alone, which goes when the object does.
 //
-// Where this process is killed, the folder stays until another one is made after the end of those who write to it.
+// Where this process is killed, the folder stays until another one is made after the end of those
+// who write to it.
 //
-// Invariant: the folder is locked while the object lives. A folder that nobody has locked, and to which no running
-// process writes, is left over.
+// Invariant: the folder is locked while the object lives. A folder that nobody has locked, and to
+// which no running process writes, is left over.
 #pragma once
 
 #include <filesystem>

@@ -100,8 +100,8 @@ std::string leaks_view(watched_process& process, std::size_t most) {
         blocks.insert(blocks.end(), found->second.begin(), found->second.end());
     if (blocks.empty()) continue;
     ++looked_at;
-    leak_signs judged = signs_of_leak(std::move(blocks), usual_life_seconds(site.sum), watched);
-    if (judged.is_growing) growing.push_back({std::move(site), std::move(judged)});
+    const leak_signs judged = signs_of_leak(std::move(blocks), usual_life_seconds(site.sum), watched);
+    if (judged.is_growing) growing.push_back({std::move(site), judged});
   }
   std::ranges::sort(growing, std::ranges::greater{}, [](const candidate& c) { return c.found.bytes_per_second; });
 

@@ -17,7 +17,8 @@ double value_of(stack_value kind, const baseline::counted& c) {
   return 0;
 }
 
-/// Blocks of one stack are about equally long: what is known of its bytes is carried over to counts and shares of them.
+/// Blocks of one stack are about equally long: what is known of its bytes is carried over to counts
+/// and shares of them.
 double variance_of(stack_value kind, const trace::stack_figures& s) {
   if (kind == stack_value::live) return s.live_variance();
   if (kind == stack_value::allocated || s.allocated_bytes == 0) return s.allocated_variance;

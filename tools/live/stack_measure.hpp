@@ -17,8 +17,8 @@ struct measured {
   measured& operator+=(const measured& o) noexcept;
 };
 
-/// Of an estimate: 95 of 100 are nearer to the truth than this. Source: the normal distribution, which sums of many
-/// samples have; sums of few are less certain than it says.
+/// Of an estimate: 95 of 100 are nearer to the truth than this. Source: the normal distribution,
+/// which sums of many samples have; sums of few are less certain than it says.
 [[nodiscard]] double error_of(double variance) noexcept;
 
 /// What a baseline keeps of a stack.

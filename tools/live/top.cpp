@@ -17,7 +17,7 @@
 #include "printable.hpp"
 #include "segment_choice.hpp"
 #include "terminal.hpp"
-#include "watched_process.hpp"
+#include "watched_family.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -102,9 +102,10 @@ std::string sampling_text(const trace::process_figures& p) {
   if (p.interval == 1) return "sites: exact, every block is sampled";
   std::string text = fmt::format("sites: a sample every {}", show_bytes(static_cast<double>(p.interval)));
   if (p.interval_adapts)
-    text += p.processor_ns == 0 ? ", which adapts"
-                                : fmt::format(", which adapts; sampling takes {:.1f} % of the processor's time",
-                                              100 * static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns));
+    text += p.processor_ns == 0
+                ? ", which adapts"
+                : fmt::format(", which adapts; sampling takes {:.1f} % of the processor's time",
+                              100 * static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns));
   return text + "; ±: 95 of 100 are within";
 }
 
@@ -143,11 +144,10 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   for (const call_site& site : sites) {
     if (text.is_full()) return;
     const trace::stack_figures& s = site.sum;
-    text.line(fmt::format("{:>18} {:>10} {:>18}  {}",
-                          with_error(static_cast<double>(s.live_bytes()), s.live_variance()),
-                          show_count(std::round(s.live_blocks())),
-                          with_error(static_cast<double>(s.allocated_bytes), s.allocated_variance),
-                          text_of(site, process.places())));
+    text.line(fmt::format(
+        "{:>18} {:>10} {:>18}  {}", with_error(static_cast<double>(s.live_bytes()), s.live_variance()),
+        show_count(std::round(s.live_blocks())),
+        with_error(static_cast<double>(s.allocated_bytes), s.allocated_variance), text_of(site, process.places())));
   }
 }
 
@@ -157,8 +157,10 @@ int top(const top_options& options) {
   const bool is_drawn = !options.once && can_draw(STDOUT_FILENO);
   std::optional<awaited_signals> signals;
   if (is_drawn) signals.emplace(full_screen::signals);
-  const std::filesystem::path segment = options.file.empty() ? segment_of(options.pid) : std::filesystem::path(options.file);
-  const auto watched = watch(options.pid, segment, options.wrappers);
+  std::optional<opened_run> saved;
+  if (!options.file.empty()) saved.emplace(options.file);
+  const auto watched = saved ? watched_family(*saved, options.wrappers).find("")
+                             : watch(options.pid, segment_of(options.pid), options.wrappers);
   watched_process& process = *watched;
   if (!is_drawn) {
     screen_text text({40, 1000});
@@ -167,7 +169,7 @@ int top(const top_options& options) {
     write_sites(text, process, *now);
     std::string all = text.all();
     for (std::size_t at = 0; (at = all.find("\033[K", at)) != std::string::npos;) all.erase(at, 3);
-    fmt::print("{}", all);
+    answer_text(all);
     return EXIT_SUCCESS;
   }
   const full_screen screen(*signals);

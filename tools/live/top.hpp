@@ -14,7 +14,7 @@ struct top_options {
   std::string file;  ///< a segment; or else pid
   double every_seconds = 1;
   function_patterns wrappers;  ///< as places_book has them
-  bool once = false;  ///< as also when standard output is no terminal
+  bool once = false;           ///< as also when standard output is no terminal
 };
 
 /// 0 when the user has had enough, or the process has ended. Throws `failure`.

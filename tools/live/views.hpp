@@ -46,7 +46,10 @@ struct stack_question {
 /// The processes that this server shows.
 [[nodiscard]] std::string processes_view(watched_family& family);
 
+/// Prometheus's text format. Each line says which process it is of; of a family as many as are
+/// watched at once.
 [[nodiscard]] std::string metrics_view(watched_process& process);
+[[nodiscard]] std::string metrics_view(watched_family& family);
 
 [[nodiscard]] std::string classes_csv(watched_process& process);
 [[nodiscard]] std::string threads_csv(watched_process& process);

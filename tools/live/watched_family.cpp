@@ -119,8 +119,8 @@ std::vector<family_member> watched_family::members(std::size_t most) {
     try {
       trace::snapshot other = trace::segment_reader(path).read();
       if (other.process.state == trace::process_state::replaced) continue;  // it goes on as another
-      const bool is_running = run_ == nullptr && other.process.state == trace::process_state::running &&
-                              trace::is_there(other.process);
+      const bool is_running =
+          run_ == nullptr && other.process.state == trace::process_state::running && trace::is_there(other.process);
       if (is_running) other.process.arguments = arguments_of(static_cast<pid_t>(other.process.process_id));
       const trace::class_figures total = other.total();
       result.push_back({name_of(path), other.process,

@@ -42,10 +42,12 @@ class watched_family {
   /// All of them with what is watched, as far as that may be so many; the first one first.
   [[nodiscard]] std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_members();
 
-  /// To be called about once a second where the run is to be saved: processes that have begun are watched from now on.
+  /// To be called about once a second where the run is to be saved: processes that have begun are
+  /// watched from now on.
   void watch_all();
 
-  /// What to save: the first, then all others; with `only_descendants` those that the first and its children have forked.
+  /// What to save: the first, then all others; with `only_descendants` those that the first and its
+  /// children have forked.
   [[nodiscard]] std::vector<saved_process> saved(bool only_descendants);
 
   /// Those who wait are woken, and nothing is read any more.

@@ -160,12 +160,18 @@ void watched_process::look_at_memory_map() {
   const std::uint64_t begun = clock_ns();
   if (memory_map_every_ns_ == 0 || begun < memory_map_due_ns_) return;
   (void)memory();
-  // A process with much memory waits long for the kernel to walk it: once in a hundred times as long, then.
+  // A process with much memory waits long for the kernel to walk it: once in a hundred times as
+  // long, then.
   const std::uint64_t took = clock_ns() - begun;
   memory_map_due_ns_ = begun + std::max<std::uint64_t>(memory_map_every_ns_, 100 * took);
 }
 
 process_past watched_process::past() {
+  {
+    // What was seen a moment ago may be of before the end.
+    const std::lock_guard hold(mutex_);
+    if (last_->state == life::running) look(false);
+  }
   const auto seen = now(false);
   process_past result{seen->state, seen->figures.at_ns, seen->figures.process.arguments, {}, seen->memory, {}};
   {
@@ -235,7 +241,8 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
   if (m.state == life::running && heap_) m.heap = read_heap(*heap_);
   if (!m.heap && last_) m.heap = last_->heap;
   const bool knows_rss = m.state == life::running && m.memory;
-  history_.add({m.figures.at_ns, m.live(), knows_rss ? m.memory->rss : 0, m.total.allocated_bytes, m.total.allocations});
+  history_.add(
+      {m.figures.at_ns, m.live(), knows_rss ? m.memory->rss : 0, m.total.allocated_bytes, m.total.allocations});
   return result;
 }
 
@@ -286,8 +293,7 @@ void watched_process::keep_baselines(const moment& m) {
   if (!is_first && marks.size() <= marks_seen_) return;
   auto made = std::make_shared<baseline>();
   made->at_ns = m.figures.at_ns;
-  for (const trace::stack_figures& s : stacks())
-    made->stacks.emplace(s.id, counted_by(s));
+  for (const trace::stack_figures& s : stacks()) made->stacks.emplace(s.id, counted_by(s));
   if (is_first) {
     made->name = "start";
     baselines_["start"] = std::move(made);

@@ -25,8 +25,8 @@
 
 namespace heapwright::tool {
 
-/// `lost`: the segment can no longer be read. `gone`: a process without one is no longer there. `left`: it ran when
-/// this was saved.
+/// `lost`: the segment can no longer be read. `gone`: a process without one is no longer there.
+/// `left`: it ran when this was saved.
 enum class life { running, exited, replaced, killed, lost, gone, left };
 
 /// Bytes, as the kernel tells them; not there once the process is gone.
@@ -141,7 +141,7 @@ class watched_process {
   std::optional<trace::segment_reader> reader_;
   bool may_control_ = false;
   std::optional<process_past> past_;  ///< of a saved run
-  trace::process_figures bare_;  ///< what is known of a process without a segment
+  trace::process_figures bare_;       ///< what is known of a process without a segment
   std::unique_ptr<heap_record> heap_;
   places_book places_;
 

@@ -10,8 +10,8 @@ namespace heapwright::tool {
 /// malloc and its kin, the C++ library, and the wrappers of well-known programs and libraries.
 [[nodiscard]] const function_patterns& known_allocation_wrappers();
 
-/// "std::vector<int> store::make<int>(char)" -> "store::make": without return type, template arguments and
-/// parameters, so that patterns need not have them. An operator keeps its whole name.
+/// "std::vector<int> store::make<int>(char)" -> "store::make": without return type, template
+/// arguments and parameters, so that patterns need not have them. An operator keeps its whole name.
 [[nodiscard]] std::string qualified_name(const std::string& function);
 
 }  // namespace heapwright::tool

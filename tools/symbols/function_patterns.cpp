@@ -62,7 +62,8 @@ const std::string* function_patterns::find(const std::string& function) const {
   const std::string name = without_parameters(function);
   for (const std::string& pattern : patterns_)
     // Where only the name is known, parameters in a pattern say nothing.
-    if (fits_pattern(pattern, function) || fits_pattern(pattern, name) || (name == function && fits_pattern(without_parameters(pattern), name)))
+    if (fits_pattern(pattern, function) || fits_pattern(pattern, name) ||
+        (name == function && fits_pattern(without_parameters(pattern), name)))
       return &pattern;
   return nullptr;
 }

@@ -1,7 +1,7 @@
 // Sets of functions, by patterns of their names.
 //
-// A pattern is a function's name, as reports show it, with or without its parameters; `*` stands for anything, `?` for
-// one character.
+// A pattern is a function's name, as reports show it, with or without its parameters; `*` stands
+// for anything, `?` for one character.
 #pragma once
 
 #include <string>

@@ -12,10 +12,13 @@ namespace heapwright::tool {
 
 struct symbolizer::known_module {
   trace::module_figures figures;
+  std::string path;                  ///< as this process opens it
   std::unique_ptr<debug_file> file;  ///< null: not yet opened
 
   debug_file& opened() {
-    if (!file) file = std::make_unique<debug_file>(figures);
+    trace::module_figures here = figures;
+    here.path = path;
+    if (!file) file = std::make_unique<debug_file>(here);
     return *file;
   }
 };
@@ -28,8 +31,8 @@ bool are_same(const trace::module_figures& a, const trace::module_figures& b) {
 
 }  // namespace
 
-symbolizer::symbolizer(const std::vector<trace::module_figures>& modules, std::uint32_t process_id)
-    : code_made_(fmt::format("/tmp/perf-{}.map", process_id)) {
+symbolizer::symbolizer(const std::vector<trace::module_figures>& modules, std::uint32_t process_id, std::string root)
+    : root_(std::move(root)), code_made_(fmt::format("{}/tmp/perf-{}.map", root_, process_id)) {
   add_modules(modules);
 }
 symbolizer::symbolizer(symbolizer&&) noexcept = default;
@@ -39,7 +42,7 @@ symbolizer::~symbolizer() = default;
 void symbolizer::add_modules(const std::vector<trace::module_figures>& modules) {
   for (const trace::module_figures& m : modules) {
     if (std::ranges::any_of(modules_, [&](const auto& known) { return are_same(known->figures, m); })) continue;
-    modules_.push_back(std::make_unique<known_module>(known_module{m, nullptr}));
+    modules_.push_back(std::make_unique<known_module>(known_module{m, root_ + m.path, nullptr}));
     ++generation_;
   }
 }

@@ -50,7 +50,8 @@ struct mapped_module {
 
 class symbolizer {
  public:
-  symbolizer(const std::vector<trace::module_figures>& modules, std::uint32_t process_id);
+  /// `process_id`: as the process sees itself. `root`: what its paths begin with here; empty for /.
+  symbolizer(const std::vector<trace::module_figures>& modules, std::uint32_t process_id, std::string root = {});
   symbolizer(symbolizer&&) noexcept;
   symbolizer& operator=(symbolizer&&) noexcept;
   ~symbolizer();
@@ -77,6 +78,7 @@ class symbolizer {
   [[nodiscard]] known_module* find(std::uint64_t pc) const;
   void look_up(location& where);
 
+  std::string root_;
   std::vector<std::unique_ptr<known_module>> modules_;
   perf_map code_made_;
   std::unordered_map<std::uint64_t, answer> answers_;

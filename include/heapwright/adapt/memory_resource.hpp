@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory_resource>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include <heapwright/core/bits.hpp>
@@ -18,12 +19,22 @@ class resource final : public std::pmr::memory_resource {
  public:
   /// Arguments are those of A.
   template <class... Arguments>
-  explicit resource(Arguments&&... arguments) : memory_(std::forward<Arguments>(arguments)...) {}
+  explicit resource(Arguments&&... arguments) : memory_(make(std::forward<Arguments>(arguments)...)) {}
 
   /// The allocator that it owns.
   [[nodiscard]] A& memory() noexcept { return memory_; }
 
  private:
+  // A member initializer alone would say that a copy constructor is deleted.
+  template <class... Arguments>
+  static A make(Arguments&&... arguments) {
+    constexpr bool can_be_made = std::is_constructible_v<A, Arguments...>;
+    static_assert(can_be_made,
+                  "resource: it owns its allocator, and an A cannot be made of these arguments. To share an allocator "
+                  "that is there: resource<upstream<A>>");
+    if constexpr (can_be_made) return A(std::forward<Arguments>(arguments)...);
+  }
+
   void* do_allocate(std::size_t size, std::size_t alignment) override {
     void* const p = memory_.allocate({size, alignment});
     if (p == nullptr) [[unlikely]]

@@ -1,5 +1,9 @@
-// What a process running on libheapwright tells about itself to whoever looks from outside: `heapwright info PID` finds the
-// exported symbol heapwright_process_record in the process's memory and reads it, and the figures it points at, from there.
+// What a process that runs on libheapwright, or on a malloc of `heapwright build`, tells about
+// itself. `heapwright info PID` reads it from outside.
+//
+// An ELF note in the library, or in the program that libheapwright.a is linked into, says where the
+// record is. The note lies in memory with the code: neither the name of the file nor its symbols
+// matter, nor whether the file is still there. The record points to the figures.
 //
 // The record is valid from load to exit, also while the process is stopped or stuck; nothing in it is ever freed.
 // `layout` changes whenever a field changes its place or meaning; readers refuse a layout they do not know.
@@ -15,13 +19,14 @@ namespace heapwright {
 /// What a process tells about itself. All addresses are addresses in that process.
 struct process_record {
   static constexpr char expected_magic[16] = "heapwright 0001";  ///< what `magic` is
-  static constexpr std::uint32_t current_layout = 4;             ///< what `layout` is in this version
+  static constexpr std::uint32_t current_layout = 5;             ///< what `layout` is in this version
 
   char magic[16];               ///< expected_magic
   std::uint32_t layout;         ///< current_layout
   std::uint32_t bytes;          ///< sizeof(process_record)
   char version[32];             ///< "0.1.0"
   char build[32];               ///< "release", "checked" or "debug"
+  char recipe[64];              ///< the name of the recipe that the malloc is made from, as far as it fits
   const heap_figures* figures;  ///< address in the process that is described
   char options[1024];           ///< the options in effect, "name=value name=value"; empty until they have been read
 
@@ -33,6 +38,15 @@ struct process_record {
 
   std::uint32_t page_bytes;               ///< of a page of the heap
   std::uint32_t page_map_bytes_per_page;  ///< what the page map takes for each that is in a span
+};
+
+/// The ELF note that leads to the record.
+struct record_note {
+  static constexpr char owner[12] = "Heapwright";   ///< with the padding that a note has
+  static constexpr std::uint32_t owner_bytes = 11;  ///< of these
+  static constexpr std::uint32_t type = 1;          ///< the note's type
+
+  std::int32_t record_from_here;  ///< bytes from this field to the process_record
 };
 
 }  // namespace heapwright

@@ -1,13 +1,14 @@
 """Compiles what must not compile. The compiler's first error must be the sentence that says why, and not a wall of template arguments before it.
 
   each .cpp here     its first line has the sentence
-  each public header told to be C++17: it needs C++20
+  each public header and the single header, told to be C++17: they need C++20
 
-usage: run.py COMPILER INCLUDE_FOLDER
+usage: run.py COMPILER INCLUDE_FOLDER SINGLE_HEADER_SCRIPT
 """
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 MOST_BEFORE = 3000  # characters: what was included from where, and what was instantiated
@@ -27,15 +28,19 @@ def fault(compiler, include, standard, source, sentence):
 
 
 def main():
-    compiler, include = sys.argv[1:]
+    compiler, include, single_header_script = sys.argv[1:]
     faults = {}
+    needs = "Heapwright needs C\\+\\+20: compile with -std=c\\+\\+20"
     for file in sorted(Path(__file__).parent.glob("*.cpp")):
         sentence = re.match(r"// says: (.*)\n", file.read_text()).group(1)
         faults[file.name] = fault(compiler, include, "c++20", file.read_text(), sentence)
     headers = sorted(Path(include).rglob("*.hpp"))
     for header in headers:
         name = header.relative_to(include)
-        faults[f"{name} as C++17"] = fault(compiler, include, "c++17", f"#include <{name}>\n", "Heapwright needs C\\+\\+20: compile with -std=c\\+\\+20")
+        faults[f"{name} as C++17"] = fault(compiler, include, "c++17", f"#include <{name}>\n", needs)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, single_header_script, include, f"{folder}/heapwright.hpp"], check=True)
+        faults["the single header as C++17"] = fault(compiler, folder, "c++17", "#include <heapwright.hpp>\n", needs)
     for name, what in faults.items():
         if what:
             print(f"{name}: {what}")

@@ -123,15 +123,23 @@ function showNotes() {
 
 // --- which process
 
+/// What the process is called now: some programs say in their arguments what each of their processes does.
+const titleOf = row => {
+  const isTitle = row.arguments.length === 1 && row.arguments[0].includes(" ");
+  return isTitle ? row.arguments[0].slice(0, 60) : nameOf(row);
+};
+
 async function fillProcesses() {
   if (document.hidden || document.activeElement === $("process")) return;
   try {
     const answer = await connection.get("/api/processes", { process: null });
     const rows = answer.rows.map(row => Object.fromEntries(answer.columns.map((name, i) => [name, row[i]])));
     $("process").hidden = rows.length < 2;
-    const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${nameOf(row)} ${row.id} · ${bytes(row.live)}` }));
+    const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${titleOf(row)} ${row.id} · ${bytes(row.live)}` }));
     $("process").replaceChildren(...wanted);
     $("process").value = shownProcess ?? rows[0].name;
+    $("family").hidden = answer.running < 2;
+    text($("family"), `${exact(answer.running)} processes · ${bytes(answer.live)} live`);
   } catch { /* the connection's own state says it */ }
 }
 $("process").addEventListener("change", event => {

@@ -1,0 +1,164 @@
+"""What `live --save` keeps: all processes, small, with what only the viewer has seen; and damaged files.
+
+usage: saved_run_test.py HEAPWRIGHT LIBHEAPWRIGHT
+"""
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.parse
+
+from watched import HEAPWRIGHT, PATIENCE, Watched, clean_environment, wait_for
+
+# Keeps 30 MB for a while, frees most of it, and tells its own process id.
+PROGRAM = """
+import os, sys, time
+blocks = [bytes(100_000) for _ in range(300)]
+time.sleep(float(sys.argv[1]))
+blocks = blocks[:10]
+time.sleep(0.3)
+"""
+
+
+def heapwright(*arguments, **more):
+    return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=PATIENCE, env=clean_environment(), **more)
+
+
+class Viewer:
+    """`live --file`, asked over HTTP."""
+    text, get, state = Watched.text, Watched.get, Watched.state
+    token = None
+
+    def __init__(self, file):
+        self.tool = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--file", file], env=clean_environment(), stderr=subprocess.PIPE, text=True)
+        self.port = int(re.search(r":(\d+)/", self.tool.stderr.readline())[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.tool.terminate()
+        self.tool.wait(PATIENCE)
+        self.tool.stderr.close()
+
+    def processes(self):
+        answer = self.get("/api/processes")
+        return [dict(zip(answer["columns"], row)) for row in answer["rows"]]
+
+
+class SavedRuns(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.file = os.path.join(cls.folder.name, "run")
+        # The command's own process is a shell, which does little; the others are its children.
+        script = f"{sys.executable} -c \"$0\" 2.5; {sys.executable} -c \"$0\" 1 & wait; exit 3"
+        cls.result = heapwright("live", "--no-browser", "--exit-with-program", "--save", cls.file, "--", "sh", "-c", script, PROGRAM)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_all_processes_are_there_in_little_room(self):
+        self.assertEqual(self.result.returncode, 3, self.result.stderr)
+        self.assertLess(os.path.getsize(self.file), 1 << 20)
+        self.assertEqual(os.stat(self.file).st_mode & 0o777, 0o600)
+        with Viewer(self.file) as viewer:
+            self.assertEqual([p["arguments"][0] for p in viewer.processes()], ["sh", sys.executable, sys.executable])
+            self.assertEqual(viewer.state()["process"]["state"], "exited")
+
+    def test_time_line_resident_memory_and_memory_map_are_there(self):
+        with Viewer(self.file) as viewer:
+            longest = min((p for p in viewer.processes() if p["arguments"][0] == sys.executable), key=lambda p: p["id"])
+            about = "?" + urllib.parse.urlencode({"process": longest["name"]})
+            history = viewer.get("/api/history" + about)
+            self.assertGreater(max(history["live"]), 25_000_000)
+            self.assertGreater(max(rss for rss in history["rss"] if rss), 25_000_000)
+            self.assertLess(history["live"][-1], 10_000_000)
+            state = viewer.get("/api/state" + about)
+            self.assertGreater(state["memory"]["rss"], 1_000_000)
+            memory = viewer.get("/api/memory" + about)
+            self.assertTrue(any("python" in row[1] for row in memory["mappings"]))
+            self.assertEqual(sum(bytes for _, bytes in memory["parts"]) - memory["not_resident"], memory["rss"])
+
+    def test_diff_and_leaks_take_all_its_processes(self):
+        result = heapwright("diff", self.file, self.file)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("of 3 and 3 processes", result.stdout)
+        peak = re.search(r"(?m)^peak +([\d.]+) MiB", result.stdout)
+        self.assertIn(round(float(peak[1])), range(28, 36), "the highest of one process, not their sum")
+        self.assertEqual(len(set(re.findall(r"\(process (\d+)\) ended", heapwright("leaks", self.file).stdout))), 3)
+
+    def test_a_killed_program_is_told_to_be_so(self):
+        file = os.path.join(self.folder.name, "killed")
+        result = heapwright("live", "--no-browser", "--exit-with-program", "--save", file, "--", sys.executable, "-c",
+                            PROGRAM + "os.kill(os.getpid(), 9)", "1.5")
+        self.assertEqual(result.returncode, 137)
+        with Viewer(file) as viewer:
+            self.assertEqual(viewer.state()["process"]["state"], "killed")
+            self.assertGreater(viewer.state()["memory"]["rss"], 1_000_000)
+
+    def test_one_that_still_runs_is_told_to_be_so(self):
+        file = os.path.join(self.folder.name, "running")
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as segments:
+            environment = clean_environment(HEAPWRIGHT_SEGMENT_DIR=segments, LD_PRELOAD=os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so"))
+            with subprocess.Popen([sys.executable, "-c", PROGRAM, "100"], env=environment) as program:
+                wait_for("the segment", lambda: os.listdir(segments))
+                tool = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--save", file, str(program.pid)],
+                                        env=clean_environment(HEAPWRIGHT_SEGMENT_DIR=segments), stderr=subprocess.PIPE, text=True)
+                self.assertIn("live at", tool.stderr.readline())
+                time.sleep(1.5)
+                tool.send_signal(signal.SIGINT)
+                self.assertEqual(tool.wait(PATIENCE), 0)
+                tool.stderr.close()
+                program.kill()
+        with Viewer(file) as viewer:
+            self.assertEqual(viewer.state()["process"]["state"], "left")
+
+    def test_a_segment_as_the_probe_leaves_it_is_read_too(self):
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as segments:
+            environment = clean_environment(HEAPWRIGHT_SEGMENT_DIR=segments, LD_PRELOAD=os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so"))
+            subprocess.run([sys.executable, "-c", PROGRAM, "0"], env=environment, check=True)
+            (name,) = os.listdir(segments)
+            self.assertIn("ended", heapwright("top", os.path.join(segments, name)).stdout)
+
+    def test_damaged_files_are_refused_in_a_sentence(self):
+        with open(self.file, "rb") as file:
+            good = file.read()
+        header, _, data = gzip.decompress(good).partition(b"\n")
+        head = json.loads(header)
+        first = head["processes"][0]
+        another = lambda **changes: gzip.compress(json.dumps(head | {"processes": [first | changes]}).encode() + b"\n" + data)
+        bad = {"cut off": good[:len(good) // 2], "cut off early": good[:30], "no header": gzip.compress(b"x" * 100), "empty": gzip.compress(b""),
+               "flipped": good[:200] + bytes(b ^ 0xff for b in good[200:240]) + good[240:],
+               "another format": gzip.compress(json.dumps(head | {"format": "heapwright saved run 9"}).encode() + b"\n"),
+               "no processes": gzip.compress(json.dumps(head | {"processes": []}).encode() + b"\n"),
+               "a name that leads elsewhere": another(name="../../tmp/x"), "a part beyond the end": another(parts=[[first["bytes"], 4096]]),
+               "parts that wrap around": another(parts=[[2**64 - 4096, 8192]]), "no segment": another(parts=[]), "too long": another(bytes=2**60),
+               "no numbers": another(bytes="many"), "a past of another kind": another(past=[1])}
+        for what, content in bad.items():
+            path = os.path.join(self.folder.name, "bad")
+            with open(path, "wb") as file:
+                file.write(content)
+            for command in (["top"], ["diff", self.file], ["leaks"], ["live", "--no-browser", "--file"]):
+                with self.subTest(what, command=command[0]):
+                    result = heapwright(*command, path)
+                    self.assertEqual(result.returncode, 125, result.stdout)
+                    self.assertRegex(result.stderr, r"^heapwright: [^\n]+\n$")
+        self.assertEqual([name for name in os.listdir("/dev/shm") if name.startswith("heapwright-live-") and
+                          os.stat("/dev/shm/" + name).st_uid == os.geteuid() and os.stat("/dev/shm/" + name).st_mtime > time.time() - 5], [])
+
+    def test_a_full_disk_is_told(self):
+        result = heapwright("live", "--no-browser", "--exit-with-program", "--save", "/dev/full", "--", "true")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("/dev/full", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""`heapwright build`: a malloc from a recipe, and what is wrong with a recipe.
+
+Usage: build_test.py path/to/heapwright path/to/fixtures [unittest options]
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from support import Case, HEAPWRIGHT, PLAIN, heapwright
+
+
+class Build(Case):
+    RECIPE = "#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe mine = {%s};\n"
+
+    def header(self, content, name="recipe.hpp"):
+        path = self.folder / name
+        path.write_text(content if "recipe" in content else self.RECIPE % content)
+        return str(path)
+
+    def build(self, header, *options, **variables):
+        self.library = self.folder / "libmine.so"
+        return heapwright("build", header, "-o", str(self.library), *options,
+                          env={**os.environ, "TMPDIR": str(self.folder), **variables})
+
+    def not_built(self, result, *words):
+        self.refused(result, 125, *words)
+        self.assertNotIn("template", result.stderr, "nobody wants to read that")
+        left = {p.name for p in self.folder.iterdir()} - {"recipe.hpp", "other.hpp"}
+        self.assertEqual(left, set(), "nothing is left behind")
+
+    def test_a_limit_is_tried(self):
+        """What needs more memory than the limit is tried without it; the limit by itself."""
+        result = self.build(self.header(".pages = {.limit = 3 * heapwright::MiB}"), "--check")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("tried and good", result.stdout)
+        self.assertEqual([p.name for p in self.folder.iterdir() if p.suffix == ".so"], ["libmine.so"])
+        trial = os.path.join(os.path.dirname(HEAPWRIGHT), "malloc_limit")
+        for told, words in ((1 << 20, "malloc gives more than there may be"), (30 << 20, "not a quarter of the limit can be had")):
+            tried = heapwright("run", "--with", str(self.library), trial, str(told))
+            self.assertEqual(tried.returncode, 1)
+            self.assertIn(words, tried.stderr)
+
+    def test_what_the_rules_advise_is_a_recipe(self):
+        """Each piece of code in the table of rules in docs/recipes.md, as a heap of its own."""
+        root = pathlib.Path(__file__).resolve().parents[2]
+        table = (root / "docs/recipes.md").read_text().partition("## What live and compare point to")[2].partition("\n## ")[0]
+        advised = re.findall(r"`(\.[^`]*=[^`]*)`", table)
+        self.assertGreaterEqual(len(advised), 7)
+        code = "#include <heapwright/heap.hpp>\n" + "".join(
+            f"inline constexpr heapwright::recipe r{i}{{{text}}};\nheapwright::heap<r{i}>& use(heapwright::heap<r{i}>& h) "
+            f"{{ h.deallocate(h.allocate(1)); return h; }}\n" for i, text in enumerate(advised))
+        source = self.folder / "advised.cpp"
+        source.write_text(code)
+        result = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{root / 'include'}", str(source)], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_limit_without_room_is_refused(self):
+        for limit in ("0", "1", "65535"):
+            self.refused(self.build(self.header(".pages = {.limit = %s}" % limit)), 125, "recipe.pages.limit: at least 64 KiB")
+
+    def test_a_trial_that_fails_is_named(self):
+        """A compiler that makes another malloc than it is asked for."""
+        other = self.folder / "other.sh"
+        other.write_text('#!/bin/bash\nfor word; do [ "$before" = -o ] && out=$word; before=$word; done\n'
+                         '"c++" "$@" && case $out in *.unfinished) cp %s "$out" ;; esac\n' % PLAIN)
+        other.chmod(0o755)
+        result = self.build(self.header(""), "--check", "--compiler", str(other))
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stderr, r"was built, but its trial malloc_conformance \w.*: ")
+        self.assertNotIn(" | ", result.stderr.split("malloc_conformance")[1].split(":")[0])
+        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
+
+    def test_a_malloc_to_run_programs_with(self):
+        result = self.build(self.header(".classes = {.exact = {24, 40, 96}}, .pages = {.purge_window_ms = 123}"), "--check")
+        self.assertEqual(result.returncode, 0, result)
+        self.assertIn("tried and good", result.stdout)
+        self.assertIn("heapwright run --with", result.stdout)
+        needed = subprocess.run(["objdump", "-p", self.library], capture_output=True, text=True, check=True).stdout
+        self.assertEqual([w.split()[1] for w in needed.splitlines() if "NEEDED" in w], ["libc.so.6"])
+        says = heapwright("run", "--with", str(self.library), "--stats", "--", "python3", "-c", "print(6 * 7)")
+        self.assertEqual(says.stdout, "42\n")
+        self.assertIn("(recipe mine)", says.stderr)
+
+    def test_the_examples(self):
+        recipes = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples/recipes").glob("*.hpp"))
+        self.assertGreaterEqual(len(recipes), 4)
+        for recipe in recipes:
+            self.assertEqual(self.build(str(recipe)).returncode, 0, recipe)
+            says = heapwright("run", "--with", str(self.library), "--", "python3", "-c", "print(sum(len(str(i)) for i in range(100000)))")
+            self.assertEqual(says.stdout, "488890\n", recipe)
+
+    def test_what_was_had_of_the_system_is_told(self):
+        transparent = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+        if not transparent.exists() or "[never]" in transparent.read_text():
+            self.skipTest("no transparent huge pages")
+        self.assertEqual(self.build(self.header(".pages = {.huge = heapwright::huge_page_use::transparent}")).returncode, 0)
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": str(self.library)})
+        self.addCleanup(child.communicate)
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        told = json.loads(heapwright("info", "--json", str(child.pid)).stdout)
+        self.assertEqual(told["build"], "recipe mine")
+        self.assertEqual(told["bytes"]["huge_transparent_total"], told["bytes"]["mapped"])
+        self.assertRegex(heapwright("info", str(child.pid)).stdout, "had so far advised to be in huge pages: 2.0 MiB")
+
+    def test_the_other_compiler(self):
+        if shutil.which("clang++-16") is None:
+            self.skipTest("no clang++-16")
+        self.assertEqual(self.build(self.header(""), "--compiler", "clang++-16").returncode, 0)
+        self.assertEqual(heapwright("run", "--with", str(self.library), "--", "true").returncode, 0)
+        self.not_built(self.build_again(".classes = {.steps_per_doubling = 3}", "clang++-16"),
+                       "recipe.classes: steps_per_doubling and largest must be powers of two")
+
+    def build_again(self, content, compiler):
+        self.library.unlink()
+        return self.build(self.header(content), "--compiler", compiler)
+
+    def test_what_is_wrong_with_a_recipe_is_said_in_a_sentence(self):
+        for content, sentence in [
+            (".classes = {.steps_per_doubling = 3}", "recipe.classes: steps_per_doubling and largest must be powers of two"),
+            (".classes = {.exact = {16, 16}}", "recipe.classes.exact: at most 32 sizes, rising"),
+            (".classes = {.exact = {16, 1040}}", "recipe.classes.exact: the last size must be one that the steps"),
+            (".thread_cache = {.max_batch = 0}", "recipe.thread_cache.max_batch: from 1 to 256"),
+            (".pages = {.prefault = true}", "give_back must be at_once or when_asked"),
+            (".concurrency = heapwright::concurrency_mode::central", "it must be thread_caching"),
+        ]:
+            result = self.build(self.header(content))
+            self.not_built(result, sentence)
+            self.assertLessEqual(len(result.stderr.splitlines()), 3, result.stderr)
+
+    def test_what_the_compiler_says_of_a_header_has_file_and_line(self):
+        self.not_built(self.build(self.header(".no_such_field = 1")), "recipe.hpp:2:", "no_such_field")
+
+    def test_which_recipe(self):
+        self.not_built(self.build(self.header("// recipe x = {}\n")), "defines no recipe", "--recipe NAME")
+        two = "#include <heapwright/heap/recipe.hpp>\nconstexpr heapwright::recipe a{}, b{};\nconstexpr heapwright::recipe c = {};\n"
+        self.not_built(self.build(self.header(two)), "several recipes: a, c", "--recipe NAME")
+        self.assertEqual(self.build(self.header(two), "--recipe", "b").returncode, 0)
+
+    def test_bad_input(self):
+        good = self.header("")
+        self.not_built(self.build("/no/such/header.hpp"), "cannot be read: No such file")
+        self.not_built(self.build(str(self.folder)), "is a folder")
+        self.not_built(self.build(good, "--compiler", "no-such-compiler"), "no-such-compiler cannot be run", "--compiler")
+        self.not_built(self.build(good, CXX="no-such-compiler"), "no-such-compiler cannot be run")
+        self.refused(heapwright("build", good, "-o", "/no/such/folder/lib.so"), 125, "its folder does not exist")
+        self.refused(heapwright("build", good), 125, "--output is required")
+        self.refused(self.build(good, TMPDIR="/no/such/folder"), 125, "cannot make a folder /no/such/folder")
+        locked = self.folder / "locked"
+        locked.mkdir(mode=0o555)
+        if os.getuid() != 0:
+            self.refused(heapwright("build", good, "-o", str(locked / "lib.so")), 125, "cannot be written to: Permission denied")
+        spaced = heapwright("build", good, "-o", str(locked.rename(self.folder / "a folder") / "lib.so"))
+        self.assertEqual(spaced.returncode, 0 if os.getuid() == 0 else 125)
+
+    def test_interruption_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen([HEAPWRIGHT, "build", self.header(""), "-o", str(self.folder / "lib.so")],
+                                       env={**os.environ, "TMPDIR": str(self.folder)}, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while not any(self.folder.glob("heapwright-*/check.cpp")):
+                time.sleep(0.01)
+            process.send_signal(number)
+            self.assertEqual(process.wait(30), -number)
+            self.assertEqual([p.name for p in self.folder.iterdir()], ["recipe.hpp"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
