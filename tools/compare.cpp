@@ -131,6 +131,8 @@ void check_baseline(const std::string& name, const std::vector<allocator>& candi
 }  // namespace
 
 int compare(const compare_options& options) {
+  if (!options.json.empty() && options.json == options.html)
+    throw failure(exit_code::bad_input, fmt::format("--json and --html both go to {}", options.json));
   check_writable(options.json);
   check_writable(options.html);
   const auto server = server_of(options);

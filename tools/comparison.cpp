@@ -35,6 +35,7 @@ std::string show_seconds(double value) {
 }
 
 std::string show_bytes(double value) {
+  if (value < 1024) return fmt::format("{:.0f} B", value);
   constexpr const char* units[] = {"KiB", "MiB", "GiB", "TiB"};
   unsigned unit = 0;
   for (value /= 1024; value >= 1024 && unit < 3; ++unit) value /= 1024;
@@ -186,7 +187,10 @@ std::string verdict_on(const comparison& all, const comparison_row& row) {
   std::vector<std::string> clauses = std::move(levels);
   clauses.insert(clauses.end(), unclear.begin(), unclear.end());
   if (takes.empty() && clauses.empty()) return {};
-  if (takes.empty()) return fmt::format("{}: {}", row.who.name, fmt::join(clauses, "; "));
+  if (takes.empty()) {
+    clauses.front().replace(0, std::string_view("its").size(), row.who.name + "'s");
+    return fmt::format("{}", fmt::join(clauses, "; "));
+  }
   const std::string last = takes.back();
   takes.pop_back();
   const std::string all_taken = takes.empty() ? last : fmt::format("{} and {}", fmt::join(takes, ", "), last);

@@ -46,7 +46,7 @@ void what_to_watch(const std::vector<std::string>& words, live_options& options)
     options.command = words;
   if (is_process && options.pid == 0) throw CLI::ValidationError("PID", words[0] + " is no process");
   const int said = int{!words.empty()} + int{options.list} + int{!options.file.empty()};
-  if (said != 1) throw CLI::ValidationError("live", "say one of COMMAND, PID, --list and --file FILE");
+  if (said != 1) throw failure(exit_code::bad_input, "live: say one of COMMAND, PID, --list and --file FILE");
 }
 
 /// A word behind `--` is a command. Without that a single word may be a segment: a file that cannot be executed.
@@ -305,6 +305,9 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   CLI::App& top_app = *app.add_subcommand("top", "Watch a program's heap in the terminal");
   std::string top_word;
   top_app.add_option("PID", top_word, "A process that has the probe; or a file, as --file");
+  top_app.add_option("--process", top_with.pid, "Which process of a saved run; by default the one that had most memory")
+      ->type_name("ID")
+      ->check(check_process_id);
   top_app.add_option("--file", top_with.file, "A run that `live --save` has kept, or a segment")->type_name("FILE");
   top_app.add_option("--every", top_with.every_seconds, "Seconds between two looks")
       ->check(from_to(0.1, 3600))
@@ -380,7 +383,10 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       if (top_app.parsed()) {
         if (top_word.empty() == top_with.file.empty())
           throw failure(exit_code::bad_input, "top: say one of PID and --file FILE");
-        if (check_process_id(top_word).empty())
+        const bool is_saved = !top_with.file.empty() || !check_process_id(top_word).empty();
+        if (top_with.pid != 0 && !is_saved)
+          throw failure(exit_code::bad_input, "top: --process chooses from a saved run");
+        if (!top_word.empty() && check_process_id(top_word).empty())
           top_with.pid = std::stoi(top_word);
         else if (top_with.file.empty())
           top_with.file = top_word;

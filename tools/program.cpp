@@ -30,6 +30,7 @@ std::string find_command(const std::string& name) {
     return S_ISREG(about.st_mode) && access(path.c_str(), X_OK) == 0;
   };
   const auto refuse = [&](const std::string& path, int error) -> failure {
+    if (name.empty()) return {exit_code::not_found, "the command is empty"};
     if (error == ENOENT || error == ENOTDIR) return {exit_code::not_found, fmt::format("no such command: {}", name)};
     return {exit_code::not_executable, fmt::format("{} cannot be executed: {}", path, std::strerror(error))};
   };

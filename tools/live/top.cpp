@@ -116,12 +116,18 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   const double seconds = before == nullptr ? 0 : static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
   text.line(printable(fmt::format("{}  process {}  {}{}", command_of(p), p.process_id, words_for(m.state),
                                   p.is_counting ? "" : "  (not counting)")));
-  text.line(fmt::format("live {}{}   peak {}   RSS {}   {} threads", show_bytes(static_cast<double>(m.live())),
+  const auto threads = std::ranges::count(m.figures.threads, trace::slot_state::alive, &trace::thread_figures::state);
+  text.line(fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),
                         p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),
-                        m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-",
-                        std::count_if(m.figures.threads.begin(), m.figures.threads.end(),
-                                      [](const auto& t) { return t.state == trace::slot_state::alive; })));
-  const trace::class_figures last = before == nullptr ? m.total : before->total;
+                        m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads,
+                        threads == 1 ? "" : "s"));
+  if (before == nullptr) {
+    text.line(fmt::format("allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
+                          show_bytes(static_cast<double>(m.total.allocated_bytes)),
+                          show_count(static_cast<double>(m.total.frees))));
+    return text.line(sampling_text(p));
+  }
+  const trace::class_figures& last = before->total;
   text.line(fmt::format("allocations {}   {}   frees {}",
                         per_second(m.total.allocations, last.allocations, seconds, show_count),
                         per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
@@ -151,6 +157,23 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   }
 }
 
+/// The process of a saved run with this id; 0: the one that had most memory at its peak.
+std::shared_ptr<watched_process> chosen_of(watched_family& run, pid_t id) {
+  const auto members = run.watched_members();
+  const auto peak = [](const auto& member) { return member.second->now()->figures.process.peak; };
+  const auto id_of = [](const auto& member) { return member.second->now()->figures.process.process_id; };
+  auto found = id == 0 ? std::ranges::max_element(members, {}, peak)
+                       : std::ranges::find(members, static_cast<std::uint32_t>(id), id_of);
+  std::string ids;
+  for (const auto& member : members) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", id_of(member));
+  if (found == members.end())
+    throw failure(exit_code::bad_input, fmt::format("no process {} in this run; there are {}", id, ids));
+  if (members.size() > 1 && id == 0)
+    tell("heapwright: {} processes ({}); shown is {}, which had most memory; --process ID chooses another\n",
+         members.size(), ids, id_of(*found));
+  return found->second;
+}
+
 }  // namespace
 
 int top(const top_options& options) {
@@ -159,8 +182,10 @@ int top(const top_options& options) {
   if (is_drawn) signals.emplace(full_screen::signals);
   std::optional<opened_run> saved;
   if (!options.file.empty()) saved.emplace(options.file);
-  const auto watched = saved ? watched_family(*saved, options.wrappers).find("")
-                             : watch(options.pid, segment_of(options.pid), options.wrappers);
+  std::optional<watched_family> family;
+  if (saved) family.emplace(*saved, options.wrappers);
+  const auto watched =
+      family ? chosen_of(*family, options.pid) : watch(options.pid, segment_of(options.pid), options.wrappers);
   watched_process& process = *watched;
   if (!is_drawn) {
     screen_text text({40, 1000});

@@ -11,7 +11,7 @@ namespace heapwright::tool {
 
 struct top_options {
   pid_t pid = 0;
-  std::string file;  ///< a segment; or else pid
+  std::string file;  ///< a run that is read instead of a process; `pid` chooses one of its processes, 0: the largest
   double every_seconds = 1;
   function_patterns wrappers;  ///< as places_book has them
   bool once = false;           ///< as also when standard output is no terminal

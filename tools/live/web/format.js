@@ -31,6 +31,8 @@ export const percent = v => (v * 100).toFixed(v >= 0.995 || v === 0 ? 0 : v < 0.
 export const withError = (v, error, show = bytes) => show(v) + (v > 0 && error >= v / 200 ? ` ±${(error / v * 100).toFixed(0)} %` : "");
 export const clock = s => new Date(s * 1000).toLocaleTimeString("en-GB");
 
+export const ago = s => (s < 1 ? "now" : duration(s) + " ago");
+
 export function duration(s) {
   if (s < 1e-3) return Math.round(s * 1e6) + " µs";
   if (s < 1) return Math.round(s * 1e3) + " ms";

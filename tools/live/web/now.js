@@ -1,6 +1,6 @@
 // What happens now: four figures, the time line, and tables of size classes, threads, and what each thread does in each class.
 import { $, choice, text } from "./dom.js";
-import { bytes, clock, count, duration, exact, exactBytes, round, signed } from "./format.js";
+import { ago, bytes, clock, count, duration, exact, exactBytes, round, signed } from "./format.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 
@@ -131,7 +131,7 @@ export class NowView {
     text($("rate"), span > 0 && !isOver ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
     text($("rate-more"), span > 0 && !isOver ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
     text($("peak"), bytes(p.peak));
-    text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? duration(Math.max(0, this.state.at - p.peak_at)) + " ago" : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
+    text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? ago(this.state.at - p.peak_at) : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
     $("peak").parentNode.title = p.peak_grain === 0 ? "Exact: the sampling interval has been 1 since the peak began" : `To ${bytes(p.peak_grain)} for each thread, either way; exact where the sampling interval is 1 since the peak began`;
   }
 

@@ -15,7 +15,7 @@ export class Table {
     host.classList.toggle("picks", !!pick);
     host.replaceChildren();
     host.style.setProperty("--columns", columns.map(c => c.width).join(" "));
-    host.style.setProperty("--least", columns.reduce((sum, c) => sum + (parseInt(c.width.match(/\d+/)) || 80), 0) + "px");
+    host.style.setProperty("--least", `calc(${columns.map(c => /^minmax\((.*),[^,]*\)$/.exec(c.width)?.[1] ?? c.width).join(" + ")})`);
     this.head = element("div", { className: "head", role: "row" });
     for (const c of columns) {
       const button = element("button", { textContent: c.title, className: c.left ? "left" : "", title: c.about ?? "", role: "columnheader" });

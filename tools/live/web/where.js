@@ -5,7 +5,7 @@ import { bytes, count, duration, exact, exactBytes, percent, round, signed, with
 import { placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
-const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(72px,.9fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
+const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(80px,.9fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
 
 /// How exact stacks are, and what that costs.
 function samplingOf(p) {
@@ -15,7 +15,7 @@ function samplingOf(p) {
 }
 
 /// With its error: columns like `live_bytes` have a `live_bytes_error`.
-const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: "minmax(126px,1.2fr)", text: row => withError(row[key], row[key + "_error"]),
+const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: "minmax(134px,1.2fr)", text: row => withError(row[key], row[key + "_error"]),
   tip: row => exactBytes(row[key]) + (row[key + "_error"] > 0 ? `, ±${exactBytes(row[key + "_error"])} (95 of 100 estimates are within)` : ", exact"), ...more });
 
 export class WhereView {
@@ -35,6 +35,7 @@ export class WhereView {
   }
 
   get search() { return $("flame-search"); }
+  errorOfGrowth(node) { return node.error > 0 ? ` ±${this.show(node.error)}` : ""; }
   errorOf(node) { return node.error >= node.total / 200 && node.error > 0 ? ` ±${(node.error / node.total * 100).toFixed(0)} %` : ""; }
   show(v) { return this.value === "count" ? count(v) + " blocks" : bytes(v); }
 
@@ -42,7 +43,7 @@ export class WhereView {
     const search = $("sites-search").value;
     this.sites?.end();
     const atPeak = this.value === "peak" ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
-    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (row.grown > 0 ? "grew" : row.grown < 0 ? "shrank" : ""), about: "Since the mark", width: "minmax(92px,.9fr)" })] : [];
+    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (row.grown > 0 ? "grew" : row.grown < 0 ? "shrank" : ""), about: "Since the mark", width: "minmax(150px,1.2fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     this.sites = new Table($("sites"), {
       columns: [...siteColumns, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), figure("live_blocks", "live blocks", count), estimated("allocated_bytes", "allocated"), figure("allocations", "allocations", count),
         { ...figure("short_share", "short-lived", percent), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` },
@@ -93,7 +94,7 @@ export class WhereView {
   note() {
     const { data, root } = this.flame;
     if (!data) return;
-    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))} in all; red grows, blue shrinks, width is both`] : [this.show(root.total) + this.errorOf(root), `${exact(data.samples)} samples`, ...this.sampling];
+    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, width is both`] : [this.show(root.total) + this.errorOf(root), `${exact(data.samples)} samples`, ...this.sampling];
     if (data.left_out.nodes > 0) parts.push(`${exact(data.left_out.nodes)} small nodes left out (${percent(data.left_out.value / (root.total || 1))})`);
     if (this.flame.words.length > 0) parts.push(`found in ${percent(this.flame.search(this.flame.words.join(" ")))}`);
     text($("flame-note"), parts.join(" · "));
@@ -103,7 +104,7 @@ export class WhereView {
     const all = this.flame.root.total || 1;
     const lines = [node.place ? placeText(node.place).replace(/ {2}.*/, "") : "all stacks"];
     if (node.place) lines.push((node.place[1] ? (node.hasLines ? `${node.place[1]} (several lines)` : `${node.place[1]}:${node.place[2]}`) : node.place[3]) + (node.place[4] ? " (inlined)" : ""));
-    if (this.flame.data.is_growth) lines.push(`${signed(node.grown, v => this.show(v))}`);
+    if (this.flame.data.is_growth) lines.push(signed(node.grown, v => this.show(v)) + this.errorOfGrowth(node));
     else lines.push(`${this.show(node.total)}${this.errorOf(node)}, ${percent(node.total / all)}` + (node.own > 0 ? `; ${this.show(node.own)} right here` : ""));
     return lines.join("\n");
   }
