@@ -154,6 +154,16 @@ class SavedRuns(unittest.TestCase):
         self.assertEqual([name for name in os.listdir("/dev/shm") if name.startswith("heapwright-live-") and
                           os.stat("/dev/shm/" + name).st_uid == os.geteuid() and os.stat("/dev/shm/" + name).st_mtime > time.time() - 5], [])
 
+    def test_a_bit_that_was_flipped_is_seen(self):
+        with open(self.file, "rb") as file:
+            good = file.read()
+        path = os.path.join(self.folder.name, "flipped")
+        for at in range(12, len(good) - 8, len(good) // 40):
+            with open(path, "wb") as file:
+                file.write(good[:at] + bytes([good[at] ^ 16]) + good[at + 1:])
+            with self.subTest(at=at):
+                self.assertEqual(heapwright("diff", path, path).returncode, 125)
+
     def test_a_full_disk_is_told(self):
         result = heapwright("live", "--no-browser", "--exit-with-program", "--save", "/dev/full", "--", "true")
         self.assertEqual(result.returncode, 125)

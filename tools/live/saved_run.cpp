@@ -100,6 +100,12 @@ class packed_reader {
       throw cannot_read(name_, "it is cut off or damaged");
   }
 
+  /// Only at its end is the sum over all bytes compared.
+  void must_be_at_its_end() {
+    char more = 0;
+    if (gzread(stream_, &more, 1) != 0) throw cannot_read(name_, "it is damaged");
+  }
+
   std::string line() {
     std::string text;
     for (char some[4096]; text.size() < longest_header && gzgets(stream_, some, sizeof some) != nullptr;) {
@@ -194,6 +200,7 @@ void opened_run::unpack(const std::string& file) {
       if (p.contains("past")) one.past = past_of(p.at("past"));
       processes_.push_back(std::move(one));
     }
+    in.must_be_at_its_end();
   } catch (const json::exception& trouble) {
     throw cannot_read(file, fmt::format("it is no saved run ({})", trouble.what()));
   }
