@@ -10,12 +10,13 @@ if(HEAPWRIGHT_BUILD_TOOLS AND NOT HEAPWRIGHT_SANITIZE)
   install(TARGETS malloc_conformance malloc_limit stress DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/heapwright)
 endif()
 install(EXPORT heapwright-targets NAMESPACE heapwright:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
-configure_package_config_file(cmake/heapwright-config.cmake.in ${PROJECT_BINARY_DIR}/heapwright-config.cmake
+# Not where find_package looks: of a PATH with build/release/bin it makes a prefix.
+configure_package_config_file(cmake/heapwright-config.cmake.in ${PROJECT_BINARY_DIR}/package/heapwright-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/heapwright-config-version.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/heapwright-config-version.cmake COMPATIBILITY SameMinorVersion)
 # A prefix that moves with the files, whatever `cmake --install --prefix` says.
 file(RELATIVE_PATH prefix_from_pc /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/heapwright.pc.in ${PROJECT_BINARY_DIR}/heapwright.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/heapwright-config.cmake ${PROJECT_BINARY_DIR}/heapwright-config-version.cmake
+install(FILES ${PROJECT_BINARY_DIR}/package/heapwright-config.cmake ${PROJECT_BINARY_DIR}/package/heapwright-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
 install(FILES ${PROJECT_BINARY_DIR}/heapwright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -111,7 +111,7 @@ class Figures(Case):
         for name in ("speed", "load"):
             ratio = rows["plain"]["figures"][name]["ratio"]
             self.assertEqual((ratio["estimate"], ratio["verdict"]), (2, "more"))
-        self.assertIn("its speed is 2.0 times as high", rows["plain"]["verdict"])
+        self.assertIn("plain's speed is 2.0 times as high", rows["plain"]["verdict"])
         page = self.folder / "page.html"
         result = self.compare(self.said("speed"), options=[*options, "--html", str(page)])
         self.assertRegex(result.stdout, r"(?s)driver time .*steady RSS .*\n\n +speed +load\nglibc +100 +100\nplain +200 +200\n")
