@@ -31,15 +31,10 @@ else()
 endif()
 
 # Debian has fmt as a shared library and as headers. One source file has what the library has: with
-# headers alone each file that formats takes two seconds longer to compile. Clang leaves out of that
-# file a destructor that others refer to, and gets the headers.
+# headers alone each file that formats takes two seconds longer to compile. Clang makes one of two
+# equal destructors an alias, and leaves it out of a file that refers to the other only.
 get_target_property(fmt_headers fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
-if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  add_library(heapwright_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/linked_in_fmt.cpp)
-  target_include_directories(heapwright_fmt SYSTEM PUBLIC ${fmt_headers})
-  target_compile_options(heapwright_fmt PRIVATE -fno-inline)
-else()
-  add_library(heapwright_fmt INTERFACE)
-  target_include_directories(heapwright_fmt SYSTEM INTERFACE ${fmt_headers})
-  target_compile_definitions(heapwright_fmt INTERFACE FMT_HEADER_ONLY)
-endif()
+add_library(heapwright_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/linked_in_fmt.cpp)
+target_include_directories(heapwright_fmt SYSTEM PUBLIC ${fmt_headers})
+target_compile_options(heapwright_fmt PRIVATE -fno-inline
+  $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -mno-constructor-aliases>)

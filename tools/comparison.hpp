@@ -63,12 +63,6 @@ struct metric {
   bool is_from_driver = false;
   bool higher_is_better = false;
 };
-std::string show_seconds(double value);
-std::string show_bytes(double value);
-std::string show_count(double value);
-/// Four digits: of a figure whose unit only the driver knows.
-std::string show_number(double value);
-
 /// Those of the comparison's command, in the order in which they are shown.
 std::vector<metric> metrics_of(const comparison& all);
 

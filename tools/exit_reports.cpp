@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "comparison.hpp"
 #include "printable.hpp"
+#include "quantities.hpp"
 
 namespace heapwright::tool {
 namespace {

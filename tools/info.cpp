@@ -18,12 +18,12 @@
 
 #include "allocators.hpp"
 #include "commands.hpp"
-#include "comparison.hpp"
 #include "descriptor.hpp"
 #include "elf_file.hpp"
 #include "failure.hpp"
 #include "heap_record.hpp"
 #include "process_image.hpp"
+#include "quantities.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {

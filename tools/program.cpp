@@ -118,7 +118,8 @@ program program::resolve(const std::vector<std::string>& command) {
         "is setuid, setgid or has file capabilities: the loader ignores LD_PRELOAD for it; run it as its own user, "
         "or try a copy without those bits");
   if (elf->exports("malloc"))
-    throw refuse("defines malloc itself: preloading cannot replace it, so it can only be measured as built");
+    throw refuse(
+        "defines malloc itself, and what is preloaded cannot replace that: build it without a malloc of its own");
   if (elf->is_go())
     tell(
         "heapwright: {} is a Go program: only what its C code allocates (cgo) comes from malloc. Go has an allocator "

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "comparison.hpp"
+#include "quantities.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -61,8 +61,8 @@ sight in_one_class(const recipe_evidence& e) {
   if (!is_in_one_class(e)) return {};
   const std::uint64_t bytes = touched_in_spans(e);
   const auto& most = *roomiest(e);
-  return {bytes, fmt::format("is free in spans, {} of it in spans of blocks of {}", amount_text(std::min(bytes, most.free)),
-                             block_size(most.block_bytes))};
+  return {bytes, fmt::format("is free in spans, {} of it in spans of blocks of {}",
+                             amount_text(std::min(bytes, most.free)), block_size(most.block_bytes))};
 }
 
 sight in_many_classes(const recipe_evidence& e) {

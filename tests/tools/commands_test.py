@@ -86,7 +86,7 @@ class BadInput(Case):
         self.both([str(other)], 125, "another kind of machine")
 
     def test_program_that_defines_malloc(self):
-        self.both([fixture("defines_malloc")], 125, "defines malloc itself", "as built")
+        self.both([fixture("defines_malloc")], 125, "defines malloc itself", "build it without a malloc of its own")
 
     def test_libraries(self):
         text = self.folder / "libtext.so"

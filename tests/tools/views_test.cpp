@@ -1,5 +1,6 @@
 // The three views of one comparison: what they must show, and what must not escape them.
 #include "comparison.hpp"
+#include "quantities.hpp"
 
 #include <gtest/gtest.h>
 

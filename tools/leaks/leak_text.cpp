@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
-#include "comparison.hpp"
 #include "leak_report.hpp"
 #include "printable.hpp"
+#include "quantities.hpp"
 #include "segment_choice.hpp"
 
 namespace heapwright::tool {

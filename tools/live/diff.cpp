@@ -17,10 +17,10 @@
 #include <fmt/format.h>
 
 #include "call_sites.hpp"
-#include "comparison.hpp"
 #include "failure.hpp"
 #include "places.hpp"
 #include "printable.hpp"
+#include "quantities.hpp"
 #include "saved_run.hpp"
 #include "segment_reader.hpp"
 #include "terminal.hpp"

@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "awaited_signals.hpp"
-#include "comparison.hpp"
 #include "descriptor.hpp"
 #include "failure.hpp"
 #include "guard.hpp"
@@ -32,6 +31,7 @@
 #include "memory_picture.hpp"
 #include "output_file.hpp"
 #include "process_image.hpp"
+#include "quantities.hpp"
 #include "routes.hpp"
 #include "saved_run.hpp"
 #include "segment_choice.hpp"

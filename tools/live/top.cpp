@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "call_sites.hpp"
-#include "comparison.hpp"
 #include "failure.hpp"
 #include "full_screen.hpp"
 #include "printable.hpp"
+#include "quantities.hpp"
 #include "segment_choice.hpp"
 #include "terminal.hpp"
 #include "watched_family.hpp"
@@ -122,9 +122,9 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
                         m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads,
                         threads == 1 ? "" : "s"));
   if (before == nullptr) {
-    text.line(fmt::format("allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
-                          show_bytes(static_cast<double>(m.total.allocated_bytes)),
-                          show_count(static_cast<double>(m.total.frees))));
+    text.line(fmt::format(
+        "allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
+        show_bytes(static_cast<double>(m.total.allocated_bytes)), show_count(static_cast<double>(m.total.frees))));
     return text.line(sampling_text(p));
   }
   const trace::class_figures& last = before->total;
