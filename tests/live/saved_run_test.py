@@ -13,6 +13,7 @@ import tempfile
 import time
 import unittest
 import urllib.parse
+import zlib
 
 from watched import HEAPWRIGHT, PATIENCE, Watched, clean_environment, wait_for
 
@@ -158,11 +159,20 @@ class SavedRuns(unittest.TestCase):
         with open(self.file, "rb") as file:
             good = file.read()
         path = os.path.join(self.folder.name, "flipped")
+        seen = 0
         for at in range(12, len(good) - 8, len(good) // 40):
+            flipped = good[:at] + bytes([good[at] ^ 16]) + good[at + 1:]
+            try:  # among zeros, a copy from another distance is the same content
+                if gzip.decompress(flipped) == gzip.decompress(good):
+                    continue
+            except (OSError, EOFError, zlib.error):
+                pass
             with open(path, "wb") as file:
-                file.write(good[:at] + bytes([good[at] ^ 16]) + good[at + 1:])
+                file.write(flipped)
             with self.subTest(at=at):
                 self.assertEqual(heapwright("diff", path, path).returncode, 125)
+                seen += 1
+        self.assertGreater(seen, 20)
 
     def test_a_full_disk_is_told(self):
         result = heapwright("live", "--no-browser", "--exit-with-program", "--save", "/dev/full", "--", "true")

@@ -115,7 +115,7 @@ class Figures(Case):
         page = self.folder / "page.html"
         result = self.compare(self.said("speed"), options=[*options, "--html", str(page)])
         self.assertRegex(result.stdout, r"(?s)driver time .*steady RSS .*\n\n +speed +load\nglibc +100 +100\nplain +200 +200\n")
-        self.assertIn("its speed is 2.0 times as high", result.stdout)
+        self.assertIn("plain's speed is 2.0 times as high; its load is", result.stdout)
         self.assertIn('"better": "higher"', page.read_text())
 
     def test_a_figure_of_a_json_document(self):
