@@ -569,7 +569,6 @@ void* reallocate_sample(void* p, std::size_t requested) noexcept {
 }
 
 void freeing_sample(void* p, std::uint64_t bytes) noexcept {
-  if (!the_samples.likely_has(p)) return count_freed(bytes != size_not_known ? bytes : next.usable_size(p));
   const int kept = errno;
   begin_thread();
   taken_sample s;

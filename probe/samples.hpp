@@ -22,32 +22,35 @@ struct taken_sample {
   std::uint64_t bytes = 0, at_ns = 0;
 };
 
-/// Which addresses may be samples: a slot for each of 16,384 groups of addresses.
+/// Which addresses may be samples: a slot for each of 32,768 groups of addresses.
 ///
-///   slot   0                    no sample
-///          count 1, tag t       one sample, whose address has the tag
-///          count n, tag 0       n samples, of any tag
-///          the highest count    as many or more: it stays, as does a filter that was given up
+///   slot   count   tag
+///          0       0      no sample
+///          1       t      one sample, whose address has the tag
+///          n + 1   0      n samples, of any tag: from the second one until there is none
+///          63      0      62 samples or more: it stays, as does a filter that was given up
 ///
-/// With m live samples a free of another block takes the slow path once in 16,384 / m times, and
-/// goes on from there to the table once in 2 (16,384 / m)^2 times.
+/// With m live samples a free of another block is looked for in the table once in 2 (32,768 / m)^2 times.
 class sample_filter {
  public:
-  /// The look of every free: one load.
-  [[nodiscard]] bool may_have(const void* p) const noexcept { return slots_[index_of(p)].load(relaxed) != 0; }
-
-  /// The second look, of what has passed the first one.
-  [[nodiscard]] bool has_tag_of(const void* p) const noexcept {
-    const unsigned tag = slots_[index_of(p)].load(relaxed) & tag_mask;
-    return tag == 0 || tag == tag_of(p);
+  /// The look of every free: one load and one branch. A branch of its own for an empty slot would be
+  /// mispredicted in up to a quarter of the frees.
+  [[nodiscard]] bool may_have(const void* p) const noexcept {
+    const std::uint64_t hash = hash_of(p);
+    // 0: the tag is that of `p`. Below 2 * one_sample: no sample, or one of another tag.
+    const unsigned difference = slots_[index_of(hash)].load(relaxed) ^ (one_sample | tag_of(hash));
+    return difference - 1 >= 2 * one_sample - 1;
   }
 
   void add(const void* p) noexcept {
-    change(p, [p](unsigned slot) { return slot == 0 ? one_sample | tag_of(p) : (slot & ~tag_mask) + one_sample; });
+    change(p, [tag = tag_of(hash_of(p))](unsigned slot) {
+      if (slot == 0) return one_sample | tag;
+      return (slot & tag_mask) == 0 ? slot + one_sample : 3 * one_sample;
+    });
   }
 
   void remove(const void* p) noexcept {
-    change(p, [](unsigned slot) { return slot >> tag_bits == 1 ? 0 : slot - one_sample; });
+    change(p, [](unsigned slot) { return slot <= 2 * one_sample ? 0 : slot - one_sample; });
   }
 
   void clear() noexcept { fill(0); }
@@ -56,7 +59,7 @@ class sample_filter {
 
  private:
   static constexpr auto relaxed = std::memory_order_relaxed;
-  static constexpr unsigned bits = 14, tag_bits = 10;
+  static constexpr unsigned bits = 15, tag_bits = 10;
   static constexpr unsigned tag_mask = (1U << tag_bits) - 1, one_sample = 1U << tag_bits;
   static constexpr unsigned most_samples = 0x10000 - one_sample;
 
@@ -66,15 +69,15 @@ class sample_filter {
     return reinterpret_cast<std::uintptr_t>(p) * 0x9E3779B97F4A7C15;
   }
   /// Never 0.
-  static unsigned tag_of(const void* p) noexcept {
-    return static_cast<unsigned>(hash_of(p) >> (64 - bits - tag_bits)) % tag_mask + 1;
+  static unsigned tag_of(std::uint64_t hash) noexcept {
+    return (static_cast<unsigned>(hash >> (64 - bits - tag_bits)) & tag_mask) | 1;
   }
 
-  static std::size_t index_of(const void* p) noexcept { return hash_of(p) >> (64 - bits); }
+  static std::size_t index_of(std::uint64_t hash) noexcept { return hash >> (64 - bits); }
 
   template <class NextSlot>
   void change(const void* p, NextSlot after) noexcept {
-    std::atomic<std::uint16_t>& slot = slots_[index_of(p)];
+    std::atomic<std::uint16_t>& slot = slots_[index_of(hash_of(p))];
     std::uint16_t old = slot.load(relaxed);
     while (!is_full(old) && !slot.compare_exchange_weak(old, static_cast<std::uint16_t>(after(old)), relaxed)) {
     }
@@ -100,9 +103,8 @@ class sample_table {
   /// Takes over what was in the table of another segment at `until_ns`, with stacks up to `last`.
   void copy_from(trace::segment_header& other, std::uint64_t until_ns, trace::reference last) noexcept;
 
-  /// Two looks, of which the second is for what has passed the first one.
+  /// False: the block is no sample.
   [[nodiscard]] bool may_have(const void* p) const noexcept { return filter_.may_have(p); }
-  [[nodiscard]] bool likely_has(const void* p) const noexcept { return filter_.has_tag_of(p); }
 
   /// The block will be added or taken soon: its chain is on its way to the processor meanwhile.
   void prefetch(const void* p) const noexcept {

@@ -23,7 +23,7 @@ class sampling_pace {
   /// sampled block is freed, and what samples push out of the processor's caches.
   static constexpr double share = 0.008;
 
-  static constexpr std::uint64_t most_live_samples = 4096;
+  static constexpr std::uint64_t most_live_samples = 2048;
 
   /// A window ends with its last sample: the 64th, or the first one after 100 ms.
   static constexpr std::uint64_t window_samples = 64, window_ns = 100'000'000;

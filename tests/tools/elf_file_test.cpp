@@ -48,7 +48,9 @@ TEST(elf_file, reads_the_content_of_a_symbol) {
   ASSERT_TRUE(self);
   const std::string content = self->content("content_to_be_found");
   EXPECT_EQ(content.substr(0, 6), std::string("found", 6));
-  if (!has_asan_linked_in) EXPECT_EQ(content.size(), 6U);  // which puts bytes of its own behind it
+  if (!has_asan_linked_in) {  // it puts bytes of its own behind them
+    EXPECT_EQ(content.size(), 6U);
+  }
   EXPECT_EQ(self->content("no_such_symbol"), "");
 }
 
