@@ -51,7 +51,7 @@ class Place:
         (folder / "build").mkdir()
         (folder / "build/release").symlink_to(build)
         self.installed = folder / "heapwright"
-        self.must(cmake, "--install", build, "--prefix", self.installed)
+        self.install()
         self.names = folder / "names"
         self.names.mkdir()
         for name, tool in (("c++", cxx), ("cc", cc), ("cmake", cmake)):
@@ -59,6 +59,9 @@ class Place:
         self.environment = {**os.environ, "HOME": str(folder), "NO_COLOR": "1",
                             "PATH": f"{self.names}:{self.installed}/bin:{os.environ['PATH']}"}
         self.environment.pop("DISPLAY", None)
+
+    def install(self):
+        self.must(self.cmake, "--install", self.folder / "build/release", "--prefix", self.installed)
 
     def must(self, *command, **options):
         done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -143,6 +146,13 @@ def run_shell_line(place, line):
         name, value = words[1].split("=", 1)
         place.environment[name] = place.shell(f"x={value}; echo \"$x\"").strip()
         return
+    if words[0] == "xargs":
+        place.shell(line)
+        left = [str(path) for path in place.installed.rglob("*") if not path.is_dir()]
+        if left:
+            raise Trouble(f"$ {line}\nleaves {left}")
+        place.install()
+        return
     subcommand = words[1] if words[0] == "heapwright" else ""
     if "[" in line or "--driver" in words:  # compare_servers_test.py runs servers
         check_synopsis(place, line)
@@ -210,7 +220,7 @@ def run_snippet(place, text):
         for line in text.replace("\\\n", "").splitlines():
             if not line.strip():
                 continue
-            if not re.match(r"(heapwright|script/\w+|cc|c\+\+|cmake|export|LD_PRELOAD=\S+) ?", line):
+            if not re.match(r"(heapwright|script/\w+|cc|c\+\+|cmake|export|xargs|LD_PRELOAD=\S+) ?", line):
                 raise Trouble(f"this test does not know how to run:\n{text}")
             run_shell_line(place, line)
 
