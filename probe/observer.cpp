@@ -157,6 +157,15 @@ void copy_meters(const segment_header& from, segment_header& to) noexcept {
 }
 
 /// From here on there are figures that others can read, if a segment can be had.
+/// A thread notes an object only once, so those of the parent's threads are not noted again.
+void copy_modules(segment_header& from, segment_header& to) noexcept {
+  const std::uint64_t n = from.modules_used.load(std::memory_order_acquire);
+  auto* const copied = at_offset<module>(&to, modules_at);
+  if (n == 0 || !make_present(copied, n * sizeof(module))) return;
+  std::memcpy(copied, at_offset<module>(&from, modules_at), n * sizeof(module));
+  to.modules_used.store(n, std::memory_order_release);
+}
+
 void start() noexcept {
   inside guard;
   const stage before = now;
@@ -183,6 +192,7 @@ void start() noexcept {
       const std::uint64_t units = h->stacks_used.load(relaxed) / reference_unit;
       the_samples.copy_from(*parents_segment, forked_at, static_cast<reference>(units));
     }
+    copy_modules(*parents_segment, *h);
     ::munmap(parents_segment, parents_segment->bytes);
     parents_segment = nullptr;
   }
@@ -379,7 +389,12 @@ void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t dra
   const std::uint64_t processor_ns = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
   const auto live = static_cast<std::int64_t>(h.live.load(relaxed));
   const std::uint64_t next = window.pace.next(
-      {samples, bytes, spent, processor_ns, static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0))});
+      {.samples = samples,
+       .bytes = bytes,
+       .sampling_ns = spent,
+       .processor_ns = processor_ns,
+       .passed_ns = ended_ns - std::min(ended_ns, h.started_ns),
+       .live_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0))});
   h.processor_ns.store(processor_ns, relaxed);
   // A viewer may have stored an interval meanwhile: that one stays.
   h.interval.compare_exchange_strong(interval, next | interval_adapts, relaxed);

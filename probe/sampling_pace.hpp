@@ -1,9 +1,11 @@
 // How often to sample: the interval that holds the time spent on samples to a share of the
-// processor's time.
+// program's processor time, or to a smaller share of the time that passes, if that is more: a server
+// that waits for requests most of the time must not wait for its leaks too.
 //
 // A policy without clocks: observer.cpp tells it numbers at the end of each window of samples.
 //
-//   interval = bytes allocated per ns of the processor * ns per sample / share
+//   budget   = max(share * ns of the processor, share_of_passing * ns that pass)
+//   interval = bytes allocated * ns per sample / budget
 //
 // Both factors come from sums over the last few hundred samples: older windows count less with each
 // new one. Live samples take memory, and time when blocks beside them are freed: so the interval is
@@ -19,9 +21,12 @@ class sampling_pace {
  public:
   static constexpr std::uint64_t finest = 4 * 1024, coarsest = 16 * 1024 * 1024;
 
-  /// Of the processor's time, as measured around each sample. Not in it: what is done when a
+  /// Of the program's processor time, as measured around each sample. Not in it: what is done when a
   /// sampled block is freed, and what samples push out of the processor's caches.
   static constexpr double share = 0.008;
+
+  /// Of the time that passes: 1 ms in a second.
+  static constexpr double share_of_passing = 0.001;
 
   static constexpr std::uint64_t most_live_samples = 2048;
 
@@ -33,6 +38,7 @@ class sampling_pace {
     std::uint64_t bytes = 0;         ///< that these stand for, about: the sum of the intervals they were drawn by
     std::uint64_t sampling_ns = 0;   ///< spent on samples since the process began, by all threads
     std::uint64_t processor_ns = 0;  ///< that the process has had since it began
+    std::uint64_t passed_ns = 0;     ///< since it began
     std::uint64_t live_bytes = 0;    ///< now
   };
 
@@ -44,10 +50,13 @@ class sampling_pace {
     samples_ = samples_ * kept + samples;
     bytes_ = bytes_ * kept + static_cast<double>(ended.bytes);
     spent_ns_ = spent_ns_ * kept + since(ended.sampling_ns, last_sampling_ns_);
-    processor_ns_ = processor_ns_ * kept + since(ended.processor_ns, last_processor_ns_);
+    const double budget_ns = std::max(since(ended.processor_ns, last_processor_ns_) * share,
+                                      since(ended.passed_ns, last_passed_ns_) * share_of_passing);
+    budget_ns_ = budget_ns_ * kept + budget_ns;
     last_sampling_ns_ = ended.sampling_ns;
     last_processor_ns_ = ended.processor_ns;
-    const double wanted = bytes_ / std::max(processor_ns_, 1.0) * (spent_ns_ / std::max(samples_, 1.0)) / share;
+    last_passed_ns_ = ended.passed_ns;
+    const double wanted = bytes_ * (spent_ns_ / std::max(samples_, 1.0)) / std::max(budget_ns_, share);
     const std::uint64_t least = std::clamp(ended.live_bytes / most_live_samples, finest, coarsest);
     return std::clamp(static_cast<std::uint64_t>(std::min(wanted, static_cast<double>(coarsest))), least, coarsest);
   }
@@ -57,8 +66,8 @@ class sampling_pace {
     return now > then ? static_cast<double>(now - then) : 0;
   }
 
-  double samples_ = 0, bytes_ = 0, spent_ns_ = 0, processor_ns_ = 0;
-  std::uint64_t last_sampling_ns_ = 0, last_processor_ns_ = 0;
+  double samples_ = 0, bytes_ = 0, spent_ns_ = 0, budget_ns_ = 0;
+  std::uint64_t last_sampling_ns_ = 0, last_processor_ns_ = 0, last_passed_ns_ = 0;
 };
 
 }  // namespace heapwright::probe

@@ -27,7 +27,7 @@ constexpr known_allocator known[] = {
 
 /// The file the loader chose for a preload, after proof that the target's code would be bound to it.
 std::string proven(const program& target, const allocator& candidate) {
-  const listing objects = ask_loader(target, preload_value(candidate.library));
+  const listing objects = ask_loader(target, candidate.library);
   if (!objects.complaint.empty())
     throw failure(exit_code::bad_input,
                   fmt::format("{}: {} does not load: {}", candidate.name, candidate.library, objects.complaint));

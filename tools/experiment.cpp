@@ -207,7 +207,7 @@ class running_experiment {
   }
 
   [[nodiscard]] std::string libc_of_target() const {
-    const listing loaded = ask_loader(plan_.target, preload_value(""));
+    const listing loaded = ask_loader(plan_.target, "");
     const auto found = std::find_if(loaded.objects.begin(), loaded.objects.end(), is_libc);
     if (found == loaded.objects.end())
       throw failure(exit_code::bad_input, fmt::format("{} does not use glibc", plan_.target.path));

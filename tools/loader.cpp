@@ -24,7 +24,8 @@ std::string listing::malloc() const {
   return {};
 }
 
-listing ask_loader(const program& target, const std::string& ld_preload) {
+listing ask_loader(const program& target, const std::string& library) {
+  const std::string ld_preload = preload_value(library);
   const scratch_file output;
   const scratch_file errors;
   const pid_t child = fork();
@@ -58,8 +59,7 @@ listing ask_loader(const program& target, const std::string& ld_preload) {
   }
   // "ERROR: ld.so: object 'X' from LD_PRELOAD cannot be preloaded (reason): ignored." Others that the user preloads are theirs.
   const std::string text = errors.content();
-  const std::string first = ld_preload.substr(0, ld_preload.find(':'));
-  const std::string marker = fmt::format("'{}' from LD_PRELOAD cannot be preloaded (", first);
+  const std::string marker = fmt::format("'{}' from LD_PRELOAD cannot be preloaded (", library);
   if (const auto at = text.find(marker); at != std::string::npos) {
     const auto reason = at + marker.size();
     result.complaint = text.substr(reason, text.find("): ignored", reason) - reason);
@@ -70,7 +70,14 @@ listing ask_loader(const program& target, const std::string& ld_preload) {
 std::string preload_value(const std::string& library) {
   const char* const existing = std::getenv("LD_PRELOAD");
   if (existing == nullptr || *existing == '\0') return library;
-  return library.empty() ? existing : library + ":" + existing;
+  if (library.empty()) return existing;
+  // The loader takes colons and spaces.
+  std::string_view rest = existing;
+  const std::string_view first = rest.substr(0, rest.find_first_of(": "));
+  const std::string_view name = first.substr(first.rfind('/') + 1);
+  if (!name.starts_with("libheapwright-probe.so")) return fmt::format("{}:{}", library, rest);
+  rest.remove_prefix(first.size());
+  return fmt::format("{}:{}{}", first, library, rest);
 }
 
 std::string library_path(const std::string& given) {

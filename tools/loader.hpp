@@ -13,16 +13,17 @@ namespace heapwright::tool {
 
 struct listing {
   std::vector<std::string> objects;  ///< the program first, then paths in lookup order
-  std::string complaint;             ///< why the first preload was ignored, in the loader's words; empty if it was not
+  std::string complaint;             ///< why `library` was ignored, in the loader's words; empty if it was not
 
   /// The object whose malloc every part of the program binds to: the first that defines one. Empty if there is none.
   [[nodiscard]] std::string malloc() const;
 };
 
-/// Throws `failure` if the program cannot be loaded at all (a missing library, say).
-listing ask_loader(const program& target, const std::string& ld_preload);
+/// `library` is preloaded too, empty: none. Throws `failure` if the program cannot be loaded at all (a missing library, say).
+listing ask_loader(const program& target, const std::string& library);
 
-/// LD_PRELOAD with a library put before what the environment already has there.
+/// LD_PRELOAD with a library put before what the environment already has there; but behind the probe,
+/// which sees only calls that reach it before a malloc.
 std::string preload_value(const std::string& library);
 
 /// An absolute path for a library given by the user; a name without a slash that is no file here is left for the loader

@@ -117,6 +117,11 @@ APART static void* exiting_thread(void* code) {
   exit((int)(intptr_t)code);
 }
 
+APART static void lose_text(void) {
+  sink = strdup("lost");
+  sink = 0;
+}
+
 APART static void start(void* (*function)(void*), int joined, void* argument) {
   pthread_t thread;
   pthread_create(&thread, 0, function, argument);
@@ -158,6 +163,15 @@ APART static void run(const char* how) {
   if (strcmp(how, "atexit") == 0) {
     kept = make_node(0);
     atexit(free_at_exit);
+  }
+  if (strcmp(how, "fork-library") == 0) {
+    free(strdup("the parent calls it first"));
+    if (fork() == 0) {
+      lose_text();
+      clear_stack();
+      _exit(0);
+    }
+    wait(0);
   }
   if (strcmp(how, "fork") == 0) {
     lose_nodes(3); /* the parent's: told once */

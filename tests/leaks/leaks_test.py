@@ -155,6 +155,26 @@ class Processes(unittest.TestCase):
         self.assertEqual(blocks(child), {"lost": 1, "indirectly_lost": 3, "reachable": 0})
         self.assertIn("lose_chain", [f["function"] for f in child["sites"][0]["stack"]])
 
+    def test_a_forked_child_names_functions_that_its_parent_has_called_before(self):
+        result, report = report_of("fork-library")
+        self.assertEqual(result.returncode, 1)
+        child = report["processes"][1]
+        self.assertIn("strdup", child["sites"][0]["stack"][0]["function"])
+
+    def test_processes_without_the_probe_are_told(self):
+        script = f"env -i {LEAKING} most; env LD_PRELOAD= {LEAKING} most; true"
+        result = heapwright("leaks", "--", "sh", "-c", script)
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, rf"2 processes ran without the probe and are not judged: {LEAKING} \(\d+\), {LEAKING} ")
+        self.assertIn("nothing lost where that can be told", result.stderr)
+        result = heapwright("leaks", "--json", "--", "sh", "-c", script)
+        self.assertEqual([p["program"] for p in json.loads(result.stderr)["processes_without_probe"]], [LEAKING, LEAKING])
+
+    def test_a_program_that_run_puts_on_another_malloc(self):
+        result = heapwright("leaks", "--json", "--", HEAPWRIGHT, "run", "--", LEAKING, "most")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual([p["lost"]["blocks"] for p in json.loads(result.stderr)["processes"]], [499])
+
     def test_exec_goes_on_as_the_other_program(self):
         for end in ("exec", "busy-exec"):  # with one thread, with two
             result, report = report_of("most", end)

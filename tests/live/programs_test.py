@@ -362,6 +362,16 @@ class Programs:
         kept = sum(site["live_bytes"] for names, site in watched.sites("value=live&most=5000") if "py::keep_some:<string>" in names)
         self.assertGreater(kept, 2000 * 2000)
 
+    def test_a_program_without_the_probe_is_not_taken_for_the_one_before(self):
+        with Watched("sh", "-c", "read line; LD_PRELOAD= exec sleep 60") as w:
+            self.assertEqual(w.state()["process"]["state"], "running")
+            w.tool.stdin.write("go\n")
+            w.tool.stdin.flush()
+            state = wait_for("the other program", lambda: (s := w.state())["process"]["state"] != "running" and s)
+            self.assertEqual(state["process"]["state"], "replaced")
+            self.assertIn("read line", " ".join(state["process"]["arguments"]))
+            os.kill(w.id, signal.SIGKILL)
+
     def test_another_program_has_no_arenas(self):
         watched = self.watch(SCATTERED, "1000")
         self.assertEqual(watched.hear(), "ready")

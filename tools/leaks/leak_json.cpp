@@ -65,9 +65,14 @@ json process_json(const named_leaks& p) {
 
 }  // namespace
 
-std::string leak_json(const std::vector<named_leaks>& processes, int exit_code) {
-  json result = {{"format", "heapwright leaks 1"}, {"exit_code", exit_code}, {"processes", json::array()}};
-  for (const named_leaks& p : processes) result["processes"].push_back(process_json(p));
+std::string leak_json(const command_leaks& command, int exit_code) {
+  json result = {{"format", "heapwright leaks 1"},
+                 {"exit_code", exit_code},
+                 {"processes", json::array()},
+                 {"processes_without_probe", json::array()}};
+  for (const named_leaks& p : command.processes) result["processes"].push_back(process_json(p));
+  for (const unobserved_process& p : command.unobserved)
+    result["processes_without_probe"].push_back({{"process", p.id}, {"program", p.program}});
   // Command lines and names need not be UTF-8.
   return result.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "function_patterns.hpp"
 #include "leak_scan.hpp"
 #include "places.hpp"
@@ -31,15 +33,26 @@ struct named_leaks {
 
 [[nodiscard]] named_leaks named(process_leaks leaks, const function_patterns& suppressed, bool all_sites);
 
+/// One that the probe was not loaded into.
+struct unobserved_process {
+  pid_t id = 0;
+  std::string program;  ///< path; empty: it cannot be read
+};
+
+/// What became of a command.
+struct command_leaks {
+  std::vector<named_leaks> processes;  ///< the command's own first
+  std::vector<unobserved_process> unobserved;
+};
+
 struct report_options {
   bool all = false;        ///< reachable and indirectly lost blocks too
   std::size_t limit = 50;  ///< sites of a process
 };
 
-/// The processes, the command's own first.
-[[nodiscard]] std::string leak_text(const std::vector<named_leaks>& processes, const report_options& options);
+[[nodiscard]] std::string leak_text(const command_leaks& command, const report_options& options);
 
 /// `exit_code`: what `heapwright leaks` ends with. No limit.
-[[nodiscard]] std::string leak_json(const std::vector<named_leaks>& processes, int exit_code);
+[[nodiscard]] std::string leak_json(const command_leaks& command, int exit_code);
 
 }  // namespace heapwright::tool

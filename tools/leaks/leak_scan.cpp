@@ -16,6 +16,8 @@
 namespace heapwright::tool {
 namespace {
 
+bool is_of_probe(const memory_mapping& m) { return m.path.ends_with("/libheapwright-probe.so"); }
+
 /// The segment that the process writes, by what it has mapped. The child of a fork has its parent's mapped until it calls
 /// malloc.
 std::string segment_in(const std::vector<memory_mapping>& mappings, pid_t process) {
@@ -131,7 +133,7 @@ judgement judge_memory(const ending_process& process, const std::vector<trace::s
   else if (allocator != figures.process.program)
     scanned.observers.push_back(allocator);
   for (const memory_mapping& m : scanned.mappings)
-    if (m.path.ends_with("/libheapwright-probe.so")) scanned.observers.push_back(m.path);
+    if (is_of_probe(m)) scanned.observers.push_back(m.path);
   scanned.blocks = blocks;
   scanned.loader = loaded_object_records(process.reader);
   for (const trace::thread_figures& t : figures.threads)
@@ -155,6 +157,10 @@ void add_judged(const std::vector<trace::sample_figures>& samples, const judgeme
 }
 
 }  // namespace
+
+bool has_probe(const ending_process& process) {
+  return std::ranges::any_of(process_memory(process.id, process.reader).mappings(), is_of_probe);
+}
 
 std::optional<process_leaks> scan(const ending_process& process) {
   std::vector<memory_mapping> mappings = process_memory(process.id, process.reader).mappings();

@@ -120,9 +120,22 @@ std::string process_text(const named_leaks& p, const report_options& options) {
   return text;
 }
 
+std::string unobserved_text(const std::vector<unobserved_process>& processes) {
+  if (processes.empty()) return {};
+  constexpr std::size_t most = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(processes.size(), most); ++i)
+    names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", printable(processes[i].program), processes[i].id);
+  if (processes.size() > most) names += ", ...";
+  return fmt::format("{} ran without the probe and {} not judged: {}.\n",
+                     processes.size() == 1 ? "1 process" : fmt::format("{} processes", processes.size()),
+                     processes.size() == 1 ? "is" : "are", names);
+}
+
 }  // namespace
 
-std::string leak_text(const std::vector<named_leaks>& processes, const report_options& options) {
+std::string leak_text(const command_leaks& command, const report_options& options) {
+  const std::vector<named_leaks>& processes = command.processes;
   std::string text;
   leak_figures lost, not_judged;
   std::size_t places = 0, quiet = 0;
@@ -140,12 +153,13 @@ std::string leak_text(const std::vector<named_leaks>& processes, const report_op
     text += process_text(p, options) + "\n";
   }
   if (quiet > 0) text += fmt::format("{} other {} lost nothing.\n", quiet, quiet == 1 ? "process" : "processes");
+  text += unobserved_text(command.unobserved);
   const bool is_judged = std::ranges::any_of(processes, [](const auto& p) { return p.leaks.not_judged.empty(); });
   text += "heapwright leaks: ";
   if (is_any(lost))
     text += fmt::format("{} lost from {} {}\n", amount(lost), places, places == 1 ? "place" : "places");
   else if (is_judged)
-    text += is_any(not_judged) ? "nothing lost where that can be told\n" : "nothing lost\n";
+    text += is_any(not_judged) || !command.unobserved.empty() ? "nothing lost where that can be told\n" : "nothing lost\n";
   else
     text += fmt::format("{} not freed\n", amount(not_judged));
   return text;

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -71,9 +72,14 @@ class report_file {
 int shell_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
 struct observed_command {
-  std::vector<named_leaks> processes;  ///< its own first
+  command_leaks leaks;
   int exit_code = 0;
 };
+
+std::string executable_at_end(const ending_process& process) {
+  std::error_code unreadable;
+  return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", process.id), unreadable).string();
+}
 
 observed_command observe(const leaks_options& options, const function_patterns& suppressed) {
   observed_command result;
@@ -82,11 +88,12 @@ observed_command observe(const leaks_options& options, const function_patterns& 
   process_tracer tracer([&](const ending_process& ending) {
     try {
       auto found = scan(ending);
-      if (!found) return;
-      if (ending.id == command)
+      if (!found) {
+        if (!has_probe(ending)) result.leaks.unobserved.push_back({ending.id, executable_at_end(ending)});
+      } else if (ending.id == command)
         own = named(std::move(*found), suppressed, options.all);
       else
-        result.processes.push_back(named(std::move(*found), suppressed, options.all));
+        result.leaks.processes.push_back(named(std::move(*found), suppressed, options.all));
     } catch (const trace::bad_segment& trouble) {
       tell("heapwright: process {}: {}\n", ending.id, trouble.what());
     }
@@ -122,16 +129,16 @@ observed_command observe(const leaks_options& options, const function_patterns& 
     if (!came.is_from_terminal) kill(command, came.number);
   }
   result.exit_code = shell_status(tracer.status_of(command).value_or(0));
-  if (own) result.processes.insert(result.processes.begin(), std::move(*own));
-  if (result.processes.empty())
+  if (own) result.leaks.processes.insert(result.leaks.processes.begin(), std::move(*own));
+  if (result.leaks.processes.empty())
     throw failure(result.exit_code != 0 ? result.exit_code : exit_code::bad_input,
                   "the command has ended without the probe having seen it call malloc");
   return result;
 }
 
-std::string report_of(const std::vector<named_leaks>& processes, const leaks_options& options, int exit_code) {
-  if (options.json) return leak_json(processes, exit_code);
-  return leak_text(processes, {.all = options.all, .limit = options.limit});
+std::string report_of(const command_leaks& command, const leaks_options& options, int exit_code) {
+  if (options.json) return leak_json(command, exit_code);
+  return leak_text(command, {.all = options.all, .limit = options.limit});
 }
 
 int leaks_of_segment(const leaks_options& options) {
@@ -139,10 +146,10 @@ int leaks_of_segment(const leaks_options& options) {
   report_file report(options.output, stdout);
   try {
     const opened_run run(options.segment);
-    std::vector<named_leaks> processes;
+    command_leaks all;
     for (const saved_process& p : run.processes())
-      processes.push_back(named(unfreed_in(p.segment), suppressed, options.all));
-    report.write(report_of(processes, options, EXIT_SUCCESS));
+      all.processes.push_back(named(unfreed_in(p.segment), suppressed, options.all));
+    report.write(report_of(all, options, EXIT_SUCCESS));
   } catch (const trace::bad_segment& trouble) {
     throw failure(exit_code::bad_input, trouble.what());
   }
@@ -157,9 +164,9 @@ int leaks(const leaks_options& options) {
   report_file report(options.output, stderr);
   const observed_command observed = observe(options, suppressed);
   int result = observed.exit_code;
-  for (const named_leaks& p : observed.processes)
+  for (const named_leaks& p : observed.leaks.processes)
     if (p.lost.blocks > 0) result = exit_code::judged_no;
-  report.write(report_of(observed.processes, options, result));
+  report.write(report_of(observed.leaks, options, result));
   return result;
 }
 

@@ -27,6 +27,17 @@ double variance_of(stack_value kind, const trace::stack_figures& s) {
   return s.allocated_variance * value_of(kind, counted_by(s)) / bytes;
 }
 
+/// Of what has changed since `then`. The samples of both moments are the same ones but for those taken
+/// and those freed in between, so that these bound the variance; so do both moments, each by itself.
+double growth_variance(stack_value kind, const trace::stack_figures& s, const baseline::counted& then) {
+  const double allocated = std::max(s.allocated_variance - then.allocated_variance, 0.0);
+  if (kind == stack_value::allocated) return allocated;
+  if (kind != stack_value::live) return variance_of(kind, s);
+  const double freed = std::max(s.freed_variance - then.freed_variance, 0.0);
+  const double live_then = std::max(then.allocated_variance - then.freed_variance, 0.0);
+  return std::min(allocated + freed, s.live_variance() + live_then);
+}
+
 }  // namespace
 
 measured& measured::operator+=(const measured& o) noexcept {
@@ -39,16 +50,22 @@ measured& measured::operator+=(const measured& o) noexcept {
 double error_of(double variance) noexcept { return 1.96 * std::sqrt(std::max(variance, 0.0)); }
 
 baseline::counted counted_by(const trace::stack_figures& s) {
-  return {s.live_bytes(), s.at_peak, s.allocated_bytes, s.short_lived_bytes, s.allocations, s.live_variance()};
+  return {.live = s.live_bytes(),
+          .at_peak = s.at_peak,
+          .allocated_bytes = s.allocated_bytes,
+          .short_lived_bytes = s.short_lived_bytes,
+          .allocations = s.allocations,
+          .allocated_variance = s.allocated_variance,
+          .freed_variance = s.freed_variance};
 }
 
 measured measure(const trace::stack_figures& s, const stack_question& question) {
-  const double now = value_of(question.value, counted_by(s)), variance = variance_of(question.value, s);
-  if (!question.since) return {now, 0, variance};
+  const double now = value_of(question.value, counted_by(s));
+  if (!question.since) return {now, 0, variance_of(question.value, s)};
   const auto found = question.since->stacks.find(s.id);
   const baseline::counted then = found == question.since->stacks.end() ? baseline::counted{} : found->second;
   const double grown = now - value_of(question.value, then);
-  return {std::abs(grown), grown, variance + (question.value == stack_value::live ? then.live_variance : 0)};
+  return {std::abs(grown), grown, growth_variance(question.value, s, then)};
 }
 
 std::vector<std::uint32_t> places_of(const trace::stack_figures& s, const trace::snapshot& figures, places_book& book) {

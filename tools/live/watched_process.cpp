@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "descriptor.hpp"
@@ -46,6 +49,25 @@ life life_of(const trace::process_figures& process) {
   if (process.state == trace::process_state::exited) return life::exited;
   if (process.state == trace::process_state::replaced) return life::replaced;
   return trace::is_there(process) ? life::running : life::killed;
+}
+
+/// Field 28 of /proc/PID/stat, where the first thread's stack begins: exec changes it. 0: it may not be read.
+std::uint64_t image_of(pid_t process) {
+  const std::string all = read_file(fmt::format("/proc/{}/stat", process)).value_or("");
+  const auto name_end = all.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(all.substr(name_end + 1));
+  std::string field;
+  for (int number = 3; number <= 28; ++number) fields >> field;
+  return std::strtoull(field.c_str(), nullptr, 10);
+}
+
+/// True where it cannot be found out.
+bool has_mapped(pid_t process, const std::filesystem::path& segment) {
+  struct stat file {};
+  const auto all = mapped_files(process);
+  if (all.empty() || stat(segment.c_str(), &file) != 0) return true;
+  return std::ranges::any_of(all, [&](const mapping& m) { return m.inode == file.st_ino; });
 }
 
 }  // namespace
@@ -254,7 +276,15 @@ std::uint64_t watched_process::last_sign_of_life(const trace::snapshot& figures)
   return std::min(last, figures.at_ns);
 }
 
-void watched_process::read_figures(moment& m) const {
+/// It has executed one that the probe is not loaded into. One with the probe says so in the old segment.
+bool watched_process::runs_another_program(pid_t process) {
+  const std::uint64_t image = image_of(process);
+  if (!last_ || image != image_) is_without_segment_ = !has_mapped(process, reader_->path());
+  image_ = image;
+  return is_without_segment_;
+}
+
+void watched_process::read_figures(moment& m) {
   m.has_probe = reader_.has_value();
   if (!reader_) {
     m.state = trace::is_there(bare_) ? life::running : life::gone;
@@ -263,7 +293,10 @@ void watched_process::read_figures(moment& m) const {
     return;
   }
   // The end is looked for first: figures read after it are the last ones.
-  m.state = past_ ? past_->state : life_of(reader_->process());
+  const trace::process_figures process = reader_->process();
+  m.state = past_ ? past_->state : life_of(process);
+  if (!past_ && m.state == life::running && runs_another_program(static_cast<pid_t>(process.process_id)))
+    m.state = life::replaced;
   if (past_ && m.state == life::running) m.state = life::left;
   m.figures = reader_->read();
 }

@@ -61,7 +61,8 @@ struct baseline {
     std::uint64_t live = 0;
     std::int64_t at_peak = 0;
     std::uint64_t allocated_bytes = 0, short_lived_bytes = 0;
-    double allocations = 0, live_variance = 0;
+    double allocations = 0;
+    double allocated_variance = 0, freed_variance = 0;  ///< bytes^2
   };
   std::string name;
   std::uint64_t at_ns = 0;
@@ -133,7 +134,8 @@ class watched_process {
   void look_until_stopped();
   void look_at_memory_map();
   std::shared_ptr<const moment> read(bool with_details);
-  void read_figures(moment& m) const;
+  void read_figures(moment& m);
+  [[nodiscard]] bool runs_another_program(pid_t process);
   [[nodiscard]] std::uint64_t last_sign_of_life(const trace::snapshot& figures) const;
   void look(bool with_details) noexcept;
   void keep_baselines(const moment& m);
@@ -142,6 +144,9 @@ class watched_process {
   bool may_control_ = false;
   std::optional<process_past> past_;  ///< of a saved run
   trace::process_figures bare_;       ///< what is known of a process without a segment
+  /// Of the program that was last seen to run: what tells it from others, and whether it has not the segment mapped.
+  std::uint64_t image_ = 0;
+  bool is_without_segment_ = false;
   std::unique_ptr<heap_record> heap_;
   places_book places_;
 
