@@ -326,6 +326,18 @@ class Segments(unittest.TestCase):
             self.assertEqual((result.returncode, result.stdout), (125, ""))
             self.assertIn(path, result.stderr)
 
+    def test_a_segment_with_estimates_tells_their_errors_and_what_was_counted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "kept")
+            saved = heapwright("live", "--no-browser", "--exit-with-program", "--sample", "4096", "--save", path, "--", LEAKING, "most")
+            self.assertEqual(saved.returncode, 0, saved.stderr)
+            exact = float(re.search(r"live ([\d.]+) KiB", heapwright("top", "--once", path).stdout)[1])
+            result = heapwright("leaks", path)
+            total = re.search(r"(?m)^  ([\d,]+) bytes in ([\d,]+) blocks not freed$", result.stdout)
+            self.assertAlmostEqual(int(total[1].replace(",", "")) / 1024, exact, delta=0.5)
+            self.assertGreaterEqual(int(total[2].replace(",", "")), 500)
+            self.assertRegex(result.stdout, r"(?m)^  [\d.]+ KiB ±\d+ % in about \d+ blocks? not freed\n    make_node")
+
     def test_no_segment(self):
         for path in ("/etc/passwd", "/no/such/run.segment", "/"):
             result = heapwright("leaks", path)

@@ -362,6 +362,12 @@ class Programs:
         kept = sum(site["live_bytes"] for names, site in watched.sites("value=live&most=5000") if "py::keep_some:<string>" in names)
         self.assertGreater(kept, 2000 * 2000)
 
+    def test_the_labels_of_metrics_stay_when_a_title_changes(self):
+        with Watched("bash", "-c", "exec -a 'a title' sleep 60") as w:
+            text = wait_for("the program", lambda: (t := w.text("/metrics")) and "a title" in t and t)
+            self.assertRegex(text, r'(?m)^heapwright_allocations_total{process="\d+",program="sleep"} \d+$')
+            self.assertRegex(text, r'(?m)^heapwright_process_info{process="\d+",program="sleep",title="a title 60"} 1$')
+
     def test_a_program_without_the_probe_is_not_taken_for_the_one_before(self):
         with Watched("sh", "-c", "read line; LD_PRELOAD= exec sleep 60") as w:
             self.assertEqual(w.state()["process"]["state"], "running")

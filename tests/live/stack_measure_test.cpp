@@ -1,4 +1,5 @@
-// The errors of what one stack contributes to a question.
+// What one stack contributes to a question, and which of its frames is the site.
+#include "places.hpp"
 #include "stack_measure.hpp"
 
 #include <gtest/gtest.h>
@@ -44,6 +45,22 @@ TEST(stack_measure, growth_of_what_comes_and_goes_has_at_most_the_errors_of_both
   const measured m = grown(sampled(1000, 990), sampled(9000, 8980));
   EXPECT_EQ(m.grown, 10 * 1024);
   EXPECT_EQ(m.variance, (10 + 20) * 100);
+}
+
+TEST(site_among, is_the_first_function_that_does_not_allocate_for_others) {
+  using enum frame_kind;
+  EXPECT_EQ(site_among({wrapper, wrapper, other, other}), 2U);
+  EXPECT_EQ(site_among({wrapper, other, wrapper, other}), 1U) << "a wrapper further out does not count";
+  EXPECT_EQ(site_among({wrapper, wrapper}), 0U);
+  EXPECT_EQ(site_among({}), 0U);
+}
+
+TEST(site_among, passes_over_functions_without_a_name_that_a_wrapper_calls) {
+  using enum frame_kind;
+  EXPECT_EQ(site_among({wrapper, nameless, wrapper, other}), 3U) << "AllocSetAlloc below palloc, stripped";
+  EXPECT_EQ(site_among({nameless, nameless, wrapper, nameless, other}), 3U);
+  EXPECT_EQ(site_among({wrapper, nameless, other}), 1U);
+  EXPECT_EQ(site_among({nameless}), 0U);
 }
 
 }  // namespace

@@ -181,8 +181,16 @@ class Live(Case):
         child = self.child_of(process)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(20), 128 + signal.SIGINT)
-        self.assertFalse(os.path.exists(f"/proc/{child}"))
-        self.assertFalse(os.path.exists(folder))
+
+    def test_a_program_that_goes_on_is_left_at_the_second_signal(self):
+        process, _ = self.started("/bin/sh", "-c", "trap '' INT; exec sleep 60")
+        child = self.child_of(process)
+        process.send_signal(signal.SIGINT)
+        self.assertIn(f"process {child} has had the signal and goes on", process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        self.assertIn(f"process {child} goes on without this page", process.stderr.readline())
+        self.assertEqual(process.wait(20), 0)
+        self.assertTrue(os.path.exists(f"/proc/{child}"))
 
     def test_how_the_program_has_ended_is_told(self):
         for end, told in (("exit 3", "exit code 3"), ("kill -9 $$", "killed by SIGKILL"), ("kill -SEGV $$", "killed by SIGSEGV")):

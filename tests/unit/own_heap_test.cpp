@@ -22,6 +22,7 @@
 
 #include <heapwright/core/concepts.hpp>
 #include <heapwright/heap.hpp>
+#include <heapwright/heap/malloc_heap.hpp>
 
 #include "addresses.hpp"
 
@@ -33,6 +34,12 @@ constexpr recipe one_at_a_time{.concurrency = concurrency_mode::central};
 using own_heap = heap<default_recipe>;
 static_assert(allocator<own_heap> && can_own<own_heap> && can_deallocate_unsized<own_heap> && can_trim<own_heap> &&
               has_usable_size<own_heap>);
+
+// A char array is the heap's memory or its name: neither by chance.
+static_assert(!std::is_constructible_v<own_heap, char*, std::size_t>);
+static_assert(!std::is_constructible_v<malloc_heap<own_heap>, char*, int>);
+static_assert(std::is_constructible_v<own_heap, std::byte*, std::size_t>);
+static_assert(std::is_constructible_v<own_heap, const char*, std::uint64_t>);
 
 void expect_sums(const heap_statistics& s) {
   EXPECT_EQ(s.mapped, s.in_use + s.in_stocks + s.free_in_spans + s.free_resident + s.free_returned);

@@ -187,6 +187,12 @@ std::optional<process_leaks> scan(const ending_process& process) {
   return result;
 }
 
+/// A sample of s bytes that was taken with the probability p stands for s / p bytes.
+static double variance_of(const trace::sample_figures& s) {
+  const double bytes_for = static_cast<double>(s.bytes_for);
+  return bytes_for * std::max(bytes_for - static_cast<double>(s.bytes), 0.0);
+}
+
 process_leaks unfreed_in(const std::filesystem::path& segment) {
   const trace::segment_reader reader(segment);
   process_leaks result;
@@ -196,7 +202,7 @@ process_leaks unfreed_in(const std::filesystem::path& segment) {
   result.unknown_blocks = result.figures.process.lost_samples;
   site_table sites(reader.stacks());
   for (const trace::sample_figures& s : reader.live_samples())
-    sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for};
+    sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, variance_of(s)};
   result.sites = std::move(sites).not_empty();
   return result;
 }

@@ -15,10 +15,12 @@ namespace heapwright::tool {
 struct leak_figures {
   std::uint64_t bytes = 0;  ///< malloc_usable_size's
   double blocks = 0;        ///< whole, unless estimated from samples
+  double variance = 0;      ///< of the bytes; 0: they are exact
 
   leak_figures& operator+=(const leak_figures& o) noexcept {
     bytes += o.bytes;
     blocks += o.blocks;
+    variance += o.variance;
     return *this;
   }
   bool operator==(const leak_figures&) const = default;

@@ -10,6 +10,7 @@
 #include "printable.hpp"
 #include "quantities.hpp"
 #include "segment_choice.hpp"
+#include "stack_measure.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -18,6 +19,11 @@ constexpr std::size_t most_frames = 24;
 
 std::string amount(const leak_figures& f) {
   const double blocks = std::round(f.blocks);
+  if (f.variance > 0) {
+    const double bytes = static_cast<double>(f.bytes);
+    return fmt::format("{} ±{:.0f} % in about {} {}", show_bytes(bytes), 100 * error_of(f.variance) / bytes,
+                       show_count(blocks), blocks == 1 ? "block" : "blocks");
+  }
   return fmt::format("{} {} in {} {}", show_count(static_cast<double>(f.bytes)), f.bytes == 1 ? "byte" : "bytes",
                      show_count(blocks), blocks == 1 ? "block" : "blocks");
 }
@@ -90,10 +96,18 @@ std::string sites_text(const std::vector<named_site>& sites, const char* title, 
   return text;
 }
 
+/// Sites are estimated from samples where not every block was sampled; the sum of all was counted.
+leak_figures unfreed_of(const named_leaks& p) {
+  if (!p.leaks.is_estimate || p.suppressed_sites > 0 || !p.leaks.figures.process.counts_from_start()) return p.not_judged;
+  const trace::class_figures counted = p.leaks.figures.total();
+  return {counted.allocated_bytes - counted.freed_bytes, static_cast<double>(counted.allocations - counted.frees)};
+}
+
 std::string totals_text(const named_leaks& p) {
   if (!p.leaks.not_judged.empty())
-    return fmt::format("  {}{} not freed\n  Lost is not told from reachable: {}.\n",
-                       p.leaks.is_estimate ? "about " : "", amount(p.not_judged), p.leaks.not_judged);
+    return fmt::format("  {} not freed\n  Lost is not told from reachable: {}.\n{}", amount(unfreed_of(p)),
+                       p.leaks.not_judged,
+                       p.leaks.is_estimate ? "  Sites are estimated from samples; ±: 95 of 100 are within.\n" : "");
   std::string text = fmt::format("  {} definitely lost\n", amount(p.lost));
   if (is_any(p.indirectly_lost)) text += fmt::format("  {} indirectly lost\n", amount(p.indirectly_lost));
   text += fmt::format("  {} still reachable\n", amount(p.reachable));
@@ -143,7 +157,7 @@ std::string leak_text(const command_leaks& command, const report_options& option
     const named_leaks& p = processes[i];
     lost += p.lost;
     lost += p.indirectly_lost;
-    not_judged += p.not_judged;
+    not_judged += unfreed_of(p);
     places += static_cast<std::size_t>(std::ranges::count_if(
         p.sites, [](const named_site& s) { return s.suppressed_by.empty() && is_any(s.figures.lost); }));
     if (i > 0 && !options.all && !is_any(p.lost) && !is_any(p.not_judged)) {

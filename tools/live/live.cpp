@@ -107,10 +107,12 @@ std::string token_for(const live_options& options) {
 }
 
 /// Until a program that was started is gone, if it is to be left with, or else until the user says
-/// so. `each_second`: about as often.
+/// so. A signal goes on to the program. Where it does not end the program, a second one ends the wait.
+/// `each_second`: about as often.
 void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program,
                   const std::function<void()>& each_second) {
-  for (bool has_told = false;;) {
+  unsigned passed_on = 0;
+  for (bool has_told = false, has_told_of_wait = false;;) {
     each_second();
     const auto ended = started.exit_code();
     if (ended && leaves_with_program) return;
@@ -119,14 +121,22 @@ void wait_for_end(const awaited_signals& signals, launched_program& started, boo
       tell("heapwright: the program has ended ({}); the page stays until ctrl-C\n", started.how_it_ended());
     }
     const came_signal came = signals.wait(1);
+    if (came.number == 0 && passed_on == 1 && !has_told_of_wait && !started.exit_code()) {
+      has_told_of_wait = true;
+      tell("heapwright: process {} has had the signal and goes on; another one ends this page alone\n", started.id());
+    }
     if (came.number == 0 || came.number == SIGCHLD) continue;
     if (ended) return;
+    if (passed_on++ > 0) {
+      tell("heapwright: process {} goes on without this page\n", started.id());
+      return;
+    }
     if (!came.is_from_terminal) kill(started.id(), came.number);
     leaves_with_program = true;
   }
 }
 
-/// The same for one that was there before.
+/// Until the user says so; or until a process that was there before is gone, if the page is to be left with it.
 void wait_for_end(const awaited_signals& signals, watched_family& family, bool leaves_with_program,
                   const std::function<void()>& each_second) {
   for (;;) {

@@ -26,11 +26,16 @@ std::string label_text(const std::string& text) {
 /// Figures of several processes. All lines of a metric stand together, as the format wants it.
 class exposition {
  public:
-  /// What follows is of this process.
+  /// What follows is of this process. Labels are what it keeps for as long as it lives: a title that it
+  /// changes (PostgreSQL's) would begin new time series.
   void begin(const trace::process_figures& process) {
-    const std::string& name = process.arguments.empty() ? process.program : process.arguments[0];
-    process_ =
-        fmt::format("process=\"{}\",program=\"{}\"", process.process_id, label_text(name.substr(name.rfind('/') + 1)));
+    process_ = fmt::format("process=\"{}\",program=\"{}\"", process.process_id,
+                           label_text(process.program.substr(process.program.rfind('/') + 1)));
+    std::string title;
+    for (const std::string& word : process.arguments) title += (title.empty() ? "" : " ") + word;
+    title.resize(title.find_last_not_of(' ') + 1);
+    line("heapwright_process_info", "gauge", "1. The title is the command line, which a process may change.",
+         fmt::format(",title=\"{}\"", label_text(title.substr(0, most_of_title))), 1);
   }
 
   template <class Number>
@@ -61,6 +66,8 @@ class exposition {
   }
 
  private:
+  static constexpr std::size_t most_of_title = 200;
+
   struct metric {
     std::string_view name;
     std::string lines;

@@ -1,5 +1,7 @@
 #include "places.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "allocation_wrappers.hpp"
@@ -69,8 +71,25 @@ bool places_book::is_wrapper(std::uint32_t number) const {
 }
 
 std::size_t places_book::site_in(const std::vector<std::uint32_t>& places) const {
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (!is_wrapper(places[i])) return i;
+  std::vector<frame_kind> kinds;
+  kinds.reserve(places.size());
+  const std::lock_guard hold(mutex_);
+  for (const std::uint32_t number : places) {
+    const bool has_name = all_[number].function.find("+0x") == std::string::npos;
+    kinds.push_back(wrapper_[number] ? frame_kind::wrapper : has_name ? frame_kind::other : frame_kind::nameless);
+  }
+  return site_among(kinds);
+}
+
+std::size_t site_among(const std::vector<frame_kind>& innermost_first) {
+  const auto end = innermost_first.end();
+  for (auto frame = innermost_first.begin(); frame != end; ++frame) {
+    if (*frame == frame_kind::wrapper) continue;
+    const auto with_name = std::find_if(frame, end, [](frame_kind k) { return k != frame_kind::nameless; });
+    if (with_name == end || *with_name != frame_kind::wrapper)
+      return static_cast<std::size_t>(frame - innermost_first.begin());
+    frame = with_name;
+  }
   return 0;
 }
 

@@ -22,6 +22,12 @@ struct place {
   bool is_inlined = false;
 };
 
+enum class frame_kind : std::uint8_t { wrapper, nameless, other };
+
+/// The index of the frame that a person takes for the site: the first one that is no wrapper, and no
+/// function without a name that a wrapper calls, as stripped programs have. 0 if there is none.
+[[nodiscard]] std::size_t site_among(const std::vector<frame_kind>& innermost_first);
+
 class symbolizer;
 
 /// May be used by several threads at once, as a symbolizer may not.
@@ -39,8 +45,7 @@ class places_book {
   /// Allocates for others: what a person looks for lies further out.
   [[nodiscard]] bool is_wrapper(std::uint32_t number) const;
 
-  /// Where the allocation is in the program's own code: the index of the first place that is no
-  /// wrapper; 0 if all are.
+  /// Where the allocation is in the program's own code: an index, by site_among.
   [[nodiscard]] std::size_t site_in(const std::vector<std::uint32_t>& places) const;
 
   /// Lets nobody else resolve meanwhile.

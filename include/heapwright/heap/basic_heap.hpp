@@ -58,6 +58,9 @@ class basic_heap {
     has_memory_ = false;
   }
 
+  /// An array of char could be the memory or the name: pass a void* or a const char*.
+  basic_heap(char* memory_or_name, std::uint64_t bytes_or_limit, const char* name = "") = delete;
+
   /// False: every request gets null, as there was no memory for the heap's records, or the caller's
   /// memory has no room for a block.
   [[nodiscard]] bool attached() const noexcept { return core_ != nullptr && has_memory_; }

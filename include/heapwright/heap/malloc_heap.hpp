@@ -43,6 +43,8 @@ class malloc_heap {
     in_memory_.emplace(memory, bytes, name);
   }
 
+  malloc_heap(char* memory_or_name, std::uint64_t bytes_or_limit, const char* name = "") = delete;
+
   malloc_heap(const malloc_heap&) = delete;
   malloc_heap& operator=(const malloc_heap&) = delete;
 
