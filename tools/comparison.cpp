@@ -73,8 +73,9 @@ std::optional<summary> summarise(const comparison& all, const comparison_row& ro
 
 std::vector<row_finding> findings_of(const run_result& ran, bool is_server) {
   std::vector<row_finding> all;
-  const auto add = [&](const std::optional<recipe_evidence>& seen, const char* when) {
+  const auto add = [&](std::optional<recipe_evidence> seen, const char* when) {
     if (!seen) return;
+    seen->ends_by_itself = !is_server;
     for (recipe_finding& one : find_in(*seen))
       if (std::ranges::none_of(all, [&](const row_finding& f) { return f.what.rule == one.rule; }))
         all.push_back({when, std::move(one)});

@@ -333,7 +333,7 @@ class Compare(Case):
         self.assertRegex(result.stdout, r"(?m)^heapwright +\d")
 
     def test_findings_point_to_fields_of_a_recipe(self):
-        arguments = ["--rounds", "2", "--only", "heapwright", "--", fixture("scattered"), "200000"]
+        arguments = ["--rounds", "2", "--only", "heapwright", "--", fixture("scattered"), "300000", "0", "3"]
         result = heapwright("compare", *arguments)
         self.assertEqual(result.returncode, 0, result)
         self.assertRegex(result.stdout, r"(?m)^heapwright, at its end: \d\d % of RSS, 4\d\.\d MiB, is free in spans, 4\d\.\d MiB of it in spans of "
@@ -358,6 +358,16 @@ class Compare(Case):
 
     def test_a_small_program_has_no_findings(self):
         result = heapwright("compare", "--rounds", "2", "--only", "heapwright", "--", fixture("scattered"), "20000")
+        self.assertEqual(result.returncode, 0, result)
+        self.assertNotIn("of the recipe", result.stdout)
+
+    def test_a_command_that_has_freed_nearly_all_has_no_finding_on_spans(self):
+        result = heapwright("compare", "--rounds", "2", "--only", "heapwright", "--", fixture("scattered"), "200000")
+        self.assertEqual(result.returncode, 0, result)
+        self.assertNotIn("at its end:", result.stdout)
+
+    def test_free_pages_that_were_never_touched_are_no_finding(self):
+        result = heapwright("compare", "--rounds", "2", "--only", "heapwright", "--", fixture("large_untouched"))
         self.assertEqual(result.returncode, 0, result)
         self.assertNotIn("of the recipe", result.stdout)
 
