@@ -159,6 +159,17 @@ class RunStatistics(Case):
         self.assertEqual(len({row.split()[0] for row in rows}), 5, "each has its process id")
         self.assertIn(" 6 processes", result.stderr)
 
+    def test_free_pages_are_not_said_to_be_in_memory(self):
+        """Of a block of 45 MiB, of which 6 MiB were touched, what is free is more than RSS ever was."""
+        text = heapwright("run", "--stats=all", "--", fixture("large_untouched")).stderr
+        free = re.search(r"\n  free, not given back +([\d.]+) MiB\n", text)
+        self.assertTrue(free, text)
+        self.assertGreater(float(free[1]), 20)
+        self.assertIn("pages of it that were never touched are not in memory", text)
+        self.assertNotIn("free, in memory", text)
+        self.assertIn(" free held ", text)
+        self.assertIn(" 1 process, at its end\n", text)
+
     def test_another_library_has_none(self):
         for library in (PLAIN, "libjemalloc.so.2"):
             result = heapwright("run", "--stats", "--with", library, "--", "sh", "-c", "echo done; exit 3")
