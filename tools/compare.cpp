@@ -23,7 +23,8 @@
 namespace heapwright::tool {
 namespace {
 
-/// One line on a terminal, rewritten before each run; elsewhere one line to a round, for logs.
+/// One line on a terminal, cut to its width and rewritten before each run; elsewhere one line to a
+/// round, for logs.
 class progress_line {
  public:
   void operator()(unsigned done, unsigned total, unsigned round, const std::string& name) {
@@ -36,7 +37,8 @@ class progress_line {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
     std::string left;
     if (done >= 2) left = fmt::format(", about {:.0f} s left", spent.count() / done * (total - done));
-    tell("\r\033[K[{}/{}] {}: {}{}", done + 1, total, stage, name, left);
+    const std::string line = fmt::format("[{}/{}] {}: {}{}", done + 1, total, stage, name, left);
+    tell("\r\033[K{}", cut_to_columns(line, columns_of(STDERR_FILENO)));
     std::fflush(stderr);
   }
   void clear() const {
@@ -168,7 +170,7 @@ int compare(const compare_options& options) {
   int code = EXIT_SUCCESS;
   for (const comparison_row& row : found.rows) {
     if (row.failure.empty() && row.difference.empty()) continue;
-    tell("heapwright: {}: {}\n", row.who.name, row.failure.empty() ? row.difference : row.failure);
+    tell("heapwright: under {}: {}\n", row.who.name, row.failure.empty() ? row.difference : row.failure);
     code = exit_code::judged_no;
   }
   return code;

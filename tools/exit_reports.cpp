@@ -96,7 +96,8 @@ std::string processes_view(const std::vector<process_report>& all) {
   }
   if (sorted.size() > most_rows) text += fmt::format("{:>9}  {} more\n", "...", sorted.size() - most_rows);
   return text + row_of("highest", highest, "") +
-         row_of("sum", sum, fmt::format("{} process{}", sorted.size(), sorted.size() == 1 ? ", at its end" : "es, at their ends"));
+         row_of("sum", sum,
+                fmt::format("{} process{}", sorted.size(), sorted.size() == 1 ? ", at its end" : "es, at their ends"));
 }
 
 }  // namespace heapwright::tool

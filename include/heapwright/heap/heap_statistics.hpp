@@ -28,7 +28,8 @@ struct heap_statistics {
   std::uint64_t metadata_resident = 0;  ///< about how much of that is in memory
   std::uint64_t mapped_peak = 0;        ///< the most that `mapped` ever was
   std::uint64_t returned_total = 0;     ///< given back to the system so far
-  std::uint64_t limit = 0;              ///< that in_use, in_stocks, free_in_spans and free_resident together may reach; UINT64_MAX: none
+  std::uint64_t limit =
+      0;  ///< that in_use, in_stocks, free_in_spans and free_resident together may reach; UINT64_MAX: none
   std::uint64_t huge_reserved_total = 0;     ///< had so far in huge pages that were set aside
   std::uint64_t huge_transparent_total = 0;  ///< had so far in memory that the system may back by huge pages
   std::uint64_t locked_total = 0;            ///< had so far in locked pages
