@@ -64,9 +64,10 @@ std::optional<scratch_file> given_input() {
   return input;
 }
 
-bool is_recipe(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension();
-  return extension == ".hpp" || extension == ".h" || extension == ".hh" || extension == ".hxx";
+/// LD_PRELOAD cannot express the colons of "x::mine".
+std::string library_name(std::string recipe) {
+  std::ranges::replace(recipe, ':', '_');
+  return fmt::format("lib{}.so", recipe);
 }
 
 /// What --with names: libraries, and recipes that a library is made of here, which goes away with
@@ -74,18 +75,21 @@ bool is_recipe(const std::string& path) {
 class given_allocators {
  public:
   explicit given_allocators(const std::vector<std::string>& words) {
-    if (std::ranges::any_of(words, [](const auto& word) { return is_recipe(given_path::parse(word).path); }))
+    if (std::ranges::any_of(words, [](const auto& word) { return is_header(given_path::parse(word).path); }))
       guard_.emplace();
     for (const std::string& word : words) {
       const given_path given = given_path::parse(word);
-      if (!is_recipe(given.path)) {
+      if (!is_header(given.path)) {
         all_.push_back(allocator_at(given));
         continue;
       }
-      const recipe_build& recipe = *recipes_.emplace_back(std::make_unique<recipe_build>(given.path, "", ""));
+      const recipe_build& recipe = *recipes_.emplace_back(std::make_unique<recipe_build>(
+          given.path, "", "",
+          fmt::format("build one, heapwright build {} --recipe NAME -o libmine.so, and compare --with ./libmine.so",
+                      given.path)));
       const std::string& name = given.name.empty() ? recipe.name() : given.name;
       tell("heapwright: building {} from {}\n", recipe.name(), given.path);
-      const std::string library = recipe.scratch().file(fmt::format("lib{}.so", recipe.name()));
+      const std::string library = recipe.scratch().file(library_name(recipe.name()));
       recipe.check();
       recipe.make(library);
       show_step("");

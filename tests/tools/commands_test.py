@@ -5,6 +5,7 @@ Usage: commands_test.py path/to/heapwright path/to/fixtures [unittest options]. 
 """
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -96,6 +97,32 @@ class BadInput(Case):
             with self.subTest(library):
                 self.refused(heapwright("run", "--with", library, "--", TRUE), 125, word)
                 self.refused(compare("--with", library, "--", TRUE), 125, word)
+
+    def test_an_installation_with_a_space_in_its_path(self):
+        """LD_PRELOAD cannot express it, and a link does not help."""
+        for name in ("a b", "a:b"):
+            bin, lib = self.folder / name / "bin", self.folder / name / "lib"
+            bin.mkdir(parents=True)
+            lib.mkdir()
+            shutil.copy(HEAPWRIGHT, bin)
+            for library in (pathlib.Path(HEAPWRIGHT).resolve().parent.parent / "lib").glob("libheapwright*.so"):
+                shutil.copy(library, lib)
+            link = self.folder / "link"
+            link.unlink(missing_ok=True)
+            link.symlink_to(bin.parent)
+            for command in (bin / "heapwright", link / "bin/heapwright"):
+                def run(*words):
+                    return subprocess.run([command, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+                for words in (["run"], ["compare", "--only", "heapwright"], ["leaks"], ["live", "--no-browser"]):
+                    self.refused(run(*words, "--", TRUE), 125, "heapwright lies in a folder whose path has a space or a colon", "install it in another folder")
+                info = run("info")
+                self.assertEqual(info.returncode, 0, info)
+                self.assertIn(f"library  {lib}/libheapwright.so", info.stdout)
+
+    def test_a_header_is_to_be_built_first(self):
+        header = self.folder / "recipe.hpp"
+        header.write_text("inline constexpr heapwright::recipe mine = {};\n")
+        self.refused(heapwright("run", "--with", str(header), "--", TRUE), 125, "is a header", f"heapwright build {header} -o libmine.so")
 
     def test_usage(self):
         self.assertEqual(heapwright("run").returncode, 125)
