@@ -22,7 +22,8 @@ class word_reader {
     is_line_start_ = false;
     const char c = rest_.front();
     if (c == '"' || c == '\'') return literal(c);
-    if (is_digit(c)) return std::string(take(length_while([](char d) { return is_of_name(d) || d == '.' || d == '\''; })));
+    if (is_digit(c))
+      return std::string(take(length_while([](char d) { return is_of_name(d) || d == '.' || d == '\''; })));
     if (!is_of_name(c)) return std::string(take(rest_.starts_with("::") ? 2 : 1));
     const std::string word(take(length_while(is_of_name)));
     const bool is_prefix = word == "R" || word == "u8R" || word == "uR" || word == "UR" || word == "LR";
@@ -142,8 +143,10 @@ std::vector<std::string> recipes_in(const std::string& text) {
         i = in - 1;
         continue;
       }
-      const bool is_named = i + 2 < words.size() && (is_of_name(words[i + 1].front()) && !is_digit(words[i + 1].front()));
-      const bool is_defined = is_named && ((words[i + 2] == "=" && (i + 3 >= words.size() || words[i + 3] != "=")) || words[i + 2] == "{");
+      const bool is_named =
+          i + 2 < words.size() && (is_of_name(words[i + 1].front()) && !is_digit(words[i + 1].front()));
+      const bool is_defined =
+          is_named && ((words[i + 2] == "=" && (i + 3 >= words.size() || words[i + 3] != "=")) || words[i + 2] == "{");
       if (is_defined && (word == "recipe" || (word == "," && is_in_definition))) {
         found.push_back(open.back().prefix + words[i + 1]);
         is_in_definition = true;

@@ -40,8 +40,8 @@ TEST(recipe_names, what_is_no_code_is_not_read) {
                        "constexpr const char* t = \"{ recipe b = {}; \\\" {\";\nconstexpr char q = '{', p = '\\'';\n"
                        "constexpr const char* r = R\"x({ \" )\" recipe c = {}; )x\";\nconstexpr recipe d = {};"),
             (names{"a", "d"}));
-  for (const char* const unended : {"/*", "\"", "R\"x(", "#define A \\", "namespace", "namespace x", "recipe", "recipe a",
-                                    "extern \"C\"", "}", "})", "'", "//"})
+  for (const char* const unended : {"/*", "\"", "R\"x(", "#define A \\", "namespace", "namespace x", "recipe",
+                                    "recipe a", "extern \"C\"", "}", "})", "'", "//"})
     EXPECT_EQ(recipes_in(unended), names{}) << unended;
 }
 
