@@ -60,10 +60,21 @@ std::string own_library(const char* file) {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   for (const char* const folder : {"../lib", "../" HEAPWRIGHT_LIBDIR}) {
     const auto path = (here / folder / file).lexically_normal();
-    if (std::filesystem::exists(path)) return library_path(path);
+    if (std::filesystem::exists(path)) return path;
   }
   throw failure(exit_code::bad_input, fmt::format("{} is not in {}; build or install it with this tool", file,
                                                   (here / "../lib").lexically_normal().string()));
+}
+
+std::string own_preload(const char* file) {
+  std::string path = own_library(file);
+  // A link does not help: the path of this executable is known with all links followed.
+  if (!can_be_preloaded(path))
+    throw failure(exit_code::bad_input,
+                  fmt::format("heapwright lies in a folder whose path has a space or a colon, which LD_PRELOAD cannot "
+                              "express: {}; install it in another folder",
+                              path));
+  return path;
 }
 
 std::vector<allocator> choose_allocators(const program& target, const std::vector<allocator>& given,
@@ -76,7 +87,7 @@ std::vector<allocator> choose_allocators(const program& target, const std::vecto
     candidate.library = proven(target, candidate);
     chosen.push_back(std::move(candidate));
   };
-  if (wanted("heapwright")) choose({"heapwright", own_library()});
+  if (wanted("heapwright")) choose({"heapwright", own_preload()});
   for (const auto& [name, file] : known) {
     if (!wanted(name)) continue;
     // One that is not installed is left out in silence, unless it was asked for by name.

@@ -15,8 +15,12 @@ struct allocator {
   std::string recipe{};  ///< what the library was made from, if it is made for one comparison alone
 };
 
-/// The malloc, or another library, of the same build or installation as this executable. Throws `failure` if it is not there.
+/// The malloc, or another library, of the same build or installation as this executable. Throws
+/// `failure` if it is not there.
 std::string own_library(const char* file = "libheapwright.so");
+
+/// The same, to be preloaded. Throws `failure` if LD_PRELOAD cannot express its path, too.
+std::string own_preload(const char* file = "libheapwright.so");
 
 /// A word after --with: `path` or `name=path`. The name is empty where there is none. Throws
 /// `failure` for `=path`.

@@ -16,6 +16,7 @@
 #include "commands.hpp"
 #include "elf_file.hpp"
 #include "failure.hpp"
+#include "loader.hpp"
 #include "measured_run.hpp"
 #include "recipe_build.hpp"
 #include "terminal.hpp"
@@ -100,7 +101,8 @@ void try_out(const std::string& library, const recipe_build& recipe) {
 int build(const build_options& options) {
   const auto begin = std::chrono::steady_clock::now();
   const interruptible guard;
-  const recipe_build recipe(options.header, options.recipe, options.compiler);
+  const recipe_build recipe(options.header, options.recipe, options.compiler,
+                            "say which: heapwright build --recipe NAME");
   const files::path library = files::absolute(options.output);
   if (!files::is_directory(library.parent_path()))
     throw failure(exit_code::bad_input, fmt::format("{}: its folder does not exist", options.output));
@@ -132,7 +134,7 @@ int build(const build_options& options) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   answer("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, recipe.name(), options.header,
          options.check ? ", tried and good" : "", files::file_size(library) / 1024, took.count());
-  if (library.string().find_first_of(": \t\n") != std::string::npos) {
+  if (!can_be_preloaded(library)) {
     answer("  LD_PRELOAD cannot express this path: run programs with a link to it that has no space or colon\n");
   } else {
     answer("  heapwright run --with {} -- PROGRAM\n",

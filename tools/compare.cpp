@@ -23,7 +23,8 @@
 namespace heapwright::tool {
 namespace {
 
-/// One line on a terminal, rewritten before each run; elsewhere one line to a round, for logs.
+/// One line on a terminal, cut to its width and rewritten before each run; elsewhere one line to a
+/// round, for logs.
 class progress_line {
  public:
   void operator()(unsigned done, unsigned total, unsigned round, const std::string& name) {
@@ -36,7 +37,8 @@ class progress_line {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
     std::string left;
     if (done >= 2) left = fmt::format(", about {:.0f} s left", spent.count() / done * (total - done));
-    tell("\r\033[K[{}/{}] {}: {}{}", done + 1, total, stage, name, left);
+    const std::string line = fmt::format("[{}/{}] {}: {}{}", done + 1, total, stage, name, left);
+    tell("\r\033[K{}", cut_to_columns(line, columns_of(STDERR_FILENO)));
     std::fflush(stderr);
   }
   void clear() const {
@@ -62,9 +64,10 @@ std::optional<scratch_file> given_input() {
   return input;
 }
 
-bool is_recipe(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension();
-  return extension == ".hpp" || extension == ".h" || extension == ".hh" || extension == ".hxx";
+/// LD_PRELOAD cannot express the colons of "x::mine".
+std::string library_name(std::string recipe) {
+  std::ranges::replace(recipe, ':', '_');
+  return fmt::format("lib{}.so", recipe);
 }
 
 /// What --with names: libraries, and recipes that a library is made of here, which goes away with
@@ -72,18 +75,21 @@ bool is_recipe(const std::string& path) {
 class given_allocators {
  public:
   explicit given_allocators(const std::vector<std::string>& words) {
-    if (std::ranges::any_of(words, [](const auto& word) { return is_recipe(given_path::parse(word).path); }))
+    if (std::ranges::any_of(words, [](const auto& word) { return is_header(given_path::parse(word).path); }))
       guard_.emplace();
     for (const std::string& word : words) {
       const given_path given = given_path::parse(word);
-      if (!is_recipe(given.path)) {
+      if (!is_header(given.path)) {
         all_.push_back(allocator_at(given));
         continue;
       }
-      const recipe_build& recipe = *recipes_.emplace_back(std::make_unique<recipe_build>(given.path, "", ""));
+      const recipe_build& recipe = *recipes_.emplace_back(std::make_unique<recipe_build>(
+          given.path, "", "",
+          fmt::format("build one, heapwright build {} --recipe NAME -o libmine.so, and compare --with ./libmine.so",
+                      given.path)));
       const std::string& name = given.name.empty() ? recipe.name() : given.name;
       tell("heapwright: building {} from {}\n", recipe.name(), given.path);
-      const std::string library = recipe.scratch().file(fmt::format("lib{}.so", recipe.name()));
+      const std::string library = recipe.scratch().file(library_name(recipe.name()));
       recipe.check();
       recipe.make(library);
       show_step("");
@@ -168,7 +174,7 @@ int compare(const compare_options& options) {
   int code = EXIT_SUCCESS;
   for (const comparison_row& row : found.rows) {
     if (row.failure.empty() && row.difference.empty()) continue;
-    tell("heapwright: {}: {}\n", row.who.name, row.failure.empty() ? row.difference : row.failure);
+    tell("heapwright: under {}: {}\n", row.who.name, row.failure.empty() ? row.difference : row.failure);
     code = exit_code::judged_no;
   }
   return code;

@@ -73,8 +73,9 @@ std::optional<summary> summarise(const comparison& all, const comparison_row& ro
 
 std::vector<row_finding> findings_of(const run_result& ran, bool is_server) {
   std::vector<row_finding> all;
-  const auto add = [&](const std::optional<recipe_evidence>& seen, const char* when) {
+  const auto add = [&](std::optional<recipe_evidence> seen, const char* when) {
     if (!seen) return;
+    seen->ends_by_itself = !is_server;
     for (recipe_finding& one : find_in(*seen))
       if (std::ranges::none_of(all, [&](const row_finding& f) { return f.what.rule == one.rule; }))
         all.push_back({when, std::move(one)});
@@ -160,15 +161,20 @@ std::string verdict_on(const comparison& all, const comparison_row& row) {
   std::vector<std::string> clauses = std::move(levels);
   clauses.insert(clauses.end(), unclear.begin(), unclear.end());
   if (takes.empty() && clauses.empty()) return {};
+  const bool is_as_built = row.who.name == "as built";
   if (takes.empty()) {
-    clauses.front().replace(0, std::string_view("its").size(), row.who.name + "'s");
+    if (is_as_built)
+      clauses.front().insert(0, "as built, ");
+    else
+      clauses.front().replace(0, std::string_view("its").size(), row.who.name + "'s");
     return fmt::format("{}", fmt::join(clauses, "; "));
   }
   const std::string last = takes.back();
   takes.pop_back();
   const std::string all_taken = takes.empty() ? last : fmt::format("{} and {}", fmt::join(takes, ", "), last);
   clauses.insert(clauses.begin(),
-                 fmt::format("{} takes {} {} {}", row.who.name, all_taken, preposition, all.base().who.name));
+                 fmt::format("{} takes {} {} {}", is_as_built ? "as built, it" : row.who.name, all_taken, preposition,
+                             all.base().who.name == "as built" ? "the program as built" : all.base().who.name));
   return fmt::format("{}", fmt::join(clauses, "; "));
 }
 

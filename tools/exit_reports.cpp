@@ -77,18 +77,18 @@ std::string processes_view(const std::vector<process_report>& all) {
     return a.heap.mapped_peak > b.heap.mapped_peak;
   });
   struct columns {
-    std::uint64_t peak_rss = 0, peak = 0, in_use = 0, kept = 0;
+    std::uint64_t peak_rss = 0, peak = 0, in_use = 0, free = 0;
   };
   const auto row_of = [](const std::string& process, const columns& c, const std::string& command) {
-    return row(process, shown(c.peak_rss), shown(c.peak), shown(c.in_use), shown(c.kept), command);
+    return row(process, shown(c.peak_rss), shown(c.peak), shown(c.in_use), shown(c.free), command);
   };
-  std::string text = row("process", "peak RSS", "peak held", "in use", "kept free", "command");
+  std::string text = row("process", "peak RSS", "peak held", "in use", "free held", "command");
   columns highest, sum;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     const process_report& r = sorted[i];
     const columns c{r.peak_rss, r.heap.mapped_peak, r.heap.in_use(),
                     r.heap.cached + r.heap.free_in_spans + r.heap.free_resident};
-    for (const auto column : {&columns::peak_rss, &columns::peak, &columns::in_use, &columns::kept}) {
+    for (const auto column : {&columns::peak_rss, &columns::peak, &columns::in_use, &columns::free}) {
       sum.*column += c.*column;
       highest.*column = std::max(highest.*column, c.*column);
     }
@@ -96,7 +96,8 @@ std::string processes_view(const std::vector<process_report>& all) {
   }
   if (sorted.size() > most_rows) text += fmt::format("{:>9}  {} more\n", "...", sorted.size() - most_rows);
   return text + row_of("highest", highest, "") +
-         row_of("sum", sum, fmt::format("{} processes, at their ends", sorted.size()));
+         row_of("sum", sum,
+                fmt::format("{} process{}", sorted.size(), sorted.size() == 1 ? ", at its end" : "es, at their ends"));
 }
 
 }  // namespace heapwright::tool

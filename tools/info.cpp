@@ -53,7 +53,7 @@ std::vector<figure_line> memory_lines(const heap_figures& f, const process_recor
   return {{"mapped", "held for blocks", f.mapped},
           {"spans", "  in spans of small blocks", f.spans},
           {"large", "  in large blocks", f.large},
-          {"free_resident", "  free, still in memory", f.free_resident},
+          {"free_resident", "  free, not given back", f.free_resident},
           {"free_returned", "  free, given back", f.free_returned},
           {"metadata", "reserved for the heap's records", f.metadata},
           {"metadata_resident", "  of these in memory, about",
@@ -93,8 +93,8 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
     if (f.bytes > 0) answer("  had so far {}: {}\n", f.meaning, show_bytes(static_cast<double>(f.bytes)));
   }
   answer(
-      "\n  All but RSS and what is said to be in memory is address space, of which untouched parts take no memory.\n  "
-      "Peak {} held; {} given back to "
+      "\n  All but RSS and what is said to be in memory is address space, of which untouched parts take no memory:\n  "
+      "what is free and not given back need not all be in memory.\n  Peak {} held; {} given back to "
       "the system since the start\n",
       show_bytes(static_cast<double>(figures.mapped_peak)), show_bytes(static_cast<double>(figures.returned_total)));
 }

@@ -80,13 +80,26 @@ std::string preload_value(const std::string& library) {
   return fmt::format("{}:{}{}", first, library, rest);
 }
 
+bool can_be_preloaded(const std::string& path) { return path.find_first_of(": \t\n") == std::string::npos; }
+
+bool is_header(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension();
+  return extension == ".hpp" || extension == ".h" || extension == ".hh" || extension == ".hxx";
+}
+
 std::string library_path(const std::string& given) {
   std::error_code error;
   const bool here = std::filesystem::exists(given, error);
   if (!here && given.find('/') == std::string::npos) return given;
   if (!here) throw failure(exit_code::bad_input, fmt::format("no such library: {}", given));
   std::string path = std::filesystem::absolute(given);
-  if (path.find_first_of(": \t\n") != std::string::npos)
+  if (is_header(path))
+    throw failure(
+        exit_code::bad_input,
+        fmt::format(
+            "{0} is a header, not a shared library: build one of its recipe first, heapwright build {0} -o libmine.so",
+            given));
+  if (!can_be_preloaded(path))
     throw failure(exit_code::bad_input,
                   fmt::format("{}: LD_PRELOAD cannot express a path with a space or a colon; use a link to it", path));
   const auto elf = elf_file::open(path);

@@ -30,6 +30,12 @@ std::string preload_value(const std::string& library);
 /// to find. Throws `failure` for what LD_PRELOAD cannot express and for files that are no libraries.
 std::string library_path(const std::string& given);
 
+/// Whether LD_PRELOAD can hold this path: a space or a colon would end it.
+bool can_be_preloaded(const std::string& path);
+
+/// By its name: a header, which may define a recipe.
+bool is_header(const std::string& path);
+
 /// Is this file the C library, whose malloc is the default?
 bool is_libc(const std::string& path);
 

@@ -1,11 +1,11 @@
 #include "recipe_build.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <regex>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 
 #include "descriptor.hpp"
 #include "failure.hpp"
+#include "recipe_names.hpp"
 #include "scratch_file.hpp"
 #include "terminal.hpp"
 
@@ -28,38 +29,22 @@ std::string read_header(const std::string& path) {
   return *text;
 }
 
-std::string without_comments(const std::string& text) {
-  std::string code;
-  for (std::size_t at = 0; at < text.size();) {
-    const bool is_line = text.compare(at, 2, "//") == 0;
-    if (!is_line && text.compare(at, 2, "/*") != 0) {
-      code += text[at++];
-      continue;
-    }
-    at = is_line ? text.find('\n', at) : text.find("*/", at + 2) + 2;
-    if (at < 2 || at == std::string::npos) break;  // not ended
-    code += ' ';
-  }
-  return code;
-}
-
-/// The name of the one recipe that a header defines.
-std::string find_recipe(const std::string& header, const std::string& text) {
-  static const std::regex definition(R"(\brecipe\s+([A-Za-z_]\w*)\s*[={])");
-  const std::string code = without_comments(text);
-  std::vector<std::string> names;
-  for (std::sregex_iterator it(code.begin(), code.end(), definition), end; it != end; ++it) names.push_back((*it)[1]);
+/// The name of the one recipe that a header defines. `choose`: how the user says which.
+std::string find_recipe(const std::string& header, const std::string& text, const std::string& choose) {
+  const std::vector<std::string> names = recipes_in(text);
   if (names.size() == 1) return names.front();
   if (names.empty())
     throw failure(
         exit_code::bad_input,
         fmt::format("{} defines no recipe. It should say: inline constexpr heapwright::recipe NAME = {{...}};\n"
-                    "If another header that it includes does, say which: heapwright build --recipe NAME",
-                    header));
+                    "If another header that it includes does, {}",
+                    header, choose));
   throw failure(exit_code::bad_input,
-                fmt::format("{} defines several recipes: {}; say which: heapwright build --recipe NAME", header,
-                            fmt::join(names, ", ")));
+                fmt::format("{} defines several recipes: {}; {}", header, fmt::join(names, ", "), choose));
 }
+
+/// As a user may write it: "::x::mine" is "x::mine".
+std::string without_root(const std::string& name) { return name.starts_with("::") ? name.substr(2) : name; }
 
 std::vector<std::string> words_in(const char* line) {
   std::istringstream input(line);
@@ -96,10 +81,12 @@ void write_source(const std::string& path, const std::string& text) {
     throw failure(exit_code::bad_input, fmt::format("could not write all of {}: {}", path, std::strerror(errno)));
 }
 
-recipe_build::recipe_build(const std::string& header, const std::string& recipe, const std::string& compiler)
+recipe_build::recipe_build(const std::string& header, const std::string& recipe, const std::string& compiler,
+                           const std::string& choose)
     : given_(header),
       header_(files::absolute(header)),
-      name_(recipe.empty() ? find_recipe(header, read_header(header)) : (read_header(header), recipe)),
+      name_(recipe.empty() ? find_recipe(header, read_header(header), choose)
+                           : (read_header(header), without_root(recipe))),
       from_(find_sources()),
       with_(compiler, interruptible::is_noted) {}
 
@@ -155,7 +142,9 @@ void recipe_build::check() const {
        {"constexpr const heapwright::recipe& checked = ::{};", "template class heapwright::class_table<::{}>;"}) {
     const compiler_result result = probe(fmt::format(fmt::runtime(code), name_));
     if (result.good) continue;
-    if (without_comments(read_header(header_)).find(name_) == std::string::npos)
+    const auto words = words_of_code(read_header(header_));
+    const auto last = name_.rfind(':');
+    if (std::ranges::find(words, last == std::string::npos ? name_ : name_.substr(last + 1)) == words.end())
       throw failure(exit_code::bad_input, fmt::format("{} defines no recipe named {}", given_, name_));
     throw failure(exit_code::bad_input,
                   fmt::format("{}: {} cannot be built:{}", given_, name_, recipe_errors(result.complaints)));

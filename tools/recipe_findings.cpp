@@ -48,9 +48,12 @@ const recipe_evidence::room* roomiest(const recipe_evidence& e) {
   return found == e.classes.end() || found->free == 0 ? nullptr : &*found;
 }
 
-/// A block that was never touched takes no memory. The figures do not say which blocks those are:
-/// all of them are taken to be free in spans.
-std::uint64_t touched_in_spans(const recipe_evidence& e) { return without(e.free_in_spans, e.not_resident); }
+/// A page that was never touched takes no memory. The figures do not say which pages those are: all
+/// of them are taken to be in the part that is looked at. So the result may be too low.
+std::uint64_t resident_part(const recipe_evidence& e, std::uint64_t bytes) { return without(bytes, e.not_resident); }
+
+/// Where a command has freed nearly all by its end, free spans say nothing of the recipe.
+bool spans_matter(const recipe_evidence& e) { return !e.ends_by_itself || 4 * e.in_use >= e.rss; }
 
 bool is_in_one_class(const recipe_evidence& e) {
   const auto* const most = roomiest(e);
@@ -58,8 +61,8 @@ bool is_in_one_class(const recipe_evidence& e) {
 }
 
 sight in_one_class(const recipe_evidence& e) {
-  if (!is_in_one_class(e)) return {};
-  const std::uint64_t bytes = touched_in_spans(e);
+  if (!spans_matter(e) || !is_in_one_class(e)) return {};
+  const std::uint64_t bytes = resident_part(e, e.free_in_spans);
   const auto& most = *roomiest(e);
   return {bytes, fmt::format("is free in spans, {} of it in spans of blocks of {}",
                              amount_text(std::min(bytes, most.free)), block_size(most.block_bytes))};
@@ -67,8 +70,8 @@ sight in_one_class(const recipe_evidence& e) {
 
 sight in_many_classes(const recipe_evidence& e) {
   const auto* const most = roomiest(e);
-  if (most == nullptr || is_in_one_class(e)) return {};
-  const std::uint64_t bytes = touched_in_spans(e);
+  if (!spans_matter(e) || most == nullptr || is_in_one_class(e)) return {};
+  const std::uint64_t bytes = resident_part(e, e.free_in_spans);
   const auto with_room = std::ranges::count_if(e.classes, [](const auto& c) { return c.free > 0; });
   return {bytes, fmt::format("is free in spans of {} size classes; spans of blocks of {} have the most, {}", with_room,
                              block_size(most->block_bytes), amount_text(std::min(bytes, most->free)))};
@@ -80,7 +83,7 @@ sight in_thread_caches(const recipe_evidence& e) {
 }
 
 sight in_free_pages(const recipe_evidence& e) {
-  return {e.free_kept, "is free pages that the heap has not given back to the system"};
+  return {resident_part(e, e.free_kept), "is free pages that the heap has not given back to the system"};
 }
 
 sight in_rounding(const recipe_evidence& e) {
@@ -162,6 +165,7 @@ std::string quoted(std::span<const char* const> fields) {
 }  // namespace
 
 void recipe_evidence::take(const heap_reading& heap) {
+  in_use = heap.outside();
   free_in_spans = heap.free_in_spans();
   free_kept = heap.free_resident;
   records = heap.records();
@@ -186,9 +190,10 @@ std::string recipe_finding::line() const {
 std::vector<recipe_finding> find_in(const recipe_evidence& evidence) {
   std::vector<recipe_finding> found;
   for (const rule& r : rules) {
-    const sight seen = r.look(evidence);
+    sight seen = r.look(evidence);
+    seen.bytes = std::min(seen.bytes, evidence.rss);
     if (evidence.rss == 0 || seen.bytes < r.bytes || 100 * seen.bytes < r.percent * evidence.rss) continue;
-    const std::uint64_t share = std::min<std::uint64_t>(100, (100 * seen.bytes + evidence.rss / 2) / evidence.rss);
+    const std::uint64_t share = (100 * seen.bytes + evidence.rss / 2) / evidence.rss;
     found.push_back({r.name, seen.bytes, fmt::format("{} % of RSS, {}, {}", share, amount_text(seen.bytes), seen.text),
                      r.named_fields(), r.advice});
   }

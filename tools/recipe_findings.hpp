@@ -5,7 +5,8 @@
 // Rules       one table, in recipe_findings.cpp: what is seen, from which size on, the fields, what
 //             to try. docs/recipes.md shows the same table; a test compares the two.
 // Invariant   a pure policy: it is told numbers and answers sentences. A finding has at least the
-//             share of RSS and the bytes that its rule asks for, so a small program has none.
+//             share of RSS and the bytes that its rule asks for, so a small program has none. No
+//             finding has more bytes than RSS.
 //
 // Only libheapwright, and a malloc that `heapwright build` has made, tell these figures. A process
 // on another malloc has no findings.
@@ -32,6 +33,8 @@ struct recipe_evidence {
   std::uint64_t huge_excess = 0;   ///< in memory only because of huge pages that the heap has asked for
   std::uint64_t not_resident = 0;  ///< of the above, never touched or swapped out
   std::uint64_t threads = 0;       ///< that have a cache; a count
+  std::uint64_t in_use = 0;        ///< blocks of the program, and of thread caches
+  bool ends_by_itself = false;     ///< a command, not a server: near its end it has freed most
 
   struct room {
     std::uint64_t block_bytes = 0;

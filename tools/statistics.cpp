@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 namespace heapwright::tool {
 
 double median(std::vector<double> values) {
@@ -48,17 +50,26 @@ std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::
   return ratio_estimate{std::exp(mean), std::exp(mean - reach), std::exp(mean + reach), deviation};
 }
 
+/// To the two digits that are shown.
+static double rounded(double bound) { return std::round(bound * 100) / 100; }
+
+std::string shown_bound(double value) {
+  return value < 10 ? fmt::format("{:.2f}", rounded(value)) : fmt::format("{:.{}f}", value, value < 100 ? 1 : 0);
+}
+
 ratio_verdict ratio_estimate::judge(double tolerance) const noexcept {
-  if (low * (1 + tolerance) >= 1 && high <= 1 + tolerance) return ratio_verdict::same;
-  if (high < 1) return ratio_verdict::less;
-  return low > 1 ? ratio_verdict::more : ratio_verdict::unclear;
+  const double from = rounded(low), to = rounded(high);
+  if (from >= rounded(1 / (1 + tolerance)) && to <= rounded(1 + tolerance)) return ratio_verdict::same;
+  if (to < 1) return ratio_verdict::less;
+  return from > 1 ? ratio_verdict::more : ratio_verdict::unclear;
 }
 
 std::optional<unsigned> ratio_estimate::rounds_to_decide(double tolerance, unsigned limit) const {
-  const double mean = std::abs(std::log(ratio));
-  const double short_enough = std::max(mean, std::log1p(tolerance) - mean);
-  for (unsigned rounds = 2; rounds <= limit; ++rounds)
-    if (reach_of(deviation, rounds) < short_enough) return rounds;
+  for (unsigned rounds = 2; rounds <= limit; ++rounds) {
+    const double factor = std::exp(reach_of(deviation, rounds));
+    if (ratio_estimate{ratio, ratio / factor, ratio * factor, deviation}.judge(tolerance) != ratio_verdict::unclear)
+      return rounds;
+  }
   return std::nullopt;
 }
 

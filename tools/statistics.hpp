@@ -15,10 +15,13 @@
 //   less      it ends below 1
 //   more      it begins above 1
 //   unclear   it holds 1 and reaches further than t: there may be a difference that matters, or none
+// Both ends are taken as they are shown, with two digits, so that a table does not contradict itself:
+// of two intervals that are shown as 0.97-1.02, both are the same, or neither.
 #pragma once
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace heapwright::tool {
@@ -44,6 +47,9 @@ struct ratio_estimate {
   /// they are. Nothing for more than `limit`. O(limit).
   [[nodiscard]] std::optional<unsigned> rounds_to_decide(double tolerance, unsigned limit) const;
 };
+
+/// An end of an interval as it is shown: two digits, fewer from 10 on.
+[[nodiscard]] std::string shown_bound(double value);
 
 /// Nothing where no interval exists: fewer than two rounds, or a value that is not positive.
 std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::span<const double> reference);

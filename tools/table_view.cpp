@@ -48,12 +48,11 @@ std::vector<column> columns_of(const comparison& all) {
 }
 
 std::string ratio_text(const ratio_estimate& r, double tolerance) {
-  const auto bound = [](double v) { return fmt::format("{:.{}f}", v, v < 10 ? 2 : v < 100 ? 1 : 0); };
   const ratio_verdict said = r.judge(tolerance);
   const std::string word = said == ratio_verdict::same      ? "same"
                            : said == ratio_verdict::unclear ? "unclear"
-                                                            : bound(r.ratio);
-  return fmt::format("{} ({}-{})", word, bound(r.low), bound(r.high));
+                                                            : shown_bound(r.ratio);
+  return fmt::format("{} ({}-{})", word, shown_bound(r.low), shown_bound(r.high));
 }
 
 std::vector<std::string> value_and_ratio_lines(const comparison& all, const comparison_row& row, const palette& p,
@@ -126,9 +125,9 @@ std::string table_view(const comparison& all, bool colour) {
     text += lines_of(all, those.subspan(from, std::min(in_a_line, those.size() - from)), p, name_width, from == 0);
   }
   text += fmt::format(
-      "\nMedians of {} rounds; below them the ratio to {}, in brackets its 95 % confidence interval.\n"
+      "\nMedians of {} round{}; below them the ratio to {}, in brackets its 95 % confidence interval.\n"
       "same: the interval is within {:g} % of 1. unclear: it holds 1 and is wider; more rounds make it narrower.\n",
-      all.rounds, all.base().who.name, all.tolerance * 100);
+      all.rounds, all.rounds == 1 ? "" : "s", all.base().who.name, all.tolerance * 100);
   text += findings(all);
   for (const std::string& note : all.notes) text += fmt::format("Note: {}\n", note);
   return text;

@@ -1,5 +1,6 @@
 #include "terminal.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -7,9 +8,11 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "failure.hpp"
+#include "utf8.hpp"
 
 namespace heapwright::tool {
 
@@ -42,8 +45,22 @@ bool wants_colour(int descriptor) noexcept {
   return can_draw(descriptor) && (unwanted == nullptr || *unwanted == '\0');
 }
 
+unsigned columns_of(int descriptor) noexcept {
+  winsize window{};
+  return ioctl(descriptor, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
+}
+
+std::string cut_to_columns(const std::string& text, unsigned columns) {
+  if (columns == 0) return text;
+  std::string_view rest = text;
+  for (unsigned taken = 1; taken < columns && !rest.empty(); ++taken)
+    rest.remove_prefix(std::max<std::size_t>(1, utf8_length(rest)));
+  return text.substr(0, text.size() - rest.size());
+}
+
 void show_step(const std::string& text) noexcept {
-  if (can_draw(STDERR_FILENO)) tell("\r  {:60}\r", text);
+  if (!can_draw(STDERR_FILENO)) return;
+  tell("\r{}\r", cut_to_columns(fmt::format("  {:60}", text), columns_of(STDERR_FILENO)));
 }
 
 void occupy_standard_descriptors() noexcept {

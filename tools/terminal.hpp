@@ -35,6 +35,13 @@ bool can_draw(int descriptor) noexcept;
 /// can_draw, and NO_COLOR is not set or empty (no-color.org).
 bool wants_colour(int descriptor) noexcept;
 
+/// The columns of the terminal; 0 where there is none, or it does not say.
+[[nodiscard]] unsigned columns_of(int descriptor) noexcept;
+
+/// The start of a line of text that fits so many columns and leaves the last one free, so that no
+/// terminal wraps it. Each character is taken to need one column. 0: all of it.
+[[nodiscard]] std::string cut_to_columns(const std::string& text, unsigned columns);
+
 /// What long work is doing now: a line on standard error that the next call replaces, and an empty
 /// text takes away. Nothing where standard error is no terminal.
 void show_step(const std::string& text) noexcept;

@@ -205,6 +205,18 @@ TEST(Poisoned, BytesBehindTheBlockAndFreeBlocks) {
   EXPECT_TRUE(__asan_address_is_poisoned(p + 16));
   unpoison(memory, sizeof memory);
 }
+
+/// A block of one layout has no room to note what was asked for: all that usable_size tells may be
+/// touched.
+TEST(Poisoned, TheWholeBlockOfAPartOfOneLayoutMayBeTouched) {
+  poisoned<pool<>> a{layout{64, 8}};
+  auto* const p = static_cast<std::byte*>(a.allocate({40, 8}));
+  EXPECT_EQ(a.usable_size(p), 64U);
+  EXPECT_FALSE(__asan_address_is_poisoned(p + 40));
+  EXPECT_FALSE(__asan_address_is_poisoned(p + 63));
+  a.deallocate(p, {40, 8});
+  EXPECT_TRUE(__asan_address_is_poisoned(p + 40));
+}
 #endif
 
 TEST(Guarded, IsTransparentToGoodPrograms) {

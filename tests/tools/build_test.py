@@ -143,8 +143,21 @@ class Build(Case):
     def test_which_recipe(self):
         self.not_built(self.build(self.header("// recipe x = {}\n")), "defines no recipe", "--recipe NAME")
         two = "#include <heapwright/heap/recipe.hpp>\nconstexpr heapwright::recipe a{}, b{};\nconstexpr heapwright::recipe c = {};\n"
-        self.not_built(self.build(self.header(two)), "several recipes: a, c", "--recipe NAME")
+        self.not_built(self.build(self.header(two)), "several recipes: a, b, c", "--recipe NAME")
         self.assertEqual(self.build(self.header(two), "--recipe", "b").returncode, 0)
+        self.library.unlink()
+        self.not_built(self.build(self.header(two), "--recipe", "d"), "defines no recipe named d")
+
+    def test_locals_are_no_recipes(self):
+        """A recipe that is derived by a lambda, as docs/recipes.md has it, in a namespace."""
+        one = ("#include <heapwright/heap/recipe.hpp>\nnamespace app {\ninline constexpr heapwright::recipe for_index = [] {\n"
+               "  heapwright::recipe r = {};\n  r.pages.purge_window_ms = 321;\n  return r;\n}();\n}\n")
+        for options in ([], ["--recipe", "app::for_index"], ["--recipe", "::app::for_index"]):
+            result = self.build(self.header(one), *options)
+            self.assertEqual(result.returncode, 0, result)
+            self.assertIn("a malloc from app::for_index of", result.stdout)
+        says = heapwright("run", "--with", str(self.library), "--stats", "--", "true")
+        self.assertIn("(recipe app::for_index)", says.stderr)
 
     def test_bad_input(self):
         good = self.header("")

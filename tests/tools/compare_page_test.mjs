@@ -33,7 +33,7 @@ before(async () => {
   const driven = spawnSync(heapwright, ["compare", "--only", "heapwright", "--with", `plain=${plain}`, "--rounds", "3", "--html", served, "--driver", driver,
     "--ready-port", `${port}`, "--figure", "speed:higher=speed: (.*)", "--figure", "figure of a very long name=speed: (.*)", "--", "/usr/bin/python3", server, `${port}`]);
   assert.equal(driven.status, 0, driven.stderr);
-  const scattered = spawnSync(heapwright, ["compare", "--only", "heapwright", "--rounds", "2", "--html", pointed, "--", join(fixtures, "scattered"), "200000"]);
+  const scattered = spawnSync(heapwright, ["compare", "--only", "heapwright", "--rounds", "2", "--html", pointed, "--", join(fixtures, "scattered"), "300000", "0", "3"]);
   assert.equal(scattered.status, 0, scattered.stderr);
 });
 after(async () => { await browser.close(); rmSync(folder, { recursive: true }); });

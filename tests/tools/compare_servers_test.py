@@ -359,6 +359,18 @@ class Recipes(Case):
         found = json.loads(self.heapwright("--with", "mine=" + recipe).stdout)
         self.assertEqual([row["name"] for row in found["rows"]], ["glibc", "mine"])
 
+    def test_a_recipe_in_a_namespace(self):
+        path = self.folder / "recipe.hpp"
+        path.write_text("#include <heapwright/heap/recipe.hpp>\nnamespace app {\n" + self.RECIPE.splitlines()[1] % "" + "\n}\n")
+        found = json.loads(self.heapwright("--with", str(path)).stdout)
+        self.assertEqual([(row["name"], row["failure"]) for row in found["rows"]], [("glibc", None), ("app::small", None)])
+
+    def test_several_recipes(self):
+        path = self.folder / "recipe.hpp"
+        path.write_text(self.RECIPE % "" + "inline constexpr heapwright::recipe other = small;\n")
+        self.refused(self.heapwright("--with", str(path), code=125), 125, "several recipes: small, other",
+                     f"heapwright build {path} --recipe NAME -o libmine.so, and compare --with ./libmine.so")
+
     def test_a_recipe_that_is_wrong(self):
         self.refused(self.heapwright("--with", self.recipe(".classes = {.steps_per_doubling = 3}"), code=125), 125,
                      "recipe.classes: steps_per_doubling and largest must be powers of two")

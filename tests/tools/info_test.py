@@ -89,6 +89,8 @@ class Info(Case):
         self.assertEqual(result.returncode, 0, result)
         for word in ("loaded", "version", "recipe", "options", "RSS", "spans", "given back"):
             self.assertIn(word, result.stdout)
+        self.assertRegex(result.stdout, r"\n +free, not given back +[\d.]+ ")
+        self.assertIn("what is free and not given back need not all be in memory", result.stdout)
         found = json.loads(heapwright("info", "--json", pid).stdout)
         self.assertTrue(found["loaded"])
         b = found["bytes"]

@@ -6,6 +6,7 @@ usage: outputs_test.py path/to/heapwright path/to/fixtures [unittest options]
 ANSWERS is the table of what goes to standard output or standard error, FILES that of what goes to a file. A subcommand without a row
 fails a test.
 """
+import fcntl
 import os
 import pathlib
 import pty
@@ -13,9 +14,11 @@ import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -183,9 +186,10 @@ class Outputs(unittest.TestCase):
         for file in files:
             self.assertGreater(file.stat().st_size, 1000)
 
-    def on_a_terminal(self, words, **environment):
+    def on_a_terminal(self, words, columns=0, **environment):
         """What a pseudo-terminal gets."""
         master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")}
         child = subprocess.Popen(self.command(words), stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                                  env={**plain, "TERM": "xterm-256color", **environment})
@@ -208,6 +212,15 @@ class Outputs(unittest.TestCase):
         os.close(master)
         child.wait(timeout=60)
         return seen.decode(errors="replace")
+
+    def test_a_narrow_terminal(self):
+        """A line that is drawn again must not be wrapped: its first part would stay."""
+        for columns, cut in ((40, True), (200, False)):
+            shown = self.on_a_terminal(["compare", "--rounds", "2", "--only", "glibc", "--with", f"a-name-that-is-long-enough={PLAIN}", "true"], columns)
+            lines = re.findall("\r\x1b\\[K(\\[[^\r\n\x1b]+)", shown)
+            self.assertEqual(len(lines), 6, shown)
+            self.assertLess(max(map(len, lines)), columns)
+            self.assertEqual(max(map(len, lines)) == 39, cut, lines)
 
     def test_plain_terminals(self):
         """NO_COLOR: no colours. TERM=dumb: no escapes at all, and no line that is written over."""

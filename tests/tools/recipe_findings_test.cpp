@@ -74,6 +74,40 @@ TEST(recipe_findings, memory_that_was_never_touched_is_not_found) {
   EXPECT_TRUE(find_in(e).empty());
 }
 
+/// A block of 45 MiB is freed, of which 6 MiB were touched.
+TEST(recipe_findings, free_pages_that_were_never_touched_are_not_found) {
+  heap_reading heap;
+  heap.free_resident = 36 * MiB;
+  heap.metadata = 64 * 1024;
+  EXPECT_TRUE(find_in(evidence_of(heap, 7 * MiB, 6 * MiB)).empty());
+  const auto found = find_in(evidence_of(heap, 30 * MiB, 25 * MiB));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_STREQ(found[0].rule, "free_pages");
+  EXPECT_LE(found[0].bytes, 25 * MiB);
+  heap.large = 10 * MiB;  // in use: so much less can be free pages
+  EXPECT_TRUE(find_in(evidence_of(heap, 30 * MiB, 25 * MiB)).empty());
+}
+
+TEST(recipe_findings, no_finding_is_more_than_there_is) {
+  const auto found = find_in(with(&recipe_evidence::rounding, 40 * MiB, 30 * MiB));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].bytes, 30 * MiB);
+  EXPECT_EQ(found[0].text.substr(0, found[0].text.find(", is")), "100 % of RSS, 30.0 MiB");
+}
+
+TEST(recipe_findings, free_spans_of_a_command_that_has_freed_nearly_all_are_not_found) {
+  for (const bool one_class : {true, false}) {
+    recipe_evidence e = free_in_spans(60 * MiB, 100 * MiB, {{32, 20 * MiB}, {64, 20 * MiB}, {240, 20 * MiB}});
+    if (one_class) e.classes = {{240, 60 * MiB}};
+    e.in_use = 25 * MiB - 1;
+    EXPECT_EQ(find_in(e).size(), 1U) << "a server goes on";
+    e.ends_by_itself = true;
+    EXPECT_TRUE(find_in(e).empty());
+    e.in_use = 25 * MiB;
+    EXPECT_EQ(find_in(e).size(), 1U);
+  }
+}
+
 TEST(recipe_findings, the_other_rules_have_a_sentence_and_fields) {
   struct expectation {
     std::uint64_t recipe_evidence::*figure;
@@ -133,8 +167,8 @@ TEST(recipe_findings, a_rule_needs_its_share_and_its_bytes) {
     };
     EXPECT_EQ(found(percent * MiB, 100 * MiB), 1U) << i;
     EXPECT_EQ(found(percent * MiB - 1, 100 * MiB), 0U) << i;
-    EXPECT_EQ(found(bytes, 10 * MiB), 1U) << i;
-    EXPECT_EQ(found(bytes - 1, 10 * MiB), 0U) << i << ": a small program";
+    EXPECT_EQ(found(bytes, bytes), 1U) << i;
+    EXPECT_EQ(found(bytes - 1, bytes), 0U) << i << ": a small program";
   }
 }
 
@@ -159,6 +193,7 @@ TEST(recipe_findings, a_reading_of_a_heap_is_evidence) {
   heap.threads = 7;
   heap.classes = {{1024, 10 * 1024, 40 * MiB}, {2048, 5 * 1024, 10 * MiB}};  // 10 MiB each outside
   const recipe_evidence e = evidence_of(heap, 70 * MiB, 60 * MiB);
+  EXPECT_EQ(e.in_use, 30 * MiB);
   EXPECT_EQ(e.free_in_spans, 30 * MiB);
   EXPECT_EQ(e.free_kept, 3 * MiB);
   EXPECT_EQ(e.records, 2 * MiB);

@@ -61,6 +61,21 @@ TEST(statistics, an_interval_that_says_nothing_is_not_the_same) {
   EXPECT_EQ(of(0.90, 0.99).judge(0.03), ratio_verdict::less);
 }
 
+TEST(statistics, what_is_shown_alike_is_judged_alike) {
+  const auto of = [](double low, double high) { return ratio_estimate{std::sqrt(low * high), low, high, 0}; };
+  const ratio_estimate narrow = of(0.9711, 1.0151), wide = of(0.9652, 1.0249);  // 1 / 1.03 = 0.9709
+  EXPECT_EQ(shown_bound(narrow.low), shown_bound(wide.low));
+  EXPECT_EQ(shown_bound(narrow.high), shown_bound(wide.high));
+  EXPECT_EQ(narrow.judge(0.03), ratio_verdict::same);
+  EXPECT_EQ(wide.judge(0.03), ratio_verdict::same);
+  EXPECT_EQ(of(0.9649, 1.02).judge(0.03), ratio_verdict::unclear) << "0.96-1.02";
+  EXPECT_EQ(of(1.004, 1.06).judge(0.03), ratio_verdict::unclear) << "1.00-1.06";
+  EXPECT_EQ(of(0.90, 0.996).judge(0.03), ratio_verdict::unclear) << "0.90-1.00";
+  EXPECT_EQ(of(1.006, 1.06).judge(0.03), ratio_verdict::more) << "1.01-1.06";
+  EXPECT_EQ(shown_bound(12.34), "12.3");
+  EXPECT_EQ(shown_bound(123.4), "123");
+}
+
 TEST(statistics, the_rounds_that_would_decide_do) {
   // As many rounds as are said to be needed, with this mean and this deviation of their logarithms.
   const auto rounds_of = [](double mean, double deviation, unsigned rounds) {

@@ -1,6 +1,7 @@
 // The three views of one comparison: what they must show, and what must not escape them.
 #include "comparison.hpp"
 #include "quantities.hpp"
+#include "terminal.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,9 +38,26 @@ TEST(views, the_verdict_is_a_sentence) {
   EXPECT_EQ(with("slow", {took(3), took(3.3), took(2.7)}),
             "slow takes the same memory and 3.0 times the time of glibc");
   EXPECT_EQ(with("odd", {took(1), took(1.2), took(0.8)}),
-            "odd takes the same memory as glibc; its time is unclear, about 112 rounds would tell");
+            "odd takes the same memory as glibc; its time is unclear, about 66 rounds would tell");
   EXPECT_EQ(with("wild", {took(1), took(9), took(0.1)}),
             "wild takes the same memory as glibc; its time is unclear, more than 1000 rounds would tell");
+}
+
+TEST(views, the_program_as_built_is_no_name) {
+  comparison all = example();
+  all.rows[1].who.name = "as built";
+  EXPECT_EQ(verdict_on(all, all.rows[1]), "as built, it takes the same memory and 50 % less time than glibc");
+  all.baseline = 1;
+  EXPECT_EQ(verdict_on(all, all.rows[0]), "glibc takes the same memory and 2.0 times the time of the program as built");
+}
+
+TEST(views, a_line_is_cut_to_the_terminal) {
+  EXPECT_EQ(cut_to_columns("[5/9] round 1: heapwright, about 0 s left", 0),
+            "[5/9] round 1: heapwright, about 0 s left");
+  EXPECT_EQ(cut_to_columns("[5/9] round 1: heapwright, about 0 s left", 40), "[5/9] round 1: heapwright, about 0 s le");
+  EXPECT_EQ(cut_to_columns("short", 40), "short");
+  EXPECT_EQ(cut_to_columns("\xC3\xA4\xC3\xB6\xC3\xBC", 3), "\xC3\xA4\xC3\xB6") << "between characters";
+  EXPECT_EQ(cut_to_columns("\xFF\xFF\xFF", 3), "\xFF\xFF");
 }
 
 TEST(views, figures_of_a_driver_are_higher_or_lower_and_known_to_be_better_or_worse) {

@@ -365,7 +365,7 @@ TYPED_TEST(OwnHeap, TellsWhatIsInUse) {
   h.write_blocks(2);
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(text.rfind("heapwright: forgetful: 2 blocks of 112 bytes, 224 B in use\n"
-                       "heapwright: forgetful: 1 blocks of 3072 bytes, 3.0 KiB in use\n"
+                       "heapwright: forgetful: 1 block of 3072 bytes, 3.0 KiB in use\n"
                        "heapwright: forgetful: 2 blocks of more, 4.8 MiB in use\n",
                        0),
             0u)

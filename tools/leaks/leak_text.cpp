@@ -122,9 +122,10 @@ std::string process_text(const named_leaks& p, const report_options& options) {
   if (p.suppressed_sites > 0) text += fmt::format("  {} suppressed\n", amount(p.suppressed));
   if (p.leaks.unknown_blocks > 0)
     text += fmt::format(
-        "  {} blocks have no record, for want of memory for it: they are not listed, and freed memory counts as a "
+        "  {} {} no record, for want of memory for it: {} not listed, and freed memory counts as a "
         "reference.\n",
-        show_count(static_cast<double>(p.leaks.unknown_blocks)));
+        show_count(static_cast<double>(p.leaks.unknown_blocks)),
+        p.leaks.unknown_blocks == 1 ? "block has" : "blocks have", p.leaks.unknown_blocks == 1 ? "it is" : "they are");
   text += sites_text(p.sites, "definitely lost", &leak_site::lost, options.limit);
   text += sites_text(p.sites, "not freed", &leak_site::not_judged, options.limit);
   if (options.all) {

@@ -241,7 +241,8 @@ int diff(const diff_options& options) {
     answer("{:<12}{:>14}{:>14}{:>14}  {}\n", f.name, f.show(a), f.show(b), signed_text(b - a, f.show), relative);
   }
   if (before.processes > 1 || after.processes > 1)
-    answer("of {} and {} processes; the peak is the highest of one of them\n", before.processes, after.processes);
+    answer("of {} and {} process{}; the peak is the highest of one of them\n", before.processes, after.processes,
+           after.processes == 1 ? "" : "es");
   print_sites(before, after, live_table, options.sites);
   print_sites(before, after, peak_table, options.sites);
   print_sites(before, after, allocated_table, options.sites);

@@ -114,7 +114,8 @@ void add_metrics(exposition& e, watched_process& process) {
           m.heap->mapped);
     e.one("heapwright_heap_outside_bytes", "gauge", "With the program or in the stocks of threads.", m.heap->outside());
     e.one("heapwright_heap_span_bytes", "gauge", "In spans that are cut into blocks.", m.heap->spans);
-    e.one("heapwright_heap_free_resident_bytes", "gauge", "Free pages that are kept in memory.", m.heap->free_resident);
+    e.one("heapwright_heap_free_resident_bytes", "gauge",
+          "Free pages that are not given back; those never touched are not in memory.", m.heap->free_resident);
     e.one("heapwright_heap_metadata_bytes", "gauge", "Address space reserved for the heap's own records.",
           m.heap->metadata);
     e.one("heapwright_heap_metadata_resident_bytes", "gauge", "About how much of that is in memory.",

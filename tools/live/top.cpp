@@ -80,10 +80,10 @@ void write_heap(screen_text& text, const moment& m) {
                         m.memory ? shown(m.memory->rss) : "-"));
   if (!m.heap) return;
   const heap_reading& h = *m.heap;
-  text.line(
-      fmt::format("free in spans {}   free, in memory {}   free, given back {}   mapped {}   records {} ({} reserved)",
-                  shown(h.spans - std::min(h.spans, h.outside() - h.large)), shown(h.free_resident),
-                  shown(h.free_returned), shown(h.mapped), shown(h.records()), shown(h.metadata)));
+  text.line(fmt::format(
+      "free in spans {}   free, not given back {}   free, given back {}   mapped {}   records {} ({} reserved)",
+      shown(h.spans - std::min(h.spans, h.outside() - h.large)), shown(h.free_resident), shown(h.free_returned),
+      shown(h.mapped), shown(h.records()), shown(h.metadata)));
   std::vector<class_reading> classes = h.classes;
   std::sort(classes.begin(), classes.end(),
             [](const class_reading& a, const class_reading& b) { return a.span_bytes > b.span_bytes; });

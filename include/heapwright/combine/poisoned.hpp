@@ -36,8 +36,9 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     requires std::is_constructible_v<A, Arguments...>
   explicit poisoned(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
-  /// A block of the part. Under either tool only its first `l.size` bytes may be touched. Null when the
-  /// part has no memory.
+  /// A block of the part. Under either tool only its first `l.size` bytes may be touched; of a part of
+  /// one layout that tells `usable_size`, the whole block, as there is no room to note `l.size`. Null
+  /// when the part has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     const layout whole = widened(l);
     if (whole.size < l.size) return nullptr;
@@ -72,7 +73,8 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     free_watched(p, room_of(p, layout{0}), [&] { part_.deallocate(p); });
   }
 
-  /// Bytes that may be used behind p: with either tool those asked for.
+  /// Bytes that may be used behind p: with either tool those asked for; of a part of one layout, the
+  /// whole block.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept
     requires has_usable_size<A>
   {

@@ -240,7 +240,7 @@ class basic_heap {
           .add(name_)
           .add(": ")
           .add(count[c])
-          .add(" blocks of ")
+          .add(count[c] == 1 ? " block of " : " blocks of ")
           .add(size)
           .add(", ")
           .add_bytes(bytes[c]);

@@ -22,13 +22,14 @@ struct heap_statistics {
   std::uint64_t in_stocks = 0;  ///< free, kept by threads for their next request, or on their way back
   std::uint64_t free_in_spans =
       0;  ///< free, in spans of which something is outside, with what is too short for a block
-  std::uint64_t free_resident = 0;      ///< free pages, in memory
+  std::uint64_t free_resident = 0;      ///< free pages, not given back; those never touched are not in memory
   std::uint64_t free_returned = 0;      ///< free pages, given back to the system or never touched
   std::uint64_t metadata = 0;           ///< address space reserved for the heap's own records, apart from `mapped`
   std::uint64_t metadata_resident = 0;  ///< about how much of that is in memory
   std::uint64_t mapped_peak = 0;        ///< the most that `mapped` ever was
   std::uint64_t returned_total = 0;     ///< given back to the system so far
-  std::uint64_t limit = 0;              ///< that in_use, in_stocks, free_in_spans and free_resident together may reach
+  std::uint64_t limit =
+      0;  ///< that in_use, in_stocks, free_in_spans and free_resident together may reach; UINT64_MAX: none
   std::uint64_t huge_reserved_total = 0;     ///< had so far in huge pages that were set aside
   std::uint64_t huge_transparent_total = 0;  ///< had so far in memory that the system may back by huge pages
   std::uint64_t locked_total = 0;            ///< had so far in locked pages

@@ -19,7 +19,7 @@ struct malloc_statistics {
   std::uint64_t large_in_use;       ///< in blocks of their own pages
   std::uint64_t cached;             ///< in the calling thread's cache
   std::uint64_t free_in_spans;      ///< free or never used, within spans cut into blocks
-  std::uint64_t free_resident;      ///< free pages, in memory
+  std::uint64_t free_resident;      ///< free pages, not given back; those never touched are not in memory
   std::uint64_t free_returned;      ///< free pages, given back to the system or never touched
   std::uint64_t metadata_reserved;  ///< address space of the heap's own records, beside `mapped`
   std::uint64_t metadata_resident;  ///< about how much of that is in memory
@@ -57,7 +57,7 @@ struct process_report {
     row("    large              ", heap.large_in_use);
     row("  this thread's stock  ", heap.cached);
     row("  free within spans    ", heap.free_in_spans);
-    row("  free, in memory      ", heap.free_resident);
+    row("  free, not given back ", heap.free_resident);
     row("  free, given back     ", heap.free_returned);
     row("records, in memory     ", heap.metadata_resident);
     row("records, reserved      ", heap.metadata_reserved);
@@ -65,6 +65,7 @@ struct process_report {
     row("given back so far      ", heap.returned_total);
     row("RSS at the peak        ", peak_rss);
     out.add("  threads now ").add(heap.threads).add(", ever ").add(heap.threads_total).add("\n");
+    out.add("  free, not given back: pages of it that were never touched are not in memory\n");
   }
 };
 

@@ -208,8 +208,9 @@ class random_program {
 
   void look_at_everything() {
     const auto s = heap_.statistics();
-    EXPECT_EQ(s.mapped,
-              sum_of_parts(s));  // "mapped = in use + in stocks + free in spans + free in memory + given back, always"
+    EXPECT_EQ(
+        s.mapped,
+        sum_of_parts(s));  // "mapped = in use + in stocks + free in spans + free, not given back + given back, always"
     EXPECT_LE(s.mapped, s.mapped_peak);
     std::uint64_t asked_for = 0;
     for (const auto& [p, b] : live_) asked_for += b.size;
