@@ -274,7 +274,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       .add_option(
           "--sample", live_with.sample,
           "Bytes between two sampled allocations, on average; 1 for all; auto (the default): as many samples as "
-          "1 % of the processor's time allows")
+          "0.8 % of the program's processor time allows")
       ->type_name("BYTES")
       ->check(check_sample);
   live_app.add_option("--file", live_with.file, "A run that --save has kept, or the segment that a program has left")
