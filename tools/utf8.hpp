@@ -34,6 +34,19 @@ namespace heapwright::tool {
   return length;
 }
 
+/// The text where it has at most `most` characters; else its first ones and "…", `most` in all. A
+/// byte that is no UTF-8 counts as a character.
+[[nodiscard]] inline std::string clipped(std::string_view text, std::size_t most) {
+  std::size_t end = 0, fits = 0;  // `fits`: the end of the first most - 1 characters
+  for (std::size_t count = 0; end < text.size(); ++count) {
+    if (count + 1 == most) fits = end;
+    if (count == most) return std::string(text.substr(0, fits)) + (most > 0 ? "…" : "");
+    const std::size_t length = utf8_length(text.substr(end));
+    end += length == 0 ? 1 : length;
+  }
+  return std::string(text);
+}
+
 /// The text, with U+FFFD for each byte that is no UTF-8.
 [[nodiscard]] inline std::string as_utf8(std::string_view text) {
   std::string result;

@@ -33,6 +33,13 @@ int growing(std::size_t samples, Age age) {
 
 double even(double u) { return 60 * u; }
 
+TEST(LeakSigns, FewSamplesAreNotJudged) {
+  EXPECT_FALSE(judged(7, even).has_enough_samples);
+  EXPECT_TRUE(judged(100, even).has_enough_samples);
+  const leak_signs of_start = judged(100, [](double) { return 59.5; });
+  EXPECT_FALSE(of_start.has_enough_samples) << "what a program allocates at its start is not judged";
+}
+
 TEST(LeakSigns, BlocksOfAllAgesAreALeak) {
   EXPECT_GE(growing(10, even), 150);
   EXPECT_GE(growing(20, even), 180);

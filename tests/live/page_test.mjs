@@ -8,6 +8,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { several, timesLive } from "../../tools/live/web/format.js";
 
 const [packages, executablePath, server, makeSegment, heapwright, library] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
@@ -261,6 +262,17 @@ test("the keys: help, a search that Escape ends, and after a click on a field", 
     await s.page.waitForFunction(() => /found in/.test(document.getElementById("flame-note").textContent));
     await s.page.keyboard.press("Escape");
     assert.equal(await s.page.inputValue("#flame-search"), "");
+    const focused = () => s.page.evaluate(() => document.activeElement.tagName + "#" + (document.activeElement.id || document.activeElement.closest("[id]").id));
+    assert.equal(await focused(), "CANVAS#flame");
+    for (const [key, field, table] of [["1", "table-search", "table"], ["2", "sites-search", "sites"], ["3", "leaks-search", "leaks"], ["4", "memory-search", "memory-table"]]) {
+      await s.page.keyboard.press(key);
+      if (table === "memory-table") await s.page.waitForSelector("#memory-table .row");
+      await s.page.click("#" + field);
+      await s.page.keyboard.type("x");
+      await s.page.keyboard.press("Escape");
+      assert.equal(await focused(), "DIV#" + table);
+    }
+    await s.page.keyboard.press("2");
     assert.doesNotMatch(await s.text("flame-note"), /found in/);
     await s.page.click("#by-line");
     await s.page.keyboard.press("3");
@@ -269,6 +281,106 @@ test("the keys: help, a search that Escape ends, and after a click on a field", 
     await s.page.selectOption("#from", "site");
     await s.page.keyboard.press("1");
     assert.ok(await s.page.isVisible("#view-now"), "the keys do nothing after a choice from a list");
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("words for few and for little", () => {
+  assert.deepEqual([0, 1, 2].map(n => several(n, "thread")), ["0 threads", "1 thread", "2 threads"]);
+  assert.equal(timesLive(15e6, 10e6), "1.50 × live");
+  assert.equal(timesLive(30e6, 12e3), "", "little is live");
+  assert.equal(timesLive(2e9, 2e6), "", "most of RSS is something else");
+});
+
+/// The page with answers of the server changed by `change(answer)`.
+const changed = (page, path, change) => page.route(`**${path}*`, async route => {
+  const answer = await (await route.fetch()).json();
+  await route.fulfill({ json: change(answer) ?? answer });
+});
+
+test("names of functions without symbols, the cost of sampling, one thread", async () => {
+  const s = await served({ threads: 1 });
+  try {
+    assert.match(await s.text("about"), / · 1 thread$/);
+    await changed(s.page, "/api/sites", answer => {
+      answer.places = answer.places.map(() => ["python3.11+0x53b227", "", 0, "/usr/bin/python3.11", false]);
+    });
+    await s.page.keyboard.press("2");
+    await s.page.waitForSelector("#sites .row");
+    assert.equal(await s.page.textContent("#sites .row .cell"), "python3.11+0x53b227");
+    assert.deepEqual(await s.page.evaluate(() => [...document.getElementById("sampling").options].map(o => o.textContent).filter(t => t.includes("%"))), ["as 0.8 % of the time allows"]);
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("why no site is listed as a leak", async () => {
+  const s = await served({ threads: 20 });
+  try {
+    let answers = {};
+    await changed(s.page, "/api/leaks", answer => ({ ...answer, sites: [], left_out: 0, ...answers, begin: answer.at - answers.time }));
+    await s.page.keyboard.press("3");
+    for (const [given, words] of [
+      [{ time: 12, sites_with_live_samples: 0, sites_judged: 0 }, /^No sample is live\. The program has been watched for 12 s only; a leak shows within about a minute, as a rule\.$/],
+      [{ time: 12, sites_with_live_samples: 5, sites_judged: 0 }, /^None of 5 sites has enough live samples to be judged: 8, from after its start\. The program has been watched for 12 s only;/],
+      [{ time: 600, sites_with_live_samples: 1, sites_judged: 0 }, /^None of 1 site has enough live samples.*Sampling more often \(More\)/],
+      [{ time: 600, sites_with_live_samples: 40, sites_judged: 3 }, /^No site keeps growing: of 40 sites, 3 have enough live samples to be judged, and what is live was not allocated evenly over the 10 min\.$/]]) {
+      answers = given;
+      await s.page.click("#leaks-refresh");
+      await becomes(() => s.page.textContent("#leaks .empty"), seen => words.test(seen), String(words));
+    }
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("when the connection is lost, what was shown stays", async () => {
+  const s = await served({ threads: 20 });
+  try {
+    const never = await browser.newPage();
+    await never.goto(s.url);
+    await never.waitForFunction(() => document.getElementById("live").textContent !== "");
+    await s.page.keyboard.press("3");
+    await s.page.waitForSelector("#leaks .row");
+    await s.page.keyboard.press("2");
+    await s.page.waitForSelector("#sites .row");
+    const before = await s.text("flame-note"), sites = await s.page.locator("#sites .row").count();
+    s.child.removeAllListeners("exit");
+    s.child.kill("SIGKILL");
+    for (const page of [s.page, never]) await page.waitForFunction(() => /connection lost, retrying/.test(document.getElementById("status").textContent));
+    for (const key of ["1", "3", "2"]) await s.page.keyboard.press(key);
+    await s.page.click("#flame-value >> text=Count");
+    await s.page.waitForFunction(() => document.querySelector("#flame-value [data-value=live]").getAttribute("aria-pressed") === "true");
+    assert.equal(await s.text("flame-note"), before);
+    assert.equal(await s.page.locator("#sites .row").count(), sites);
+    assert.ok(await s.page.isVisible("#sites .row"));
+    await s.page.screenshot({ path: join(shots, "lost-where.png") });
+    assert.ok(!await s.page.isVisible("#sites .empty"));
+    // Of a view that was never seen one message says why it is empty.
+    await never.keyboard.press("2");
+    await becomes(() => never.evaluate(() => document.querySelector("#flame canvas").getAttribute("aria-description")), said => said === "not loaded: the connection is lost", "the graph says why");
+    assert.equal(await never.textContent("#sites .empty") + await never.textContent("#flame-note"), "");
+    await never.screenshot({ path: join(shots, "lost-never.png") });
+    await never.keyboard.press("3");
+    await becomes(() => never.textContent("#leaks .empty"), said => said === "not loaded: the connection is lost", "the table says why");
+    await never.close();
+  } finally { await s.end(); }
+});
+
+test("the page opens on the process with most live bytes, not on what has started it", async () => {
+  const large = "import time; x = [bytes(1000) for i in range(40000)]; time.sleep(100)";
+  const s = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/sh", "-c", '(sleep 3; exec /usr/bin/python3 -c "$0") & wait', large], { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
+  try {
+    await becomes(() => s.page.evaluate(async () => (await (await fetch("/api/processes")).json()).rows.map(row => row[4])), rows => rows.some(live => live > 30e6), "the child has its memory");
+    assert.equal(await s.text("program"), "sh", "what is shown does not change by itself");
+    await s.page.goto(s.url);
+    await s.page.waitForFunction(() => document.getElementById("program").textContent === "python3");
+    await s.page.waitForFunction(() => document.getElementById("process").selectedOptions[0]?.textContent.startsWith("python3"));
+    assert.match(await s.page.getAttribute("a[href*='sites.csv']", "href"), /process=\d/);
+    const [launcher] = await s.page.evaluate(() => [...document.getElementById("process").options].filter(o => o.textContent.startsWith("sh")).map(o => o.value));
+    await s.page.selectOption("#process", launcher);
+    await s.page.waitForFunction(() => document.getElementById("program").textContent === "sh");
+    await s.page.reload();
+    await s.page.waitForFunction(() => document.getElementById("program").textContent !== "heapwright live");
+    assert.equal(await s.text("program"), "sh", "a choice stays");
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });
@@ -348,6 +460,9 @@ test("memory of a program on libheapwright, with the probe and without; a progra
   program.removeAllListeners("exit");
   try {
     assert.match(await bare.text("notes"), /no probe/);
+    assert.match(await bare.text("legend"), /live.*RSS/);
+    assert.doesNotMatch(await bare.text("legend"), /allocated/, "its rate of allocation is not known");
+    assert.equal(await bare.page.locator("#timeline .u-axis").count(), 2, "an axis without a line");
     assert.ok(!await bare.page.isVisible("#tab-where") && !await bare.page.isVisible("#table"));
     await bare.page.keyboard.press("2");
     assert.ok(await bare.page.isVisible("#timeline"), "a view without figures is not gone to");

@@ -2,14 +2,18 @@
 
 Usage: terminal_test.py path/to/heapwright path/to/libheapwright-probe.so [unittest options]
 """
+import fcntl
 import glob
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 import unittest
@@ -30,8 +34,9 @@ def until(condition, what, seconds=20):
 class Terminal:
     """A terminal of its own, with one command in its foreground."""
 
-    def __init__(self, *command, **environment):
+    def __init__(self, *command, columns=100, **environment):
         self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.before = termios.tcgetattr(theirs)
         self.seen = b""
         environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm", **environment}
@@ -47,6 +52,11 @@ class Terminal:
         while select.select([self.ours], [], [], 0)[0]:
             self.seen += os.read(self.ours, 1 << 16)
         return self.seen
+
+    def screen(self):
+        """The lines that were drawn last, once they are whole."""
+        drawn = self.read().rpartition(b"\033[J")[0].rpartition(b"\033[H")[2]
+        return [line.decode() for line in drawn.replace(b"\r", b"").split(b"\033[K\n")[:-1]]
 
     def press(self, keys):
         os.write(self.ours, keys)
@@ -133,6 +143,51 @@ class Top(Case):
         self.assertEqual(terminal.wait(), 0)
         self.assertNotIn(b"\033", terminal.seen)
         self.assertIn(b"live ", terminal.seen)
+
+    TOTALS = re.compile(r"^allocations [\d.,]+( [kM])?   allocated [\d.]+ [KMG]iB   frees [\d.,]+( [kM])?$")
+
+    def shows(self, terminal, number, expression):
+        def is_shown():
+            screen = terminal.screen()
+            return len(screen) > number and re.search(expression, screen[number])
+        until(is_shown, f"{expression} in line {number}")
+
+    def test_totals_of_a_process_that_ends(self):
+        process = self.observed()
+        terminal = self.terminal(HEAPWRIGHT, "top", str(process.pid), "--every", "0.2")
+        self.shows(terminal, 2, "^allocations .*/s ")
+        process.kill()
+        process.wait()
+        self.shows(terminal, 0, "killed")
+        self.shows(terminal, 2, self.TOTALS)
+
+    def saved(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "run")
+        subprocess.run([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--sample", "65536", "--save", path, "--", "/usr/bin/python3", "-c",
+                        "x = [bytes(1000 + i % 50) for i in range(50_000)]"], check=True, stderr=subprocess.DEVNULL)
+        return path
+
+    def test_totals_of_a_saved_run(self):
+        terminal = self.terminal(HEAPWRIGHT, "top", self.saved(), "--every", "0.2")
+        until(lambda: terminal.read().count(b"\033[J") >= 3, "three screens")
+        self.assertRegex(terminal.screen()[2], self.TOTALS)
+
+    def test_a_narrow_terminal_shows_live_bytes_and_where(self):
+        path = self.saved()
+        for columns, titles in ((40, ["live", "where"]), (80, ["live", "blocks", "where"]), (120, ["live", "blocks", "allocated", "where"])):
+            with self.subTest(columns):
+                terminal = self.terminal(HEAPWRIGHT, "top", path, columns=columns)
+                until(terminal.screen, "a screen")
+                screen = terminal.screen()
+                head = next(i for i, line in enumerate(screen) if line.lstrip().startswith("live  ") or "where" in line)
+                self.assertEqual(re.findall(r"live|blocks|allocated|where", screen[head]), titles)
+                self.assertRegex(screen[head + 1], r"^ *[\d.]+ [KM]iB ±\d+ %.*  [A-Za-z_]")
+                for line in screen:
+                    self.assertLessEqual(len(line), columns)
+                if columns == 40:
+                    self.assertTrue(screen[3].endswith("…") and len(screen[3]) == 40, screen[3])
 
 
 class Compare(Case):

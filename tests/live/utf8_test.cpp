@@ -24,5 +24,17 @@ TEST(utf8, each_byte_that_is_none_is_replaced) {
   EXPECT_EQ(as_utf8("\xf4\x90\x80\x80"), odd + odd + odd + odd) << "beyond the last character";
 }
 
+TEST(utf8, text_is_clipped_between_characters) {
+  EXPECT_EQ(clipped("plain", 5), "plain");
+  EXPECT_EQ(clipped("plain", 4), "pla…");
+  EXPECT_EQ(clipped("12 ±3", 5), "12 ±3");
+  EXPECT_EQ(clipped("12 ±34", 5), "12 ±…");
+  EXPECT_EQ(clipped("12 ±34", 4), "12 …");
+  EXPECT_EQ(clipped("\xff\xff\xff", 2), "\xff…") << "a byte that is no UTF-8 is a character";
+  EXPECT_EQ(clipped("plain", 1), "…");
+  EXPECT_EQ(clipped("plain", 0), "");
+  EXPECT_EQ(clipped("", 0), "");
+}
+
 }  // namespace
 }  // namespace heapwright::tool

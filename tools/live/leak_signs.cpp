@@ -17,16 +17,23 @@ constexpr double fewest_samples = 8;
 /// How far from even a leak may be: load comes and goes.
 constexpr double most_uneven = 0.25;
 
-/// Moments are shares of the time, in order. True if the bytes are as even as those of a leak.
-bool is_even(const std::vector<std::pair<double, double>>& at_and_bytes) {
+using moments_and_bytes = std::vector<std::pair<double, double>>;
+
+/// How many samples of equal weight say as much.
+double effective_samples(const moments_and_bytes& at_and_bytes) {
   double all = 0, squares = 0;
   for (const auto& [at, bytes] : at_and_bytes) {
     all += bytes;
     squares += bytes * bytes;
   }
-  const double samples = squares > 0 ? all * all / squares : 0;
-  if (samples < fewest_samples) return false;
-  double sum = 0, distance = 0;
+  return squares > 0 ? all * all / squares : 0;
+}
+
+/// Moments are shares of the time, in order. True if the bytes are as even as those of a leak.
+/// Precondition: there are some.
+bool is_even(const moments_and_bytes& at_and_bytes, double samples) {
+  double all = 0, sum = 0, distance = 0;
+  for (const auto& [at, bytes] : at_and_bytes) all += bytes;
   for (const auto& [at, bytes] : at_and_bytes) {
     const double passed = (at - start) / (1 - start);
     distance = std::max(distance, std::abs(sum / all - passed));
@@ -44,7 +51,7 @@ leak_signs signs_of_leak(std::vector<aged_block> live, double usual_life_seconds
   result.samples = live.size();
   std::ranges::sort(live, {}, &aged_block::at_ns);
   const double all_ns = static_cast<double>(time.end_ns - time.begin_ns) + 1;
-  std::vector<std::pair<double, double>> after_start;
+  moments_and_bytes after_start;
   for (const aged_block& block : live) {
     const std::uint64_t at_ns = std::clamp(block.at_ns, time.begin_ns, time.end_ns);
     const double at = static_cast<double>(at_ns - time.begin_ns) / all_ns;
@@ -53,7 +60,9 @@ leak_signs signs_of_leak(std::vector<aged_block> live, double usual_life_seconds
     if (at >= 0.5 && time.seconds() > 0) result.bytes_per_second += block.bytes / (time.seconds() / 2);
     if (static_cast<double>(time.end_ns - at_ns) / 1e9 > usual_life_seconds) result.overdue_bytes += block.bytes;
   }
-  result.is_growing = is_even(after_start);
+  const double samples = effective_samples(after_start);
+  result.has_enough_samples = samples >= fewest_samples;
+  result.is_growing = result.has_enough_samples && is_even(after_start, samples);
   return result;
 }
 

@@ -31,6 +31,7 @@ struct leak_signs {
 
   std::array<double, slots> bytes_by_time{};  ///< of live blocks, by when they were allocated
   std::size_t samples = 0;                    ///< live ones
+  bool has_enough_samples = false;            ///< to be judged
   bool is_growing = false;
   double bytes_per_second = 0;  ///< allocated in the second half of the time, and live
   double overdue_bytes = 0;     ///< live for longer than `usual_life_seconds`

@@ -92,7 +92,7 @@ std::string leaks_view(watched_process& process, std::size_t most) {
     leak_signs found;
   };
   std::vector<candidate> growing;
-  std::size_t looked_at = 0;
+  std::size_t looked_at = 0, judged_count = 0;
   for (call_site& site : call_sites(process.stacks(), m.figures, process.places(), {})) {
     std::vector<aged_block> blocks;
     for (const trace::reference stack : site.stacks)
@@ -101,6 +101,7 @@ std::string leaks_view(watched_process& process, std::size_t most) {
     if (blocks.empty()) continue;
     ++looked_at;
     const leak_signs judged = signs_of_leak(std::move(blocks), usual_life_seconds(site.sum), watched);
+    judged_count += judged.has_enough_samples ? 1 : 0;
     if (judged.is_growing) growing.push_back({std::move(site), judged});
   }
   std::ranges::sort(growing, std::ranges::greater{}, [](const candidate& c) { return c.found.bytes_per_second; });
@@ -116,13 +117,10 @@ std::string leaks_view(watched_process& process, std::size_t most) {
     row["live_by_time"] = c.found.bytes_by_time;
     rows.push_back(std::move(row));
   }
-  const json result = {{"at", m.unix_seconds(now)},
-                       {"begin", m.unix_seconds(watched.begin_ns)},
-                       {"slots", leak_signs::slots},
-                       {"sites_with_live_samples", looked_at},
-                       {"left_out", growing.size() - rows.size()},
-                       {"places", places.rows()},
-                       {"sites", rows}};
+  const json result = {{"at", m.unix_seconds(now)},    {"begin", m.unix_seconds(watched.begin_ns)},
+                       {"slots", leak_signs::slots},   {"sites_with_live_samples", looked_at},
+                       {"sites_judged", judged_count}, {"left_out", growing.size() - rows.size()},
+                       {"places", places.rows()},      {"sites", rows}};
   return result.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

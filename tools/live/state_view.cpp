@@ -40,7 +40,7 @@ const char* name_of(trace::slot_state state) {
   return "unused";
 }
 
-/// Of the processor's time; null: not measured.
+/// Of the program's processor time; null: not measured.
 json sampling_share(const trace::process_figures& p) {
   if (p.processor_ns == 0) return nullptr;
   return static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -17,6 +19,7 @@
 #include "quantities.hpp"
 #include "segment_choice.hpp"
 #include "terminal.hpp"
+#include "utf8.hpp"
 #include "watched_family.hpp"
 
 namespace heapwright::tool {
@@ -28,7 +31,7 @@ struct size_in_characters {
 
 size_in_characters terminal_size() {
   winsize window{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_row == 0) return {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_row == 0 || window.ws_col == 0) return {};
   return {window.ws_row, window.ws_col};
 }
 
@@ -38,11 +41,12 @@ class screen_text {
 
   [[nodiscard]] bool is_full() const noexcept { return lines_ + 1 >= size_.lines; }
 
-  void line(std::string text) {
+  [[nodiscard]] std::size_t columns() const noexcept { return size_.columns; }
+
+  void line(std::string_view text) {
     if (is_full()) return;
     ++lines_;
-    if (text.size() > size_.columns) text.resize(size_.columns);
-    all_ += text + "\033[K\n";
+    all_ += clipped(text, size_.columns) + "\033[K\n";
   }
 
   [[nodiscard]] const std::string& all() const noexcept { return all_; }
@@ -54,7 +58,7 @@ class screen_text {
 };
 
 std::string per_second(std::uint64_t now, std::uint64_t before, double seconds, std::string (*show)(double)) {
-  return seconds <= 0 ? "-" : show(static_cast<double>(now - std::min(before, now)) / seconds) + "/s";
+  return show(static_cast<double>(now - std::min(before, now)) / seconds) + "/s";
 }
 
 const char* words_for(life state) {
@@ -74,8 +78,8 @@ const char* words_for(life state) {
 void write_heap(screen_text& text, const moment& m) {
   const auto& p = m.figures.process;
   const auto shown = [](std::uint64_t bytes) { return show_bytes(static_cast<double>(bytes)); };
-  text.line(printable(fmt::format("{}  process {}  {}  (no probe: the heap's own figures)", command_of(p), p.process_id,
-                                  words_for(m.state))));
+  text.line(printable(fmt::format("process {}  {}  (no probe: the heap's own figures)  {}", p.process_id,
+                                  words_for(m.state), command_of(p))));
   text.line(fmt::format("blocks and threads' stocks {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
                         m.memory ? shown(m.memory->rss) : "-"));
   if (!m.heap) return;
@@ -104,30 +108,30 @@ std::string sampling_text(const trace::process_figures& p) {
   if (p.interval_adapts)
     text += p.processor_ns == 0
                 ? ", which adapts"
-                : fmt::format(", which adapts; sampling takes {:.1f} % of the processor's time",
+                : fmt::format(", which adapts; sampling takes {:.1f} % of the program's processor time",
                               100 * static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns));
   return text + "; ±: 95 of 100 are within";
 }
 
-/// `before`: what was shown last, null at first.
+/// Rates since `before`; totals where there are none, as it is null or the process has ended.
 void write_totals(screen_text& text, const moment& m, const moment* before) {
   const auto& p = m.figures.process;
   if (!m.has_probe) return write_heap(text, m);
-  const double seconds = before == nullptr ? 0 : static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
-  text.line(printable(fmt::format("{}  process {}  {}{}", command_of(p), p.process_id, words_for(m.state),
-                                  p.is_counting ? "" : "  (not counting)")));
+  text.line(printable(fmt::format("process {}  {}{}  {}", p.process_id, words_for(m.state),
+                                  p.is_counting ? "" : "  (not counting)", command_of(p))));
   const auto threads = std::ranges::count(m.figures.threads, trace::slot_state::alive, &trace::thread_figures::state);
   text.line(fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),
                         p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),
                         m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads,
                         threads == 1 ? "" : "s"));
-  if (before == nullptr) {
+  if (before == nullptr || before->figures.at_ns >= m.figures.at_ns || m.state != life::running) {
     text.line(fmt::format(
         "allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
         show_bytes(static_cast<double>(m.total.allocated_bytes)), show_count(static_cast<double>(m.total.frees))));
     return text.line(sampling_text(p));
   }
   const trace::class_figures& last = before->total;
+  const double seconds = static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
   text.line(fmt::format("allocations {}   {}   frees {}",
                         per_second(m.total.allocations, last.allocations, seconds, show_count),
                         per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
@@ -140,20 +144,35 @@ std::string with_error(double value, double variance) {
   return percent < 0.5 ? show_bytes(value) : fmt::format("{} ±{:.0f} %", show_bytes(value), percent);
 }
 
+/// Which columns there is room for: the site is seen before what it has allocated.
+struct site_columns {
+  explicit site_columns(std::size_t terminal) : has_blocks(terminal >= 70), has_allocated(terminal >= 90) {}
+
+  [[nodiscard]] std::string line(std::string_view live, std::string_view blocks, std::string_view allocated,
+                                 std::string_view site) const {
+    std::string text = fmt::format("{:>{}}", live, has_blocks ? 18 : 15);
+    if (has_blocks) text += fmt::format(" {:>10}", blocks);
+    if (has_allocated) text += fmt::format(" {:>18}", allocated);
+    return fmt::format("{}  {}", text, site);
+  }
+
+  bool has_blocks, has_allocated;
+};
+
 void write_sites(screen_text& text, watched_process& process, const moment& m) {
   if (!m.has_probe) return;
   std::vector<call_site> sites = call_sites(process.stacks(), m.figures, process.places(), {});
   std::erase_if(sites, [](const call_site& s) { return s.sum.live_bytes() == 0; });
   std::ranges::sort(sites, std::ranges::greater{}, [](const call_site& s) { return s.sum.live_bytes(); });
   text.line("");
-  text.line(fmt::format("{:>18} {:>10} {:>18}  {}", "live", "blocks", "allocated", "where, and called by"));
+  const site_columns columns(text.columns());
+  text.line(columns.line("live", "blocks", "allocated", "where, and called by"));
   for (const call_site& site : sites) {
     if (text.is_full()) return;
-    const trace::stack_figures& s = site.sum;
-    text.line(fmt::format(
-        "{:>18} {:>10} {:>18}  {}", with_error(static_cast<double>(s.live_bytes()), s.live_variance()),
-        show_count(std::round(s.live_blocks())),
-        with_error(static_cast<double>(s.allocated_bytes), s.allocated_variance), text_of(site, process.places())));
+    const trace::stack_figures& f = site.sum;
+    text.line(columns.line(
+        with_error(static_cast<double>(f.live_bytes()), f.live_variance()), show_count(std::round(f.live_blocks())),
+        with_error(static_cast<double>(f.allocated_bytes), f.allocated_variance), text_of(site, process.places())));
   }
 }
 
@@ -198,14 +217,15 @@ int top(const top_options& options) {
     return EXIT_SUCCESS;
   }
   const full_screen screen(*signals);
-  std::shared_ptr<const moment> before;
+  std::shared_ptr<const moment> before, last;
   for (;;) {
     const auto now = process.now();
+    // A change of the terminal's size draws the same moment again.
+    if (!last || now->figures.at_ns > last->figures.at_ns) before = std::exchange(last, now);
     screen_text text(terminal_size());
     write_totals(text, *now, before.get());
     write_sites(text, process, *now);
     screen.draw(text.all());
-    before = now;
     if (!screen.wait(options.every_seconds)) return EXIT_SUCCESS;
   }
 }

@@ -1,8 +1,8 @@
 // The server: its events while they are wanted, its answers when asked. Knows whether it is there.
 import { text, $ } from "./dom.js";
 
-/// Which of the server's processes this page shows; null: the first.
-export const shownProcess = new URLSearchParams(location.search).get("process");
+/// Which of the server's processes this page shows; empty: the first. Null: none was chosen, so the first too.
+export let shownProcess = new URLSearchParams(location.search).get("process");
 const asked = (path, parameters) => `${path}?${new URLSearchParams(Object.entries({ process: shownProcess, ...parameters }).filter(([, value]) => value !== "" && value != null))}`;
 
 export class Connection {
@@ -49,19 +49,38 @@ export class Connection {
   }
 
   async get(path, parameters = {}) {
-    const answer = await fetch(asked(path, parameters));
-    if (!answer.ok) throw new Error((await answer.text()).trim());
-    return answer.json();
+    return (await answerTo(asked(path, parameters))).json();
   }
 
   async control(order) {
-    const answer = await fetch(asked("/api/control"), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order) });
-    if (!answer.ok) throw new Error((await answer.text()).trim());
+    await answerTo(asked("/api/control"), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(order) });
   }
 }
 
+/// Throws an error whose message a person can read; `isLost`: there was no answer.
+async function answerTo(address, options) {
+  let answer;
+  try {
+    answer = await fetch(address, options);
+  } catch {
+    throw Object.assign(new Error("the connection is lost"), { isLost: true });
+  }
+  if (!answer.ok) throw new Error((await answer.text()).trim());
+  return answer;
+}
+
+/// From now on the page shows this process, also when it is loaded again.
+export function showProcess(name) {
+  shownProcess = name;
+  const address = new URL(location);
+  address.searchParams.set("process", name);
+  history.replaceState(null, "", address);
+}
+
 /// Files to be saved are of the process shown.
-for (const link of document.querySelectorAll("a.line")) link.href = asked(link.getAttribute("href"));
+export function linkFiles() {
+  for (const link of document.querySelectorAll("a.line")) link.href = asked(link.getAttribute("href"));
+}
 
 /// Says above the view what a person must know; each `key` once, null takes it away.
 export function note(key, words, isBad = false) {

@@ -8,7 +8,7 @@ const rowHeight = 18, least = 0.5;
 
 export class Flame {
   constructor(host, { describe, pick, zoomed }) {
-    Object.assign(this, { host, describe, pick, zoomed, words: [], nodes: [], root: null, focus: null, at: null });
+    Object.assign(this, { host, describe, pick, zoomed, words: [], nodes: [], root: null, focus: null, at: null, empty: "loading" });
     this.scroller = Object.assign(document.createElement("div"), { className: "scroll" });
     this.canvas = document.createElement("canvas");
     this.canvas.tabIndex = 0;
@@ -23,8 +23,17 @@ export class Flame {
     this.canvas.addEventListener("keydown", event => this.keyPressed(event));
   }
 
+  /// What stands where there is no graph.
+  say(words) {
+    this.empty = words;
+    this.canvas.setAttribute("aria-description", words);
+    this.draw();
+  }
+
   /// `data`: what /api/stacks answers.
   set(data) {
+    this.canvas.removeAttribute("aria-description");
+    this.empty = data.is_growth ? "nothing has grown or shrunk since then" : "no samples yet";
     const path = this.focus && this.focus !== this.root ? this.pathOf(this.focus) : [];
     this.data = data;
     this.nodes = data.parent.map((parent, i) => ({ parent: null, children: [], total: data.total[i], own: data.own[i], grown: data.grown[i], error: data.error[i],
@@ -125,7 +134,7 @@ export class Flame {
     if (!this.root || !(this.root.total > 0)) {
       c.fillStyle = look.quiet;
       c.font = "13px system-ui, sans-serif";
-      c.fillText(this.data ? (this.data.is_growth ? "nothing has grown or shrunk since then" : "no samples yet") : "loading", 10, 30);
+      c.fillText(this.empty, 10, 30);
       return;
     }
     for (const box of boxes) this.paintBox(c, box, look);

@@ -28,6 +28,13 @@ export function count(v) {
 export const signed = (v, show) => (v > 0 ? "+" : "") + show(v);
 export const percent = v => (v * 100).toFixed(v >= 0.995 || v === 0 ? 0 : v < 0.001 ? 2 : 1) + " %";
 /// "1.20 MiB ±12 %": nothing is said of an error below half a per cent.
+/// "1.20 × live"; nothing where little is live: then RSS is mostly something else.
+export function timesLive(rss, live) {
+  const ratio = rss / live;
+  return live >= 2 ** 20 && ratio <= 100 ? `${ratio.toFixed(2)} × live` : "";
+}
+/// "1 thread", "2 threads".
+export const several = (n, noun) => `${exact(n)} ${noun}${n === 1 ? "" : "s"}`;
 export const withError = (v, error, show = bytes) => show(v) + (v > 0 && error >= v / 200 ? ` ±${(error / v * 100).toFixed(0)} %` : "");
 export const clock = s => new Date(s * 1000).toLocaleTimeString("en-GB");
 

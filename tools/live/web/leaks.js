@@ -1,10 +1,19 @@
 // Sites that keep growing.
 import { $, text } from "./dom.js";
-import { bytes, count, duration, exact, exactBytes, percent, withError } from "./format.js";
+import { bytes, count, duration, exact, exactBytes, percent, several, withError } from "./format.js";
 import { showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
 const figure = (key, title, show, about, more = {}) => ({ key, title, about, width: "minmax(80px,.9fr)", value: row => row[key], text: row => show(row[key]), tip: row => exact(row[key]), ...more });
+
+/// Why no site is listed, as far as is known.
+function whyNone({ at, begin, sites_with_live_samples: sites, sites_judged: judged }) {
+  const time = duration(Math.max(0, at - begin));
+  const short = at - begin < 60 ? ` The program has been watched for ${time} only; a leak shows within about a minute, as a rule.` : "";
+  if (sites === 0) return `No sample is live.${short}`;
+  if (judged === 0) return `None of ${several(sites, "site")} has enough live samples to be judged: 8, from after its start.${short || " Sampling more often (More) gives more of them."}`;
+  return `No site keeps growing: of ${several(sites, "site")}, ${judged === 1 ? "1 has" : exact(judged) + " have"} enough live samples to be judged, and what is live was not allocated evenly over the ${time}.${short}`;
+}
 
 export class LeaksView {
   constructor(connection) {
@@ -19,7 +28,7 @@ export class LeaksView {
         figure("freed_share", "freed", percent, "Share of the allocations that were freed", { tip: null }),
         figure("live_samples", "samples", count, "Live blocks really looked at")],
       sort: { key: "bytes_per_second", falls: true }, key: row => row.id, pick: row => showStack($("leak-stack"), row),
-      empty: "no site keeps growing, as far as samples show: 8 live samples of a site are the least that shows it; sampling more often (More) finds smaller ones",
+      empty: "loading",
     });
     $("leaks-search").addEventListener("input", event => this.table.search(event.target.value));
     $("leaks-refresh").addEventListener("click", () => this.refresh());
@@ -31,11 +40,14 @@ export class LeaksView {
     this.at = performance.now();
     try {
       const answer = await this.connection.get("/api/leaks");
+      this.isLoaded = true;
       const time = s => new Date(s * 1000).toLocaleTimeString("en-GB");
+      this.table.say(whyNone(answer));
       this.table.set(withPlaces(answer).map(row => ({ ...row, freed_share: row.allocations > 0 ? row.frees / row.allocations : 0, begin: time(answer.begin), end: time(answer.at) })));
       text($("leaks-count"), `${exact(answer.sites.length)} of ${exact(answer.sites_with_live_samples)} sites with live samples, over ${duration(answer.at - answer.begin)}` + (answer.left_out > 0 ? `; ${exact(answer.left_out)} more left out` : ""));
     } catch (trouble) {
-      text($("leaks-count"), trouble.message);
+      if (!this.isLoaded) this.table.say(`not loaded: ${trouble.message}`);
+      else if (!trouble.isLost) text($("leaks-count"), trouble.message);
     }
   }
 

@@ -1,7 +1,7 @@
 // The page: which view is seen, what the keys do, what the process's state means to a person.
-import { Connection, note, shownProcess } from "./connection.js";
+import { Connection, linkFiles, note, showProcess, shownProcess } from "./connection.js";
 import { $, element, text } from "./dom.js";
-import { bytes, clock, exact, round } from "./format.js";
+import { bytes, clock, exact, round, several } from "./format.js";
 import { LeaksView } from "./leaks.js";
 import { MemoryView } from "./memory.js";
 import { NowView } from "./now.js";
@@ -12,12 +12,14 @@ let state = null, seen = "now", isLost = false;
 
 const connection = new Connection({
   state: next => {
+    const wasLost = isLost;
     isLost = false;
     // It has executed another program: all that was shown is of the one before.
-    if (state && !isSame(state.process, next.process)) return location.reload();
+    if (state && !isSame(state.process, next.process)) return startAgain();
     if (!state) views.now.begin().catch(() => {});
     state = next;
     show();
+    if (wasLost) views[seen].refresh();
     if (!["running", "replaced"].includes(next.process.state)) connection.finish();
   },
   lost: () => {
@@ -25,6 +27,10 @@ const connection = new Connection({
     showStatus();
   },
 });
+function startAgain() {
+  if (shownProcess === null) showProcess("");  // and no other one
+  location.reload();
+}
 const isSame = (a, b) => a.id === b.id && a.started === b.started;
 const views = { now: new NowView(connection), where: new WhereView(connection), leaks: new LeaksView(connection), memory: new MemoryView(connection) };
 
@@ -85,7 +91,7 @@ function show() {
   const program = nameOf(p);
   document.title = `${program} – heapwright live`;
   text($("program"), program || "process");
-  const threads = p.has_probe ? ` · ${exact(state.threads.filter(t => t[2] === "alive").length)} threads` : "";
+  const threads = p.has_probe ? ` · ${several(state.threads.filter(t => t[2] === "alive").length, "thread")}` : "";
   text($("about"), `process ${p.id} · ${p.arguments.join(" ")} · on ${p.allocator.slice(p.allocator.lastIndexOf("/") + 1) || "an unknown malloc"}${threads}`);
   $("about").title = [p.program, p.arguments.join(" "), `malloc of ${p.allocator}`, p.forked_from ? `forked from ${p.forked_from}` : ""].filter(Boolean).join("\n");
   document.body.classList.toggle("bare", !p.has_probe);
@@ -129,15 +135,31 @@ const titleOf = row => {
   return isTitle ? row.arguments[0].slice(0, 60) : nameOf(row);
 };
 
+async function askProcesses() {
+  const answer = await connection.get("/api/processes", { process: null });
+  return { ...answer, rows: answer.rows.map(row => Object.fromEntries(answer.columns.map((name, i) => [name, row[i]]))) };
+}
+
+/// The first process is often one that has only started another. Where the address names none, the
+/// page shows the one with most live bytes. One with less than 1 MiB is not preferred to the first.
+async function chooseProcess() {
+  if (shownProcess !== null) return;
+  try {
+    const { rows, running } = await askProcesses();
+    const [first] = rows, among = running > 0 ? rows.filter(row => row.running) : rows;
+    const largest = among.reduce((most, row) => (row.live > most.live ? row : most), among.includes(first) ? first : among[0]);
+    if (largest !== first && largest.live > Math.max(first.live, 2 ** 20)) showProcess(largest.name);
+  } catch { /* the connection's own state says it */ }
+}
+
 async function fillProcesses() {
   if (document.hidden || document.activeElement === $("process")) return;
   try {
-    const answer = await connection.get("/api/processes", { process: null });
-    const rows = answer.rows.map(row => Object.fromEntries(answer.columns.map((name, i) => [name, row[i]])));
+    const { rows, ...answer } = await askProcesses();
     $("process").hidden = rows.length < 2;
     const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${titleOf(row)} ${row.id} · ${bytes(row.live)}` }));
     $("process").replaceChildren(...wanted);
-    $("process").value = shownProcess ?? rows[0].name;
+    $("process").value = shownProcess || rows[0].name;
     $("family").hidden = answer.running < 2;
     text($("family"), `${exact(answer.running)} processes · ${bytes(answer.live)} live`);
   } catch { /* the connection's own state says it */ }
@@ -145,8 +167,6 @@ async function fillProcesses() {
 $("process").addEventListener("change", event => {
   location.search = new URLSearchParams({ process: event.target.value });
 });
-setInterval(fillProcesses, 5000);
-fillProcesses();
 
 const steps = [1, 4096, 65536, 524288, 4194304, 33554432];
 function showControls() {
@@ -158,7 +178,7 @@ function showControls() {
   const wanted = [...all, 0].join();
   if ($("sampling").dataset.all !== wanted) {
     $("sampling").dataset.all = wanted;
-    $("sampling").replaceChildren(element("option", { value: "auto", textContent: "as 1 % of the time allows" }), ...all.map(v => element("option", { value: String(v), textContent: v === 1 ? "block (slow)" : round(bytes(v)) })), element("option", { value: "0", textContent: "never" }));
+    $("sampling").replaceChildren(element("option", { value: "auto", textContent: "as 0.8 % of the time allows" }), ...all.map(v => element("option", { value: String(v), textContent: v === 1 ? "block (slow)" : round(bytes(v)) })), element("option", { value: "0", textContent: "never" }));
   }
   if (document.activeElement !== $("sampling")) $("sampling").value = p.interval_adapts ? "auto" : String(p.interval);
 }
@@ -207,7 +227,9 @@ $("help").addEventListener("click", () => $("help-dialog").showModal());
 function endSearch(field) {
   field.value = "";
   field.dispatchEvent(new Event("input"));
-  field.blur();
+  // On the table or graph that was searched.
+  const searched = $(field.getAttribute("aria-controls"));
+  (searched.querySelector("canvas") ?? searched).focus({ preventScroll: true });
 }
 // A list that was chosen from would keep the keys to itself.
 document.addEventListener("change", event => {
@@ -231,6 +253,13 @@ document.addEventListener("keydown", event => {
   act();
 });
 
-useTheme();
-see(names.includes(location.hash.slice(1)) ? location.hash.slice(1) : "now");
-connection.open();
+async function begin() {
+  useTheme();
+  await chooseProcess();
+  linkFiles();
+  setInterval(fillProcesses, 5000);
+  fillProcesses();
+  see(names.includes(location.hash.slice(1)) ? location.hash.slice(1) : "now");
+  connection.open();
+}
+begin();

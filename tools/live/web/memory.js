@@ -69,7 +69,8 @@ export class MemoryView {
     try {
       this.show(await this.connection.get("/api/memory"));
     } catch (trouble) {
-      text($("memory-note"), trouble.message);
+      if (!this.answer) text($("memory-note"), `not loaded: ${trouble.message}`);
+      else if (!trouble.isLost) text($("memory-note"), trouble.message);
     }
   }
 

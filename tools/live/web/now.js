@@ -1,6 +1,6 @@
 // What happens now: four figures, the time line, and tables of size classes, threads, and what each thread does in each class.
 import { $, choice, text } from "./dom.js";
-import { ago, bytes, clock, count, duration, exact, exactBytes, round, signed } from "./format.js";
+import { ago, bytes, clock, count, duration, exact, exactBytes, round, signed, timesLive } from "./format.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 
@@ -113,6 +113,7 @@ export class NowView {
     this.before = this.state?.at < state.at ? this.state : this.before;
     this.state = state;
     $("meters-kind").hidden = state.meters.length === 0;
+    this.timeline.showRate(state.process.has_probe);
     if (!this.timeline.add(state)) this.begin();
     if (!isSeen) return;
     this.fillTiles();
@@ -126,7 +127,7 @@ export class NowView {
     text($("live"), isWhole ? bytes(t.live) : signed(t.live, bytes));
     text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} blocks · ${t.allocated_bytes > 0 ? ((1 - t.requested_bytes / t.allocated_bytes) * 100).toFixed(1) : 0} % rounding`);
     text($("rss"), m ? bytes(m.rss) : "–");
-    text($("rss-more"), m ? [isWhole && t.live > 0 ? `${(m.rss / t.live).toFixed(2)} × live` : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
+    text($("rss-more"), m ? [isWhole ? timesLive(m.rss, t.live) : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
     const span = b ? this.state.at - b.at : 0, isOver = p.state !== "running";
     text($("rate"), span > 0 && !isOver ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
     text($("rate-more"), span > 0 && !isOver ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
@@ -190,7 +191,9 @@ export class NowView {
         this.table.set(rows);
         this.countRows();
       }
-    } catch { /* the connection's own state says it */ } finally {
+    } catch (trouble) {
+      if (this.kind === "cells") this.table.say(`not loaded: ${trouble.message}`);
+    } finally {
       this.isFetching = false;
       this.cellsAt = performance.now();
     }

@@ -2,7 +2,12 @@
 import { element } from "./dom.js";
 
 export const fileOf = path => path.slice(path.lastIndexOf("/") + 1);
-export const placeText = ([name, file, line, module]) => (file ? `${name}  ${fileOf(file)}:${line}` : `${name}  [${fileOf(module)}]`);
+
+/// "function  file:line"; where the line is not known the module, unless the name begins with it.
+export function placeText([name, file, line, module]) {
+  if (file) return `${name}  ${fileOf(file)}:${line}`;
+  return name.startsWith(fileOf(module) + "+0x") ? name : `${name}  [${fileOf(module)}]`;
+}
 
 /// Rows with the places of the answer in them.
 export function withPlaces(answer) {

@@ -70,6 +70,12 @@ export class Table {
     this.draw();
   }
 
+  /// What stands there without rows.
+  say(words) {
+    this.empty = words;
+    this.arrange();
+  }
+
   set(rows) {
     this.rows = rows;
     this.arrange();

@@ -13,7 +13,15 @@ export class Timeline {
     this.legend = legend;
     this.points = { at: [], live: [], rss: [], bytes: [] };
     this.marks = [];
+    this.hasRate = true;
     new ResizeObserver(() => this.plot?.setSize(this.size())).observe(host);
+    this.restyle();
+  }
+
+  /// The rate of allocation is not known of a process without the probe.
+  showRate(hasRate) {
+    if (this.hasRate === hasRate) return;
+    this.hasRate = hasRate;
     this.restyle();
   }
 
@@ -28,12 +36,12 @@ export class Timeline {
     const byteAxis = { ...axis, size: 68, incrs: byteSteps, values: (_, splits) => splits.map(v => (v == null ? "" : round(bytes(v)))) };
     const line = (label, name, more) => ({ label, stroke: colour(name), width: 1.5, points: { show: false }, ...more });
     this.plot = new uPlot({
-      ...this.size(), padding: [22, 0, 0, 0],
+      ...this.size(), padding: [22, this.hasRate ? 0 : 24, 0, 0],
       cursor: { points: { size: 6 }, drag: { x: true, y: false }, y: false },
       scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 1) * 1.06, 1)] }, rate: { range: (_, low, high) => [0, Math.max((high ?? 1) * 1.06, 1)] } },
       axes: [{ ...axis, values: (_, splits, __, ___, step) => splits.map(v => (step >= 60 ? clock(v).slice(0, 5) : clock(v))), space: 80, size: 30, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800] }, byteAxis,
-        { ...byteAxis, scale: "rate", side: 1, grid: { show: false }, size: 78, values: (_, splits) => splits.map(v => round(bytes(v)) + "/s") }],
-      series: [{}, line("live", "live", { fill: colour("live") + "1c" }), line("RSS", "rss"), line("allocated/s", "rate", { scale: "rate", width: 1, dash: [3, 2] })],
+        { ...byteAxis, show: this.hasRate, scale: "rate", side: 1, grid: { show: false }, size: 78, values: (_, splits) => splits.map(v => round(bytes(v)) + "/s") }],
+      series: [{}, line("live", "live", { fill: colour("live") + "1c" }), line("RSS", "rss"), line("allocated/s", "rate", { show: this.hasRate, scale: "rate", width: 1, dash: [3, 2] })],
       hooks: { draw: [plot => this.drawMarks(plot)], setCursor: [plot => this.showLegend(plot.cursor.idx)],
         setSelect: [plot => { if (plot.select.width > 0) this.isPart = true; }] },
     }, this.table(), this.host);
@@ -94,7 +102,7 @@ export class Timeline {
 
   showLegend(at) {
     const data = this.plot?.data ?? [[], [], [], []], i = at ?? data[0].length - 1;
-    const parts = [["live", "live", data[1][i], bytes], ["rss", "RSS", data[2][i], bytes], ["rate", "allocated", data[3][i], v => bytes(v) + "/s"]];
+    const parts = [["live", "live", data[1][i], bytes], ["rss", "RSS", data[2][i], bytes], ...(this.hasRate ? [["rate", "allocated", data[3][i], v => bytes(v) + "/s"]] : [])];
     this.legend.replaceChildren(...(at != null && data[0][i] ? [clock(data[0][i])] : []), ...parts.map(([name, label, value, show]) => {
       const span = document.createElement("span"), key = document.createElement("i");
       key.style.background = colour(name);

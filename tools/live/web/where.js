@@ -10,7 +10,7 @@ const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "m
 /// How exact stacks are, and what that costs.
 function samplingOf(p) {
   if (p.interval <= 1) return p.interval === 1 ? ["every block: exact"] : [];
-  const cost = p.interval_adapts && p.sampling_share !== null ? `, which takes ${percent(p.sampling_share)} of the processor's time` : "";
+  const cost = p.interval_adapts && p.sampling_share !== null ? `, which takes ${percent(p.sampling_share)} of the program's processor time` : "";
   return [`a sample every ${round(bytes(p.interval))}${cost}`];
 }
 
@@ -20,7 +20,9 @@ const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: 
 
 export class WhereView {
   constructor(connection) {
+    // What is shown; `wanted` is what has been asked for.
     Object.assign(this, { connection, value: "live", since: "", from: "root", byLine: false, known: "", sampling: [] });
+    this.wanted = this.shownQuestion();
     this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), this.describe(node).replaceAll("\n", " · ")),
       zoomed: isZoomed => ($("flame-reset").hidden = !isZoomed) });
     choice($("flame-value"), "value", value => this.ask({ value }));
@@ -49,28 +51,50 @@ export class WhereView {
         { ...figure("short_share", "short-lived", percent), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` },
         figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age }), figure("samples", "samples", count, { about: "Blocks really looked at; few make the figures rough" }), figure("stacks", "stacks", count, { about: "Call stacks of this site: they differ further out" })],
       sort: { key: this.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
-      key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "no samples yet",
+      key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "",
     });
     this.sites.search(search);
   }
 
+  shownQuestion() {
+    const { value, since, from, byLine } = this;
+    return { value, since, from, byLine };
+  }
+
   ask(change) {
-    Object.assign(this, change);
-    this.makeTable();
+    Object.assign(this.wanted, change);
     this.refresh();
   }
 
   async refresh() {
-    const asked = this.asked = {};
+    const asked = this.asked = { ...this.wanted }, { value, since, from, byLine } = asked;
     this.at = performance.now();
-    const question = { value: this.value, since: this.since };
     try {
       const [tree, sites] = await Promise.all([
-        this.connection.get("/api/stacks", { ...question, from: this.from, by: this.byLine ? "line" : "function" }),
-        this.connection.get("/api/sites", { ...question, most: 1000 })]);
-      if (asked === this.asked) this.set(tree, sites);
+        this.connection.get("/api/stacks", { value, since, from, by: byLine ? "line" : "function" }),
+        this.connection.get("/api/sites", { value, since, most: 1000 })]);
+      if (asked !== this.asked) return;
+      const isNewTable = value !== this.value || since !== this.since;
+      Object.assign(this, asked);
+      if (isNewTable) this.makeTable();
+      this.set(tree, sites);
     } catch (trouble) {
-      if (asked === this.asked) text($("flame-note"), trouble.message);
+      if (asked === this.asked) this.failed(trouble);
+    }
+  }
+
+  /// What was shown stays, and the controls say what that is.
+  failed(trouble) {
+    this.wanted = this.shownQuestion();
+    for (const button of $("flame-value").children) button.setAttribute("aria-pressed", String(button.dataset.value === this.value));
+    $("since").value = this.since;
+    $("from").value = this.from;
+    $("by-line").checked = this.byLine;
+    if (!this.flame.data) {
+      this.flame.say(`not loaded: ${trouble.message}`);
+      this.sites.say("");
+    } else if (!trouble.isLost) {
+      text($("flame-note"), trouble.message);
     }
   }
 
@@ -81,6 +105,7 @@ export class WhereView {
     const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0 }));
     this.most = Math.max(1, ...rows.map(row => row.live_bytes));
     this.mostValue = Math.max(1, ...rows.map(row => row.value));
+    this.sites.empty = "no samples yet";
     this.sites.set(rows);
     text($("sites-count"), sites.left_out.sites > 0 ? `the first ${exact(rows.length)}; ${exact(sites.left_out.sites)} more with ${this.show(sites.left_out.value)} are left out` : `${exact(rows.length)} sites`);
     if (this.sites.chosen === null) $("site-stack").hidden = true;
