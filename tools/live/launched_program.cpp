@@ -28,13 +28,8 @@ using namespace std::chrono_literals;
 launched_program::launched_program(const std::vector<std::string>& command, const std::string& sample,
                                    const awaited_signals& signals, const preparation& prepare) {
   const program target = program::resolve(command);
-<<<<<<< HEAD
-  const std::string probe = own_library("libheapwright-probe.so");
+  const std::string probe = own_preload("libheapwright-probe.so");
   if (const std::string complaint = ask_loader(target, probe).complaint; !complaint.empty())
-=======
-  const std::string preload = preload_value(own_preload("libheapwright-probe.so"));
-  if (const std::string complaint = ask_loader(target, preload).complaint; !complaint.empty())
->>>>>>> mend-compare
     throw failure(exit_code::bad_input, fmt::format("the probe does not load into {}: {}", target.path, complaint));
   start(command, preload_value(probe), sample, signals, prepare);
 }
