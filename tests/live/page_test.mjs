@@ -371,6 +371,8 @@ test("the page opens on the process with most live bytes, not on what has starte
   try {
     await becomes(() => s.page.evaluate(async () => (await (await fetch("/api/processes")).json()).rows.map(row => row[4])), rows => rows.some(live => live > 30e6), "the child has its memory");
     assert.equal(await s.text("program"), "sh", "what is shown does not change by itself");
+    await becomes(() => s.text("notes"), words => /^Most live bytes are in another process: python3 \d+ has \d.* MiB\. It can be chosen above\.$/.test(words), "it is told");
+    await s.page.screenshot({ path: join(shots, "larger.png") });
     await s.page.goto(s.url);
     await s.page.waitForFunction(() => document.getElementById("program").textContent === "python3");
     await s.page.waitForFunction(() => document.getElementById("process").selectedOptions[0]?.textContent.startsWith("python3"));

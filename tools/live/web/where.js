@@ -48,9 +48,9 @@ export class WhereView {
     const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (row.grown > 0 ? "grew" : row.grown < 0 ? "shrank" : ""), about: "Since the mark", width: "minmax(176px,1.2fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     this.sites = new Table($("sites"), {
       columns: [...siteColumns, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), figure("live_blocks", "live blocks", count, { width: "minmax(102px,.9fr)" }), estimated("allocated_bytes", "allocated"), figure("allocations", "allocations", count, { width: "minmax(106px,.9fr)" }),
-        { ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.9fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` },
+        // With growth names need the room more.
+        ...(this.since && this.value !== "short" ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.9fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
         figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.9fr)" }), figure("samples", "samples", count, { width: "minmax(86px,.7fr)", about: "Blocks really looked at; few make the figures rough" }),
-        // The stack below says it too; with growth there is more need of room for names.
         ...(this.since ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.6fr)", about: "Call stacks of this site: they differ further out" })])],
       sort: { key: this.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
       key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "",
