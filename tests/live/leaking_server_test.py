@@ -23,6 +23,9 @@ class TheDefaults(unittest.TestCase):
             begin = time.monotonic()
             seen = wait_for(f"{LEAKS} are named", lambda: (leaks := named_leaks(watched)).keys() == LEAKS and leaks)
             self.assertLess(time.monotonic() - begin, 60)
+            answer = watched.get("/api/leaks")
+            self.assertLessEqual(len(answer["sites"]), answer["sites_judged"])
+            self.assertLessEqual(answer["sites_judged"], answer["sites_with_live_samples"])
             process = watched.state()["process"]
             self.assertTrue(process["interval_adapts"])
             self.assertLess(process["sampling_share"], 0.01)

@@ -371,6 +371,8 @@ test("the page opens on the process with most live bytes, not on what has starte
   try {
     await becomes(() => s.page.evaluate(async () => (await (await fetch("/api/processes")).json()).rows.map(row => row[4])), rows => rows.some(live => live > 30e6), "the child has its memory");
     assert.equal(await s.text("program"), "sh", "what is shown does not change by itself");
+    await becomes(() => s.text("notes"), words => /^Most live bytes are in another process: python3 \d+ has \d.* MiB\. It can be chosen above\.$/.test(words), "it is told");
+    await s.page.screenshot({ path: join(shots, "larger.png") });
     await s.page.goto(s.url);
     await s.page.waitForFunction(() => document.getElementById("program").textContent === "python3");
     await s.page.waitForFunction(() => document.getElementById("process").selectedOptions[0]?.textContent.startsWith("python3"));
@@ -381,6 +383,82 @@ test("the page opens on the process with most live bytes, not on what has starte
     await s.page.reload();
     await s.page.waitForFunction(() => document.getElementById("program").textContent !== "heapwright live");
     assert.equal(await s.text("program"), "sh", "a choice stays");
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+/// Heads and figures of a table that are cut, and whether it scrolls sideways. Names may be cut: they have a tip.
+const cut = (page, table) => page.evaluate(table => {
+  const host = document.getElementById(table), isCut = e => e.scrollWidth > e.clientWidth;
+  const found = [...host.querySelectorAll(".head button, .row:not([hidden]) .cell:not(.left)")].filter(isCut).map(e => e.textContent);
+  return [...new Set(found), ...(isCut(host) ? ["the table"] : [])];
+}, table);
+
+test("at 1280 pixels no figure and no head of a table is cut", async () => {
+  const s = await served();
+  try {
+    await changed(s.page, "/api/sites", answer => {
+      // All of it as long as it gets.
+      for (const site of answer.sites) Object.assign(site, { first: answer.at - 118 * 60, allocations: 99999, samples: 99999, stacks: 1000, live_blocks: 99999,
+        live_bytes: 1023 * 2 ** 20, live_bytes_error: 1023 * 2 ** 20, allocated_bytes: 1023 * 2 ** 20, allocated_bytes_error: 1023 * 2 ** 20 });
+    });
+    await changed(s.page, "/api/leaks", answer => {
+      for (const site of answer.sites) Object.assign(site, { live_blocks: 99999, usual_life: 118 * 60, overdue_bytes: 1023 * 2 ** 20, bytes_per_second: 1023 * 2 ** 20 });
+    });
+    for (const [key, tables] of [["1", ["table"]], ["2", ["sites"]], ["3", ["leaks"]], ["4", ["memory-table"]]]) {
+      await s.page.keyboard.press(key);
+      for (const table of tables) {
+        await s.page.waitForSelector(`#${table} .row`);
+        for (let i = 0; i < await s.page.locator(`#${table} .head button`).count(); ++i) {
+          await s.page.click(`#${table} .head button >> nth=${i}`);
+          assert.deepEqual(await cut(s.page, table), [], `${table}, sorted by column ${i}`);
+        }
+      }
+    }
+    for (const kind of ["threads", "cells"]) {
+      await s.page.keyboard.press("1");
+      await s.page.click(`#table-kind [data-kind=${kind}]`);
+      await s.page.waitForSelector("#table .row");
+      assert.deepEqual(await cut(s.page, "table"), [], kind);
+    }
+    await s.page.keyboard.press("2");
+    await s.page.click("#sites .head button:has-text('live')");
+    await s.page.selectOption("#since", "start");
+    await s.page.waitForFunction(() => [...document.querySelectorAll("#sites .head button")].some(b => b.textContent.startsWith("grown")));
+    await s.page.waitForSelector("#sites .row");
+    assert.deepEqual(await cut(s.page, "sites"), [], "with growth since");
+    await s.page.screenshot({ path: join(shots, "growth-1280.png") });
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("at 400 pixels names, figures and explanations can be read", async () => {
+  const s = await served();
+  try {
+    await s.page.setViewportSize({ width: 400, height: 800 });
+    /// Whether the first row's cells with these titles are within the page; a name has all its width.
+    const seen = (table, titles) => s.page.evaluate(([table, titles]) => {
+      const heads = [...document.querySelectorAll(`#${table} .head button`)], cells = document.querySelector(`#${table} .row`).children;
+      return titles.map(title => {
+        const cell = cells[heads.findIndex(head => head.textContent.startsWith(title))], box = cell.getBoundingClientRect();
+        return box.left >= 0 && box.right <= innerWidth && (!cell.matches(".name") || cell.scrollWidth <= cell.clientWidth || box.width > 340);
+      });
+    }, [table, titles]);
+    assert.deepEqual(await s.page.evaluate(() => [...document.querySelectorAll(".tile small, .tile span")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)), []);
+    await s.page.keyboard.press("2");
+    await s.page.waitForSelector("#sites .row");
+    assert.deepEqual(await seen("sites", ["site", "live", "live blocks"]), [true, true, true]);
+    await s.page.keyboard.press("3");
+    await s.page.waitForSelector("#leaks .row");
+    assert.deepEqual(await seen("leaks", ["site", "stays", "live, by age"]), [true, true, true]);
+    await s.page.keyboard.press("4");
+    await s.page.waitForSelector("#memory-table .row");
+    assert.deepEqual(await seen("memory-table", ["kind", "RSS", "PSS"]), [true, true, true]);
+    const narrowest = await s.page.evaluate(() => Math.min(...[...document.querySelectorAll("#memory-parts td:last-child")].map(e => e.clientWidth)));
+    assert.ok(narrowest > 250, `an explanation has ${narrowest} pixels`);
+    // Wide again, rows have one line.
+    await s.page.setViewportSize({ width: 1280, height: 800 });
+    await becomes(() => s.page.evaluate(() => [...document.querySelectorAll("#memory-table .row")].slice(0, 2).map(row => row.getBoundingClientRect().top).reduce((a, b) => b - a)), step => step === 23, "rows of one line");
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });

@@ -69,6 +69,7 @@ std::vector<call_site> call_sites(std::vector<trace::stack_figures> stacks, cons
 }
 
 std::string text_of(const place& p) {
+  if (p.function.starts_with(file_of(p.module) + "+0x")) return printable(p.function);
   if (p.file.empty()) return printable(fmt::format("{}  [{}]", p.function, file_of(p.module)));
   return printable(fmt::format("{}  {}:{}", p.function, file_of(p.file), p.line));
 }

@@ -10,6 +10,7 @@
 // A heap for one thread, or for one at a time, has a single cache, and no seats.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -59,7 +60,8 @@ class basic_heap {
   }
 
   /// An array of char could be the memory or the name: pass a void* or a const char*.
-  basic_heap(char* memory_or_name, std::uint64_t bytes_or_limit, const char* name = "") = delete;
+  template <std::same_as<char> Char>
+  basic_heap(Char* memory_or_name, std::uint64_t bytes_or_limit, const char* name = "") = delete;
 
   /// False: every request gets null, as there was no memory for the heap's records, or the caller's
   /// memory has no room for a block.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -43,7 +44,8 @@ class malloc_heap {
     in_memory_.emplace(memory, bytes, name);
   }
 
-  malloc_heap(char* memory_or_name, std::uint64_t bytes_or_limit, const char* name = "") = delete;
+  template <std::same_as<char> Char>
+  malloc_heap(Char* memory_or_name, std::uint64_t bytes_or_limit, const char* name = "") = delete;
 
   malloc_heap(const malloc_heap&) = delete;
   malloc_heap& operator=(const malloc_heap&) = delete;

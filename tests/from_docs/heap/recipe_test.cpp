@@ -290,7 +290,7 @@ TEST(Hardening, OverwritesWhatIsFreed) {
   auto* const memory =
       static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   {
-    heap<zeroing> h(memory, bytes);
+    heap<zeroing> h(static_cast<void*>(memory), bytes);
     const std::string secret(200000, 'S');
     for (const std::size_t size : {24u, 500u, 5000u, 40000u, 200000u}) {
       auto* const p = static_cast<char*>(h.allocate(size));

@@ -152,6 +152,14 @@ async function chooseProcess() {
   } catch { /* the connection's own state says it */ }
 }
 
+/// A process that has grown since the page was loaded is named, and not changed to.
+function tellOfLarger(rows) {
+  const shown = rows.find(row => row.name === shownProcess) ?? rows[0];
+  const largest = rows.filter(row => row.running).reduce((most, row) => (row.live > most.live ? row : most), shown);
+  const isNews = !shownProcess && largest.live > Math.max(10 * shown.live, 2 ** 20);
+  note("larger", isNews ? `Most live bytes are in another process: ${titleOf(largest)} ${largest.id} has ${bytes(largest.live)}. It can be chosen above.` : null);
+}
+
 async function fillProcesses() {
   if (document.hidden || document.activeElement === $("process")) return;
   try {
@@ -161,6 +169,7 @@ async function fillProcesses() {
     $("process").replaceChildren(...wanted);
     $("process").value = shownProcess || rows[0].name;
     $("family").hidden = answer.running < 2;
+    tellOfLarger(rows);
     text($("family"), `${exact(answer.running)} processes · ${bytes(answer.live)} live`);
   } catch { /* the connection's own state says it */ }
 }

@@ -5,7 +5,8 @@
 // figure), bars(row) (a histogram instead of text), mood(row) (a class), about (what the column means). Search looks at the texts of left columns.
 import { element, hideTip, showTip, text } from "./dom.js";
 
-const rowHeight = 23, headHeight = 27;
+// Where the page is narrow a row with a name has it in a line of its own; main.css has the same width and heights.
+const narrow = matchMedia("(max-width: 600px)");
 
 export class Table {
   constructor(host, { columns, sort, key, pick, empty = "nothing here" }) {
@@ -14,11 +15,16 @@ export class Table {
     host.setAttribute("role", "grid");
     host.classList.toggle("picks", !!pick);
     host.replaceChildren();
+    this.hasName = columns.some(c => c.name);
+    host.classList.toggle("named", this.hasName);
+    const figures = columns.filter(c => !c.name);
     host.style.setProperty("--columns", columns.map(c => c.width).join(" "));
-    host.style.setProperty("--least", `calc(${columns.map(c => /^minmax\((.*),[^,]*\)$/.exec(c.width)?.[1] ?? c.width).join(" + ")})`);
+    host.style.setProperty("--least", leastWidth(columns));
+    host.style.setProperty("--narrow-columns", figures.map(c => c.width).join(" "));
+    host.style.setProperty("--narrow-least", leastWidth(figures));
     this.head = element("div", { className: "head", role: "row" });
     for (const c of columns) {
-      const button = element("button", { textContent: c.title, className: c.left ? "left" : "", title: c.about ?? "", role: "columnheader" });
+      const button = element("button", { textContent: c.title, className: (c.left ? "left" : "") + (c.name ? " name" : ""), title: c.about ?? "", role: "columnheader" });
       button.onclick = () => this.sortBy(c);
       this.head.append(button);
     }
@@ -29,12 +35,18 @@ export class Table {
     this.markSort();
   }
 
+  get rowHeight() { return this.hasName && narrow.matches ? 44 : 23; }
+  get headHeight() { return this.hasName && narrow.matches ? 48 : 27; }
+
   listen() {
     this.stop?.abort();
     const { signal } = this.stop = new AbortController();
     this.host.addEventListener("scroll", () => this.draw(), { passive: true, signal });
     this.observer?.disconnect();
-    this.observer = new ResizeObserver(() => this.draw());
+    this.observer = new ResizeObserver(() => {
+      this.body.style.height = this.shown.length * this.rowHeight + "px";
+      this.draw();
+    });
     this.observer.observe(this.host);
     this.host.addEventListener("mousemove", event => this.explain(event), { signal });
     this.host.addEventListener("mouseleave", () => hideTip(this), { signal });
@@ -59,7 +71,7 @@ export class Table {
     const next = Math.max(0, Math.min(this.shown.length - 1, at + step));
     if (!this.shown[next]) return;
     this.choose(this.shown[next]);
-    const top = next * rowHeight;
+    const { rowHeight, headHeight } = this, top = next * rowHeight;
     if (top < this.host.scrollTop) this.host.scrollTop = top;
     if (top + rowHeight + headHeight > this.host.scrollTop + this.host.clientHeight) this.host.scrollTop = top + 2 * rowHeight + headHeight - this.host.clientHeight;
   }
@@ -116,7 +128,7 @@ export class Table {
     const keyed = rows.map(row => [column.value(row), row]);
     keyed.sort((a, b) => (a[0] < b[0] ? -way : a[0] > b[0] ? way : 0));
     this.shown = keyed.map(entry => entry[1]);
-    this.body.style.height = this.shown.length * rowHeight + "px";
+    this.body.style.height = this.shown.length * this.rowHeight + "px";
     this.none.hidden = this.shown.length > 0;
     text(this.none, this.rows.length > 0 ? "nothing matches" : this.empty);
     this.host.setAttribute("aria-rowcount", this.shown.length);
@@ -133,6 +145,7 @@ export class Table {
   }
 
   fill() {
+    const { rowHeight } = this;
     const first = Math.max(0, Math.floor(this.host.scrollTop / rowHeight) - 2);
     const last = Math.min(this.shown.length, first + Math.ceil(this.host.clientHeight / rowHeight) + 4);
     while (this.pool.length < last - first) {
@@ -182,6 +195,8 @@ export class Table {
     else hideTip(this);
   }
 }
+
+const leastWidth = columns => `calc(${columns.map(c => /^minmax\((.*),[^,]*\)$/.exec(c.width)?.[1] ?? c.width).join(" + ")})`;
 
 const space = "http://www.w3.org/2000/svg";
 function histogram() {

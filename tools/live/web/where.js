@@ -5,7 +5,7 @@ import { bytes, count, duration, exact, exactBytes, percent, round, signed, with
 import { placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
-const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(80px,.9fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
+const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(84px,.9fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
 
 /// How exact stacks are, and what that costs.
 function samplingOf(p) {
@@ -15,7 +15,7 @@ function samplingOf(p) {
 }
 
 /// With its error: columns like `live_bytes` have a `live_bytes_error`.
-const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: "minmax(134px,1.2fr)", text: row => withError(row[key], row[key + "_error"]),
+const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: "minmax(128px,1.2fr)", text: row => withError(row[key], row[key + "_error"]),
   tip: row => exactBytes(row[key]) + (row[key + "_error"] > 0 ? `, ±${exactBytes(row[key + "_error"])} (95 of 100 estimates are within)` : ", exact"), ...more });
 
 export class WhereView {
@@ -45,11 +45,13 @@ export class WhereView {
     const search = $("sites-search").value;
     this.sites?.end();
     const atPeak = this.value === "peak" ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
-    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (row.grown > 0 ? "grew" : row.grown < 0 ? "shrank" : ""), about: "Since the mark", width: "minmax(150px,1.2fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
+    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (row.grown > 0 ? "grew" : row.grown < 0 ? "shrank" : ""), about: "Since the mark", width: "minmax(176px,1.2fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     this.sites = new Table($("sites"), {
-      columns: [...siteColumns, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), figure("live_blocks", "live blocks", count), estimated("allocated_bytes", "allocated"), figure("allocations", "allocations", count),
-        { ...figure("short_share", "short-lived", percent), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` },
-        figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age }), figure("samples", "samples", count, { about: "Blocks really looked at; few make the figures rough" }), figure("stacks", "stacks", count, { about: "Call stacks of this site: they differ further out" })],
+      columns: [...siteColumns, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), figure("live_blocks", "live blocks", count, { width: "minmax(102px,.9fr)" }), estimated("allocated_bytes", "allocated"), figure("allocations", "allocations", count, { width: "minmax(106px,.9fr)" }),
+        // With growth names need the room more.
+        ...(this.since && this.value !== "short" ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.9fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
+        figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.9fr)" }), figure("samples", "samples", count, { width: "minmax(86px,.7fr)", about: "Blocks really looked at; few make the figures rough" }),
+        ...(this.since ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.6fr)", about: "Call stacks of this site: they differ further out" })])],
       sort: { key: this.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
       key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "",
     });
