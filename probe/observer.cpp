@@ -388,13 +388,13 @@ void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t dra
   if (window.is_closing.exchange(true, std::memory_order_acquire)) return;
   const std::uint64_t processor_ns = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
   const auto live = static_cast<std::int64_t>(h.live.load(relaxed));
-  const std::uint64_t next = window.pace.next(
-      {.samples = samples,
-       .bytes = bytes,
-       .sampling_ns = spent,
-       .processor_ns = processor_ns,
-       .passed_ns = ended_ns - std::min(ended_ns, h.started_ns),
-       .live_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0))});
+  const std::uint64_t next =
+      window.pace.next({.samples = samples,
+                        .bytes = bytes,
+                        .sampling_ns = spent,
+                        .processor_ns = processor_ns,
+                        .passed_ns = ended_ns - std::min(ended_ns, h.started_ns),
+                        .live_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0))});
   h.processor_ns.store(processor_ns, relaxed);
   // A viewer may have stored an interval meanwhile: that one stays.
   h.interval.compare_exchange_strong(interval, next | interval_adapts, relaxed);

@@ -1,6 +1,6 @@
 // What one stack contributes to a question, and which of its frames is the site.
-#include "places.hpp"
 #include "stack_measure.hpp"
+#include "places.hpp"
 
 #include <gtest/gtest.h>
 

@@ -98,7 +98,8 @@ std::string sites_text(const std::vector<named_site>& sites, const char* title, 
 
 /// Sites are estimated from samples where not every block was sampled; the sum of all was counted.
 leak_figures unfreed_of(const named_leaks& p) {
-  if (!p.leaks.is_estimate || p.suppressed_sites > 0 || !p.leaks.figures.process.counts_from_start()) return p.not_judged;
+  if (!p.leaks.is_estimate || p.suppressed_sites > 0 || !p.leaks.figures.process.counts_from_start())
+    return p.not_judged;
   const trace::class_figures counted = p.leaks.figures.total();
   return {counted.allocated_bytes - counted.freed_bytes, static_cast<double>(counted.allocations - counted.frees)};
 }
@@ -174,7 +175,8 @@ std::string leak_text(const command_leaks& command, const report_options& option
   if (is_any(lost))
     text += fmt::format("{} lost from {} {}\n", amount(lost), places, places == 1 ? "place" : "places");
   else if (is_judged)
-    text += is_any(not_judged) || !command.unobserved.empty() ? "nothing lost where that can be told\n" : "nothing lost\n";
+    text +=
+        is_any(not_judged) || !command.unobserved.empty() ? "nothing lost where that can be told\n" : "nothing lost\n";
   else
     text += fmt::format("{} not freed\n", amount(not_judged));
   return text;

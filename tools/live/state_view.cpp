@@ -46,6 +46,13 @@ json sampling_share(const trace::process_figures& p) {
   return static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns);
 }
 
+/// Of the time that the program has run; null: not measured.
+json sampling_share_of_time(const moment& m) {
+  const trace::process_figures& p = m.figures.process;
+  if (p.processor_ns == 0 || m.figures.at_ns <= p.started_ns) return nullptr;
+  return static_cast<double>(p.sampling_ns) / static_cast<double>(m.figures.at_ns - p.started_ns);
+}
+
 json process_part(const moment& m) {
   const trace::process_figures& p = m.figures.process;
   return {{"id", p.process_id},
@@ -63,6 +70,7 @@ json process_part(const moment& m) {
           {"interval", p.interval},
           {"interval_adapts", p.interval_adapts},
           {"sampling_share", sampling_share(p)},
+          {"sampling_share_of_time", sampling_share_of_time(m)},
           {"peak", p.peak},
           {"peak_at", time_of(m, p.peak_at_ns)},
           {"peak_grain", p.peak_grain},

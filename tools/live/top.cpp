@@ -101,15 +101,21 @@ void write_heap(screen_text& text, const moment& m) {
 }
 
 /// How exact the sites are, and what that costs.
-std::string sampling_text(const trace::process_figures& p) {
+std::string sampling_text(const moment& m) {
+  const trace::process_figures& p = m.figures.process;
   if (p.interval == 0) return "sites: none, no block is sampled";
   if (p.interval == 1) return "sites: exact, every block is sampled";
   std::string text = fmt::format("sites: a sample every {}", show_bytes(static_cast<double>(p.interval)));
-  if (p.interval_adapts)
-    text += p.processor_ns == 0
-                ? ", which adapts"
-                : fmt::format(", which adapts; sampling takes {:.1f} % of the program's processor time",
-                              100 * static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns));
+  if (p.interval_adapts) text += ", which adapts";
+  if (p.interval_adapts && p.processor_ns != 0) {
+    const auto spent = static_cast<double>(p.sampling_ns);
+    const double share = spent / static_cast<double>(p.processor_ns);
+    // A program that mostly waits: a share of its little time would say little.
+    const bool waits = share > 0.012 && m.figures.at_ns > p.started_ns;
+    text += waits ? fmt::format("; sampling takes {:.2f} ms in a second",
+                                1000 * spent / static_cast<double>(m.figures.at_ns - p.started_ns))
+                  : fmt::format("; sampling takes {:.1f} % of the program's processor time", 100 * share);
+  }
   return text + "; ±: 95 of 100 are within";
 }
 
@@ -128,7 +134,7 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
     text.line(fmt::format(
         "allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
         show_bytes(static_cast<double>(m.total.allocated_bytes)), show_count(static_cast<double>(m.total.frees))));
-    return text.line(sampling_text(p));
+    return text.line(sampling_text(m));
   }
   const trace::class_figures& last = before->total;
   const double seconds = static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
@@ -136,7 +142,7 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
                         per_second(m.total.allocations, last.allocations, seconds, show_count),
                         per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
                         per_second(m.total.frees, last.frees, seconds, show_count)));
-  text.line(sampling_text(p));
+  text.line(sampling_text(m));
 }
 
 std::string with_error(double value, double variance) {
