@@ -67,7 +67,7 @@ class Containers(unittest.TestCase):
             time.sleep(1.5)
             tool.send_signal(signal.SIGINT)
             self.assertEqual(tool.wait(PATIENCE), 0)
-        self.assertRegex(heapwright("top", saved).stdout, r"running when it was saved\n.*RSS \d")
+        self.assertRegex(heapwright("top", saved).stdout, r"running when it was saved .*\n.*RSS \d")
 
 
 if __name__ == "__main__":
