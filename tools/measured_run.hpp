@@ -21,8 +21,8 @@
 //
 //   heap    what libheapwright has in its record (heap_record.hpp) of the process that has most
 //           memory. It is read from outside at the exit of the first process, and whenever a
-//           sample sees that the process has grown by 1/16 since. Reading takes some time, so only
-//           the run to warm up does it
+//           sample sees that the process has grown by 1/16 since and is not about to free what it
+//           has. Reading takes some time, so only the run to warm up does it
 //
 // The first process is traced (ptrace, its main thread only) to stop at its exit, while its memory
 // is still there. Nothing else stops it but signals to the main thread, which the tool passes on.

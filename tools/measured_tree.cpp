@@ -244,13 +244,24 @@ void measured_tree::sample() {
   if (has_departed()) raise_peak(resident);
 }
 
-/// A heap is read seldom: each time its process has grown by 1/16.
+/// A heap is read seldom: each time its process has grown by 1/16. RSS stays at its peak while the
+/// program frees its blocks one by one. So a reading counts only when a second one, a sample later,
+/// has no less in use.
 void measured_tree::look_at_heap() {
-  const auto all = members();
-  const auto most = largest(all);
-  if (most.resident < next_heap_rss_ || !has_departed()) return;
-  if (auto found = heap_of(most)) result_.heap_at_peak = std::move(found);
-  next_heap_rss_ = most.resident + most.resident / 16 + 1;
+  const auto most = largest(members());
+  if ((most.resident < next_heap_rss_ && !unconfirmed_) || !has_departed()) return;
+  auto found = heap_of(most);
+  if (!found) {
+    unconfirmed_.reset();
+    next_heap_rss_ = std::max(next_heap_rss_, most.resident + most.resident / 16 + 1);
+    return;
+  }
+  if (unconfirmed_ && unconfirmed_->of == most.pid && found->in_use >= unconfirmed_->heap.in_use) {
+    next_heap_rss_ = unconfirmed_->heap.rss + unconfirmed_->heap.rss / 16 + 1;
+    result_.heap_at_peak = std::move(unconfirmed_->heap);
+  }
+  unconfirmed_.reset();
+  if (most.resident >= next_heap_rss_) unconfirmed_ = {most.pid, *std::move(found)};
 }
 
 /// Notes the malloc of a process, once for each program it turns into.

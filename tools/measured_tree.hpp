@@ -85,7 +85,12 @@ class measured_tree {
   bool aside_ended_ = false;
   double held_seconds_ = 0;
   double next_sample_ = 0;
-  std::uint64_t next_heap_rss_ = 0;  ///< a process that has so much resident has its heap read again
+  struct heap_of_process {
+    pid_t of;
+    recipe_evidence heap;
+  };
+  std::optional<heap_of_process> unconfirmed_;  ///< whether the process frees just now is not known yet
+  std::uint64_t next_heap_rss_ = 0;             ///< a process that has so much resident has its heap read again
   std::set<std::pair<pid_t, ino_t>> looked_into_;
   run_result result_;
 };

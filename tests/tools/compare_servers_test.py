@@ -111,11 +111,12 @@ class Figures(Case):
         for name in ("speed", "load"):
             ratio = rows["plain"]["figures"][name]["ratio"]
             self.assertEqual((ratio["estimate"], ratio["verdict"]), (2, "more"))
-        self.assertIn("plain's speed is 2.0 times as high", rows["plain"]["verdict"])
+        # Whether memory and time of two rounds are clear, and so come first, is by chance.
+        self.assertRegex(rows["plain"]["verdict"], "(plain's|its) speed is 2.0 times as high")
         page = self.folder / "page.html"
         result = self.compare(self.said("speed"), options=[*options, "--html", str(page)])
         self.assertRegex(result.stdout, r"(?s)driver time .*steady RSS .*\n\n +speed +load\nglibc +100 +100\nplain +200 +200\n")
-        self.assertIn("plain's speed is 2.0 times as high; its load is", result.stdout)
+        self.assertRegex(result.stdout, "(plain's|its) speed is 2.0 times as high; its load is")
         self.assertIn('"better": "higher"', page.read_text())
 
     def test_a_figure_of_a_json_document(self):
