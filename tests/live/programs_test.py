@@ -275,11 +275,13 @@ class Programs:
             self.assertTrue(any(f.startswith(name) for f in functions), name)
         # V8's own functions are in node's file, but no table describes their frames: what called them must be seen all the same.
         self.check_growth(watched, lambda: watched.tell("more"), "node::Start", 900 * 50_000)
+        sites = watched.sites("value=live&most=5000")
         # As JS, or LazyCompile and Function in older versions; interpreted (~), compiled (^) or optimized (*). Their maps do not tell of all code: half is enough.
-        named = [(names, site) for names, site in watched.sites("value=live&most=5000") if any(re.match(r"\w+:\W?keepSomeBuffers ", f) for f in names)]
+        named = [(names, site) for names, site in sites if any(re.match(r"\w+:\W?keepSomeBuffers ", f) for f in names)]
         self.assertGreaterEqual(sum(site["live_bytes"] for _, site in named), (1000 + 2 * 200) * 50_000 / 2)
-        for outermost in ("_start", "clone3"):
-            self.assertIn(outermost, {names[-1] for names, _ in named})
+        self.assertIn("_start", {names[-1] for names, _ in named})
+        # The map may have no name for what a worker runs.
+        self.assertIn("clone3", {names[-1] for names, _ in sites if any(f.startswith("node::worker::Worker") for f in names)})
         self.check_kill(watched)
 
     def test_java(self):
