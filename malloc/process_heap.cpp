@@ -37,7 +37,7 @@ void close_this_thread(void* cache) noexcept {
 }
 
 cache_type* cache_of_forking_thread() noexcept {
-  return this_cache->id() == 0 ? nullptr : this_cache;  // the empty cache has no number
+  return this_cache->id == 0 ? nullptr : this_cache;  // the empty cache has no number
 }
 
 /// With the first cache of the process. Returns the key, or no_key when there is none to be had.
@@ -66,7 +66,12 @@ void close_at_thread_end(cache_type* cache) noexcept {
 
 thread_local constinit cache_type* this_cache = no_cache_of_its_own;
 
-[[gnu::noinline]] static cache_type* first_cache_of_this_thread() noexcept {
+namespace {
+
+/// The calling thread's cache, opened if it has none yet; null when it has ended or there is no memory for one.
+cache_type* cache_of_this_thread() noexcept {
+  if (this_cache != no_cache_of_its_own) [[likely]]
+    return this_cache;
   if (this_thread_has_ended) return nullptr;
   cache_type* const fresh = the_heap.open_cache();
   if (fresh == nullptr) return nullptr;
@@ -75,51 +80,46 @@ thread_local constinit cache_type* this_cache = no_cache_of_its_own;
   return fresh;
 }
 
-cache_type* cache_of_this_thread() noexcept {
-  cache_type* const mine = this_cache;
-  return mine != no_cache_of_its_own ? mine : first_cache_of_this_thread();
+/// f(cache&) with the calling thread's cache, or a borrowed one.
+template <class F>
+[[gnu::always_inline]] inline decltype(auto) with_cache(F f) noexcept {
+  if (cache_type* const mine = cache_of_this_thread()) [[likely]]
+    return f(*mine);
+  return the_heap.with_borrowed(f);
 }
+
+}  // namespace
+
+void register_this_thread() noexcept { (void)cache_of_this_thread(); }
 
 void* allocate_slow(std::size_t size) noexcept {
-  cache_type* const mine = cache_of_this_thread();
-  return mine != nullptr ? the_heap.allocate_slow(*mine, size) : the_heap.allocate_uncached(size);
+  return with_cache([=](cache_type& mine) { return the_heap.allocate_slow(mine, size); });
 }
 
-void* allocate_slow_of_twice(std::size_t rounded_twice) noexcept {
-  const unsigned c = cache_type::class_of_twice(rounded_twice);
-  cache_type* const mine = cache_of_this_thread();
-  return mine != nullptr ? the_heap.allocate_class(*mine, c) : the_heap.allocate_uncached(rounded_twice / 2);
+void* allocate_class_slow(unsigned c) noexcept {
+  return with_cache([=](cache_type& mine) { return the_heap.allocate_class(mine, c); });
 }
 
 void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept {
-  cache_type* const mine = cache_of_this_thread();
-  return mine != nullptr ? the_heap.allocate_aligned(*mine, size, alignment)
-                         : the_heap.allocate_uncached(size, alignment);
+  return with_cache([=](cache_type& mine) { return the_heap.allocate_aligned(mine, size, alignment); });
 }
 
-void* allocate_zeroed(std::size_t size) noexcept {
-  if (cache_type* const mine = cache_of_this_thread()) [[likely]]
-    return the_heap.allocate_zeroed(*mine, size);
-  void* const p = the_heap.allocate_uncached(size);
-  return p == nullptr ? nullptr : std::memset(p, 0, size);
+void* allocate_zeroed_slow(std::size_t size) noexcept {
+  return with_cache([=](cache_type& mine) { return the_heap.allocate_zeroed_slow(mine, size); });
 }
 
 void* reallocate(void* p, std::size_t size) noexcept {
   if (!the_heap.owns(p)) return libc_realloc(p, size);
-  if (cache_type* const mine = cache_of_this_thread()) [[likely]]
-    return the_heap.reallocate(*mine, p, size);
-  return the_heap.reallocate_uncached(p, size);
+  return with_cache([=](cache_type& mine) { return the_heap.reallocate(mine, p, size); });
 }
 
 void deallocate_slow(void* p) noexcept {
-  cache_type* const mine = cache_of_this_thread();
-  const bool ours = mine != nullptr ? the_heap.deallocate_slow(*mine, p) : the_heap.deallocate_uncached(p);
-  if (!ours) libc_free(p);
+  const bool is_ours = with_cache([=](cache_type& mine) { return the_heap.deallocate_slow(mine, p); });
+  if (!is_ours) libc_free(p);
 }
 
 std::size_t trim() noexcept {
-  cache_type* const mine = cache_of_this_thread();
-  return mine != nullptr ? the_heap.trim(*mine) : 0;
+  return with_cache([](cache_type& mine) { return the_heap.trim(mine); });
 }
 
 }  // namespace heapwright::process

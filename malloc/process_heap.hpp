@@ -1,9 +1,9 @@
-// The heap of the process and the calling thread's place in it.
+// The heap of the process, and how the calling thread finds its cache of it.
 //
-// States of a thread:  unseen   this_cache is the empty cache; the thread's first miss opens one of its own
+// States of a thread:  unseen   this_cache is the empty cache; the thread's first miss opens a cache of its own
 //                      active   this_cache is its own
-//                      ended    this_cache is the empty cache again: its destructors have run. What still allocates or frees in it
-//                               (other libraries' destructors, libc) goes without a cache
+//                      ended    this_cache is the empty cache again: its destructors have run. What still allocates or frees
+//                               in it (other libraries' destructors, libc) borrows a cache for each call
 // The empty cache is empty for ever, so the fast path needs no question about the state.
 #pragma once
 
@@ -30,48 +30,17 @@ extern constinit heap_type the_heap;
 // Static TLS, of which there is little for libraries loaded by dlopen: this word, and the flag of a thread that has ended.
 extern thread_local constinit cache_type* this_cache [[gnu::tls_model("initial-exec")]];
 
-/// The calling thread's cache, opened if it has none yet; null when it has ended or there is no memory for one.
-[[nodiscard]] cache_type* cache_of_this_thread() noexcept;
+/// Opens the calling thread's cache, if it has none; the first one hooks fork.
+void register_this_thread() noexcept;
 
-/// The slow steps of malloc and free, in any state of the thread. Null: no memory (errno is left alone).
+// The slow steps of malloc and free, in any state of the thread. Null: no memory. They leave errno alone.
 [[nodiscard, gnu::noinline]] void* allocate_slow(std::size_t size) noexcept;
-[[nodiscard, gnu::noinline]] void* allocate_slow_of_twice(std::size_t rounded_twice) noexcept;  ///< see pop_or
+[[nodiscard, gnu::noinline]] void* allocate_class_slow(unsigned c) noexcept;
 [[nodiscard, gnu::noinline]] void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept;
-[[nodiscard, gnu::noinline]] void* allocate_zeroed(std::size_t size) noexcept;
+[[nodiscard, gnu::noinline]] void* allocate_zeroed_slow(std::size_t size) noexcept;
 [[nodiscard, gnu::noinline]] void* reallocate(void* p, std::size_t size) noexcept;
 [[gnu::noinline]] void deallocate_slow(void* p) noexcept;
 std::size_t trim() noexcept;
-
-[[nodiscard]] inline void* allocate(std::size_t size) noexcept {
-  if (void* const p = this_cache->pop(size)) [[likely]]
-    return p;
-  return allocate_slow(size);
-}
-
-/// For alignments beyond the default one; any power of two.
-[[nodiscard]] inline void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept {
-  if (void* const p = this_cache->pop_class(class_table<chosen_recipe>::index_aligned(size, alignment))) [[likely]]
-    return p;
-  return allocate_aligned_slow(size, alignment);
-}
-
-/// The fast path of malloc and operator new: the stock of a small class, or else `larger(size)`, or `slow_of_twice` of twice the rounded
-/// size, which is what the register holds by then. Where the recipe lists sizes, a table says the class.
-template <class Larger, class Slow>
-[[nodiscard, gnu::always_inline]] inline void* pop_or(std::size_t size, Larger larger, Slow slow_of_twice) {
-  if constexpr (cache_type::even_max == 0) {
-    if (size > cache_type::small_max) [[unlikely]]
-      return larger(size);
-    void* const p = this_cache->pop_small(size);
-    return p != nullptr ? p : larger(size);
-  }
-  if (size > cache_type::even_max) [[unlikely]]
-    return larger(size);
-  const std::size_t rounded_twice = align_up(2 * size, 2 * default_alignment);
-  if (void* const p = this_cache->pop_scaled(rounded_twice)) [[likely]]
-    return p;
-  return slow_of_twice(rounded_twice);
-}
 
 inline void deallocate(void* p) noexcept {
   if (this_cache->push(p)) [[likely]]
@@ -79,8 +48,8 @@ inline void deallocate(void* p) noexcept {
   deallocate_slow(p);
 }
 
-/// The size is looked at in checked builds only: a program that deletes an object through a pointer to a base without a virtual
-/// destructor says a wrong one, and goes on well under other mallocs.
+/// The size is looked at in checked builds only: a program that deletes an object through a pointer to a base without a
+/// virtual destructor says a wrong one, and goes on well under other mallocs.
 inline void deallocate_sized(void* p, [[maybe_unused]] std::size_t size) noexcept {
   if constexpr (misuse<chosen_recipe, linux_os>::checks) {
     if (p == nullptr) return;

@@ -88,10 +88,10 @@ void record_options() noexcept {
 [[gnu::constructor(101)]] void start(int, char**, char** environment) noexcept {
   if (environ != nullptr) environment = environ;
   settings.read_environment(environment);
-  the_heap.set_purge_window(settings[option_id::purge_delay_ms]);
+  the_heap.pages().set_window(settings[option_id::purge_delay_ms]);
   record_heap();
   record_options();
-  (void)cache_of_this_thread();  // hooks fork, before other libraries do
+  register_this_thread();  // hooks fork, before other libraries do
   if (settings.stats_file() != nullptr || settings[option_id::stats] == 1) report_at_exit(settings.stats_file());
   if (settings[option_id::verbose] == 1) {
     text<200> line;

@@ -18,7 +18,7 @@ inline constexpr heapwright::recipe passed_on{
     .thread_cache = {.share_bytes = 64 * heapwright::MiB,
                      .max_blocks_per_class = 32'767,
                      .max_bytes_per_class = 4 * heapwright::MiB,
-                     .keeps_others = true,
+                     .keep_remote = true,
                      .batch_bytes = 64 * heapwright::KiB,
                      .max_batch = 256},
     .pages = {.max_growth = 4 * heapwright::MiB},

@@ -5,48 +5,22 @@
 #include <cstdint>
 #include <cstring>
 
-#include "../process_heap.hpp"
+#include "allocate.hpp"
 #include "export.hpp"
 
 namespace heapwright::process {
 namespace {
 
-[[nodiscard, gnu::noinline, gnu::cold]] void* malloc_slow(std::size_t size) noexcept {
-  void* const p = allocate_slow(size);
-  if (p == nullptr) [[unlikely]]
-    errno = ENOMEM;
-  return p;
+[[nodiscard, gnu::noinline, gnu::cold]] void* calloc_missed(std::size_t size) noexcept {
+  void* const p = allocate_zeroed_slow(size);
+  return p != nullptr ? p : set_errno::handle(size, natural_alignment);
 }
 
-[[nodiscard, gnu::noinline, gnu::cold]] void* malloc_slow_of_twice(std::size_t rounded_twice) noexcept {
-  void* const p = allocate_slow_of_twice(rounded_twice);
-  if (p == nullptr) [[unlikely]]
-    errno = ENOMEM;
-  return p;
-}
-
-[[nodiscard, gnu::noinline, gnu::cold]] void* calloc_slow(std::size_t size) noexcept {
-  void* const p = allocate_zeroed(size);
-  if (p == nullptr) [[unlikely]]
-    errno = ENOMEM;
-  return p;
-}
-
-[[nodiscard, gnu::noinline]] void* malloc_larger(std::size_t size) noexcept {
-  if (void* const p = this_cache->pop(size)) [[likely]]
-    return p;
-  return malloc_slow(size);
-}
-
-/// For the forms that say EINVAL through errno. Small alignments take malloc's way.
-void* allocate_with_alignment(std::size_t alignment, std::size_t size) noexcept {
-  if (!is_power_of_two(alignment)) {
-    errno = EINVAL;
-    return nullptr;
-  }
-  void* const p = alignment <= natural_alignment ? allocate(size) : allocate_aligned(size, alignment);
-  if (p == nullptr) errno = ENOMEM;
-  return p;
+/// For the forms that say EINVAL through errno.
+void* allocate_if_aligned(std::size_t alignment, std::size_t size) noexcept {
+  if (is_power_of_two(alignment)) return allocate_aligned<set_errno>(size, alignment);
+  errno = EINVAL;
+  return nullptr;
 }
 
 }  // namespace
@@ -59,7 +33,7 @@ extern "C" {
 
 /// `size` bytes, aligned to 16. A size of zero gives a block too, which is freed like any other.
 /// Null: no memory, with errno ENOMEM. Thread-safe, as all entries here.
-HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept { return pop_or(size, malloc_larger, malloc_slow_of_twice); }
+HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept { return allocate<set_errno>(size); }
 
 /// Null does nothing. Keeps errno. From any thread.
 HEAPWRIGHT_EXPORT void free(void* p) noexcept { deallocate(p); }
@@ -74,7 +48,7 @@ HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
   }
   if (void* const p = this_cache->pop(bytes)) [[likely]]
     return std::memset(p, 0, bytes);
-  return calloc_slow(bytes);
+  return calloc_missed(bytes);
 }
 
 /// A block of `size` bytes with the contents of p; null allocates. A size of zero frees p and
@@ -106,28 +80,26 @@ HEAPWRIGHT_EXPORT void* reallocarray(void* p, std::size_t count, std::size_t siz
 /// `size` bytes aligned to `alignment`, any power of two; `size` need not be a multiple of it.
 /// Null: no memory, with ENOMEM; or no power of two, with EINVAL.
 HEAPWRIGHT_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-  return allocate_with_alignment(alignment, size);
+  return allocate_if_aligned(alignment, size);
 }
 
 /// As aligned_alloc.
 HEAPWRIGHT_EXPORT void* memalign(std::size_t alignment, std::size_t size) noexcept {
-  return allocate_with_alignment(alignment, size);
+  return allocate_if_aligned(alignment, size);
 }
 
 /// As aligned_alloc; `alignment` is a multiple of 8 too. Returns 0, EINVAL or ENOMEM, and leaves
 /// errno and, unless it is 0, `*result` as they were.
 HEAPWRIGHT_EXPORT int posix_memalign(void** result, std::size_t alignment, std::size_t size) noexcept {
   if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
-  void* const p = alignment <= natural_alignment ? allocate(size) : allocate_aligned(size, alignment);
+  void* const p = allocate_aligned<return_null>(size, alignment);
   if (p == nullptr) return ENOMEM;
   *result = p;
   return 0;
 }
 
 /// `size` bytes aligned to a page of the system.
-HEAPWRIGHT_EXPORT void* valloc(std::size_t size) noexcept {
-  return allocate_with_alignment(linux_os::page_size(), size);
-}
+HEAPWRIGHT_EXPORT void* valloc(std::size_t size) noexcept { return allocate_if_aligned(linux_os::page_size(), size); }
 
 /// As valloc, with the size rounded up to whole pages; a size of zero gives one.
 HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
@@ -137,7 +109,7 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
     errno = ENOMEM;
     return nullptr;
   }
-  return allocate_with_alignment(page, rounded == 0 ? page : rounded);
+  return allocate_if_aligned(page, rounded == 0 ? page : rounded);
 }
 
 /// Bytes that may be used behind p, a live block; 0 for null.

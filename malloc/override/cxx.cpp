@@ -7,91 +7,75 @@
 #include <cstddef>
 #include <new>
 
-#include "../process_heap.hpp"
+#include "allocate.hpp"
 #include "cxx_runtime.hpp"
 #include "default_operators.hpp"
 
 namespace heapwright::process {
 namespace {
 
-void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
-  return alignment <= natural_alignment ? allocate(size) : allocate_aligned(size, alignment);
-}
-
-[[gnu::noinline]] void* new_slow(std::size_t size, std::size_t alignment) {
-  for (;;) {
-    if (void* const p = try_allocate(size, alignment)) return p;
-    const std::new_handler handler = current_new_handler();
-    if (handler == nullptr) throw_bad_alloc();
-    handler();
+/// What the throwing forms do: the new-handler frees some memory, throws or ends the process.
+struct call_new_handler {
+  static constexpr bool never_throws = false;
+  [[gnu::noinline, gnu::cold]] static void* handle(std::size_t size, std::size_t alignment) {
+    for (;;) {
+      const std::new_handler handler = current_new_handler();
+      if (handler == nullptr) throw_bad_alloc();
+      handler();
+      if (void* const p = allocate_aligned<return_null>(size, alignment)) return p;
+    }
   }
-}
+};
 
-[[gnu::noinline]] void* new_nothrow_slow(std::size_t size, std::size_t alignment) noexcept {
-  if (void* const p = try_allocate(size, alignment)) return p;
-  return current_new_handler() == nullptr ? nullptr : new_caught(size, alignment);
-}
-
-[[gnu::noinline, gnu::cold]] void* new_slow_of_twice(std::size_t rounded_twice) {
-  void* const p = allocate_slow_of_twice(rounded_twice);
-  return p != nullptr ? p : new_slow(rounded_twice / 2, 1);
-}
-
-[[gnu::noinline]] void* new_larger(std::size_t size) {
-  if (void* const p = this_cache->pop(size)) [[likely]]
-    return p;
-  return new_slow(size, 1);
-}
-
-[[gnu::noinline, gnu::cold]] void* new_nothrow_slow_of_twice(std::size_t rounded_twice) noexcept {
-  return new_nothrow_slow(rounded_twice / 2, 1);
-}
-
-[[gnu::noinline]] void* new_nothrow_larger(std::size_t size) noexcept {
-  if (void* const p = this_cache->pop(size)) [[likely]]
-    return p;
-  return new_nothrow_slow(size, 1);
-}
+/// What the nothrow forms do: as above, and null for an exception.
+struct call_new_handler_nothrow {
+  static constexpr bool never_throws = true;
+  [[gnu::noinline, gnu::cold]] static void* handle(std::size_t size, std::size_t alignment) noexcept {
+    return current_new_handler() == nullptr ? nullptr : new_caught(size, alignment);
+  }
+};
 
 }  // namespace
 }  // namespace heapwright::process
 
 using namespace heapwright::process;
 
-void* operator new(std::size_t size) { return pop_or(size, new_larger, new_slow_of_twice); }
+void* operator new(std::size_t size) { return allocate<call_new_handler>(size); }
 void* operator new[](std::size_t size) {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array(size);
-  return pop_or(size, new_larger, new_slow_of_twice);
+  return allocate<call_new_handler>(size);
 }
 void* operator new(std::size_t size, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_nothrow(size, tag);
-  return pop_or(size, new_nothrow_larger, new_nothrow_slow_of_twice);
+  return allocate<call_new_handler_nothrow>(size);
 }
 void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array_nothrow(size, tag);
-  return pop_or(size, new_nothrow_larger, new_nothrow_slow_of_twice);
+  return allocate<call_new_handler_nothrow>(size);
 }
 
-void* operator new(std::size_t size, std::align_val_t a) { return new_slow(size, static_cast<std::size_t>(a)); }
+void* operator new(std::size_t size, std::align_val_t a) {
+  return allocate_aligned<call_new_handler>(size, static_cast<std::size_t>(a));
+}
 void* operator new[](std::size_t size, std::align_val_t a) {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array_aligned(size, a);
-  return new_slow(size, static_cast<std::size_t>(a));
+  return allocate_aligned<call_new_handler>(size, static_cast<std::size_t>(a));
 }
 
 void* operator new(std::size_t size, std::align_val_t a, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_aligned_nothrow(size, a, tag);
-  return new_nothrow_slow(size, static_cast<std::size_t>(a));
+  return allocate_aligned<call_new_handler_nothrow>(size, static_cast<std::size_t>(a));
 }
 
 void* operator new[](std::size_t size, std::align_val_t a, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array_aligned_nothrow(size, a, tag);
-  return new_nothrow_slow(size, static_cast<std::size_t>(a));
+  return allocate_aligned<call_new_handler_nothrow>(size, static_cast<std::size_t>(a));
 }
 
 void operator delete(void* p) noexcept { deallocate(p); }

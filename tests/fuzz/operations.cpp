@@ -40,7 +40,7 @@ class program {
         break;
       }
       case 3: {
-        void* const p = tested.allocate_zeroed(*cache_, size);
+        void* const p = tested.allocate_zeroed_slow(*cache_, size);
         require(p == nullptr || filled_with(p, size, 0));
         add(p, {size, usual_alignment}, o.pattern);
         break;
@@ -63,7 +63,8 @@ class program {
           tested.close_cache(cache_);
           cache_ = tested.open_cache();
         } else {
-          add(tested.allocate_uncached(size), {size, usual_alignment}, o.pattern);
+          void* const p = tested.with_borrowed([&](auto& borrowed) { return tested.allocate_slow(borrowed, size); });
+          add(p, {size, usual_alignment}, o.pattern);
         }
     }
   }

@@ -138,7 +138,7 @@ TEST_F(Heap, WholeBlocksAreKeptOnceTheyAreAskedForAgain) {
     EXPECT_EQ(f.large, kept) << "it comes from the stock";
     free(p);
   }
-  EXPECT_EQ(cache->cached_bytes(1, heap_type::cache::class_count), kept - before);
+  EXPECT_EQ(cache->cached_bytes(1, classes::count), kept - before);
   heap().trim(*cache);
   EXPECT_EQ(f.large, before);
 }
@@ -161,10 +161,10 @@ TEST_F(Heap, AThreadThatEndsLeavesItsStockToTheNext) {
   heap().close_cache(first);
   auto* const second = heap().open_cache();
   EXPECT_EQ(second, first);
-  const std::uint64_t left = second->cached_bytes(1, heap_type::cache::class_count);
+  const std::uint64_t left = second->cached_bytes(1, classes::count);
   EXPECT_GT(left, 0u);
   void* const q = heap().allocate_slow(*second, 100);  // a thread that has just got its cache has not asked it yet
-  EXPECT_EQ(second->cached_bytes(1, heap_type::cache::class_count), left - heap().usable_size(q));
+  EXPECT_EQ(second->cached_bytes(1, classes::count), left - heap().usable_size(q));
   EXPECT_TRUE(second->push(q));
   heap().close_cache(second);
   heap().trim(*cache);
@@ -181,7 +181,7 @@ TEST_F(Heap, WhatNoThreadComesForGoesBackInTime) {
     free(allocate(20'000));
     if (i % 500 == 0) OS::now += default_recipe.pages.purge_window_ms;
   }
-  EXPECT_EQ(heap().live_blocks(classes::index(100)), 0u);
+  EXPECT_EQ(heap().blocks_outside(classes::index(100)), 0u);
 }
 
 TEST_F(Heap, FewThreadsLeaveTheirStock) {
@@ -194,7 +194,7 @@ TEST_F(Heap, FewThreadsLeaveTheirStock) {
   }
   for (auto* ended : caches) heap().close_cache(ended);
   const unsigned stocks = default_recipe.thread_cache.max_parked * classes::of(c).first_kept;
-  EXPECT_LE(heap().live_blocks(c), stocks + threads) << "each block is on its way back in this thread's cache";
+  EXPECT_LE(heap().blocks_outside(c), stocks + threads) << "each block is on its way back in this thread's cache";
 }
 
 TEST_F(Heap, WholeBlocksOfAnotherThreadGoBackAtOnce) {
@@ -288,7 +288,7 @@ TEST_F(Heap, ReallocateKeepsContents) {
 TEST_F(Heap, ZeroedMemoryIsZeroedAlsoWhenUsedBefore) {
   for (std::size_t size : {std::size_t{24}, std::size_t{1000}, std::size_t{20'000}, std::size_t{200'000}}) {
     for (int round = 0; round < 50; ++round) {
-      auto* p = static_cast<unsigned char*>(heap().allocate_zeroed(*cache, size));
+      auto* p = static_cast<unsigned char*>(heap().allocate_zeroed_slow(*cache, size));
       for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(p[i], 0);
       std::memset(p, 0xFF, size);
       free(p);
@@ -300,7 +300,7 @@ TEST_F(Heap, TooMuchIsNull) {
   for (std::size_t size : {SIZE_MAX, SIZE_MAX - 4096, std::size_t{PTRDIFF_MAX}, std::size_t{PTRDIFF_MAX} + 1}) {
     EXPECT_EQ(allocate(size), nullptr);
     EXPECT_EQ(allocate_aligned(size, 64), nullptr);
-    EXPECT_EQ(heap().allocate_zeroed(*cache, size), nullptr);
+    EXPECT_EQ(heap().allocate_zeroed_slow(*cache, size), nullptr);
   }
   EXPECT_EQ(allocate_aligned(1, std::size_t{1} << 62), nullptr);
   void* const p = allocate(100'000);
@@ -326,16 +326,23 @@ TEST_F(Heap, KnowsWhatIsItsOwn) {
   EXPECT_FALSE(heap().owns(large));
 }
 
-TEST_F(Heap, WithoutACacheEverythingStillWorks) {
+TEST_F(Heap, ABorrowedCacheServesThreadsWithoutOne) {
   std::vector<void*> blocks;
   for (std::size_t size = 1; size < 100'000; size += 97) {
-    void* const p = heap().allocate_uncached(size);
+    void* const p = heap().with_borrowed([&](auto& borrowed) { return heap().allocate_slow(borrowed, size); });
     ASSERT_NE(p, nullptr);
     std::memset(p, 0x11, size);
     blocks.push_back(p);
   }
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    i % 2 == 0 ? free(blocks[i]) : void(heap().deallocate_uncached(blocks[i]));
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (i % 2 == 0) {
+      free(blocks[i]);
+    } else {
+      heap().with_borrowed([&](auto& borrowed) {
+        if (!borrowed.push(blocks[i])) heap().deallocate_slow(borrowed, blocks[i]);
+      });
+    }
+  }
 }
 
 TEST_F(Heap, OpenCachesAreCountedAndTheirMemoryIsUsedAgain) {

@@ -96,9 +96,9 @@ using quota_4k = testing::quota_os<4 * KiB>;
 using quota_64k = testing::quota_os<64 * KiB>;
 
 // GCC 12 refuses thread-locals that it happens to instantiate in two goes ("redefinition of __tls_guard").
-template class thread_seats<quota_4k>;
-template class thread_seats<quota_64k>;
-template class thread_seats<linux_os>;
+template class heap_slots<quota_4k>;
+template class heap_slots<quota_64k>;
+template class heap_slots<linux_os>;
 
 namespace {
 

@@ -304,7 +304,7 @@ TEST(OutOfMemory, SomebodyIsAskedWhoMayFreeSomething) {
 
 // --- other threads' blocks
 
-constexpr recipe generous{.thread_cache = {.keeps_others = true}};
+constexpr recipe generous{.thread_cache = {.keep_remote = true}};
 
 /// Whether a thread that frees another's block is given it for its next request.
 template <const recipe& R>

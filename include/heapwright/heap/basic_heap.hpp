@@ -1,13 +1,13 @@
-// A heap of one's own, beside the process's malloc: with a recipe, a name and a limit of its own, and an end, at which all its memory goes back at
-// once, whatever is still in use.
+// A heap of one's own, beside the process's malloc: with a recipe, a name and a limit of its own, and an end, at which all
+// its memory goes back at once, whatever is still in use.
 //
 // <heapwright/heap.hpp> gives it its platform and its short name.
 //
 // States of a thread towards a heap with thread caches:
-//   stranger   its seat is not this heap's: the first operation that needs a slow step opens a cache and takes the seat
-//   seated     operations go to its cache
-//   without    the thread is ending, there are too many heaps or no memory: operations go straight to the centre, with a lock each
-// A heap for one thread, or for one at a time, has a single cache, and no seats.
+//   unregistered   its slot is not this heap's: the first operation opens a cache and sets the slot
+//   registered     operations go to its cache
+//   uncached       the thread is ending, there are too many heaps, or no memory: operations borrow a cache, under a lock
+// In a heap for one thread, or for one at a time, every operation borrows the only cache.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@
 #include <heapwright/core/text.hpp>
 #include <heapwright/heap/census.hpp>
 #include <heapwright/heap/heap_core.hpp>
-#include <heapwright/heap/thread_seats.hpp>
+#include <heapwright/heap/heap_slots.hpp>
 
 namespace heapwright {
 
@@ -31,13 +31,13 @@ class basic_heap {
   using core = heap_core<R, OS>;
   using cache = typename core::cache;
   using classes = class_table<R>;
-  using seats = thread_seats<OS>;
+  using slots = heap_slots<OS>;
 
   static_assert(!R.notes_requests || classes::natural_alignment == default_alignment,
                 "recipe.notes_requests: not with classes that are odd multiples of 8: a block of 16 bytes would lie in "
                 "one of 24");
 
-  static constexpr bool has_seats = R.concurrency == concurrency_mode::thread_caching;
+  static constexpr bool has_caches = R.concurrency == concurrency_mode::thread_caching;
   static constexpr bool is_local = R.concurrency == concurrency_mode::single_threaded;
 
  public:
@@ -54,8 +54,8 @@ class basic_heap {
   /// and is then as the blocks have left it. attached() tells whether it was large enough.
   basic_heap(void* memory, std::size_t bytes, const char* name = "") noexcept : name_(name) {
     start(R.pages.limit);
-    if (core_ == nullptr || core_->adopt(memory, bytes)) return;
-    core_->set_limit(0);
+    if (core_ == nullptr || core_->pages().adopt(memory, bytes)) return;
+    core_->pages().set_limit(0);
     has_memory_ = false;
   }
 
@@ -73,8 +73,8 @@ class basic_heap {
   /// Gives all memory back. No thread may be in the heap, and none may use its blocks any more.
   ~basic_heap() {
     if (core_ == nullptr) return;
-    if constexpr (!is_local) seats::move_out(at_);
-    core_->unmap_all();
+    if constexpr (!is_local) slots::remove(registration_);
+    core_->pages().unmap_all();
     OS::unmap(core_, mapped_for_core());
   }
 
@@ -83,11 +83,10 @@ class basic_heap {
   /// `size` bytes, at least 1, aligned to 16; null when there is no memory, the limit is reached, or beyond PTRDIFF_MAX.
   [[nodiscard]] void* allocate(std::size_t size) noexcept {
     const std::size_t with_note = noted(size);
-    void* const p = with_cache([&](cache* mine) -> void* {
-      if (mine == nullptr) return core_->allocate_uncached(with_note);
-      if (void* const popped = mine->pop(with_note)) [[likely]]
+    void* const p = with_cache([&](cache& mine) -> void* {
+      if (void* const popped = mine.pop(with_note)) [[likely]]
         return popped;
-      return core_->allocate_slow(*mine, with_note);
+      return core_->allocate_slow(mine, with_note);
     });
     return note(p, size);
   }
@@ -96,33 +95,26 @@ class basic_heap {
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (l.alignment <= classes::natural_alignment) return allocate(l.size);
     const std::size_t with_note = noted(l.size);
-    void* const p = with_cache([&](cache* mine) {
-      return mine == nullptr ? core_->allocate_uncached(with_note, l.alignment)
-                             : core_->allocate_aligned(*mine, with_note, l.alignment);
-    });
+    void* const p = with_cache([&](cache& mine) { return core_->allocate_aligned(mine, with_note, l.alignment); });
     return note(p, l.size);
   }
 
   /// `size` bytes that read as zero, aligned to 16. Null as from allocate.
   [[nodiscard]] void* allocate_zeroed(std::size_t size) noexcept {
     const std::size_t with_note = noted(size);
-    void* const zeroed = with_cache([&](cache* mine) {
-      if (mine != nullptr) return core_->allocate_zeroed(*mine, with_note);
-      void* const p = core_->allocate_uncached(with_note);
-      return p == nullptr ? nullptr : std::memset(p, 0, with_note);
+    void* const zeroed = with_cache([&](cache& mine) {
+      if (void* const popped = mine.pop(with_note)) return std::memset(popped, 0, with_note);
+      return core_->allocate_zeroed_slow(mine, with_note);
     });
     return note(zeroed, size);
   }
 
-  /// From any thread. Null is ignored. A pointer that is no block of this heap is ignored, or ends the process in checked builds and where
-  /// recipe.hardening.check_callers says so.
+  /// From any thread. Null is ignored. A pointer that is no block of this heap is ignored, or ends the process in checked
+  /// builds and where recipe.hardening.check_callers says so.
   void deallocate(void* p) noexcept {
-    with_cache([&](cache* mine) {
-      if (mine == nullptr) {
-        core_->deallocate_uncached(p);
-      } else if (!mine->push(p)) [[unlikely]] {
-        core_->deallocate_slow(*mine, p);
-      }
+    with_cache([&](cache& mine) {
+      if (!mine.push(p)) [[unlikely]]
+        core_->deallocate_slow(mine, p);
       return nullptr;
     });
   }
@@ -139,9 +131,7 @@ class basic_heap {
       return nullptr;
     }
     const std::size_t with_note = noted(size);
-    void* const moved = with_cache([&](cache* mine) {
-      return mine == nullptr ? core_->reallocate_uncached(p, with_note) : core_->reallocate(*mine, p, with_note);
-    });
+    void* const moved = with_cache([&](cache& mine) { return core_->reallocate(mine, p, with_note); });
     return note(moved, size);
   }
 
@@ -160,8 +150,8 @@ class basic_heap {
   /// Gives back to the system what is free and not in another thread's stock. Returns the bytes.
   std::size_t trim() noexcept {
     std::size_t bytes = 0;
-    with_cache([&](cache* mine) {
-      if (mine != nullptr) bytes = core_->trim(*mine);
+    with_cache([&](cache& mine) {
+      bytes = core_->trim(mine);
       return nullptr;
     });
     return bytes;
@@ -169,7 +159,7 @@ class basic_heap {
 
   /// Bytes in memory for blocks from now on. Blocks in use stay; new ones are had as soon as there is room.
   void set_limit(std::uint64_t bytes) noexcept {
-    if (core_ != nullptr) core_->set_limit(bytes);
+    if (core_ != nullptr) core_->pages().set_limit(bytes);
   }
 
   /// Locks in memory what the heap has in memory, blocks and free memory, so that touching it causes no
@@ -184,16 +174,14 @@ class basic_heap {
   /// and a page fault for each page that was not touched yet.
   [[nodiscard]] bool lock_pages() noexcept {
     if (core_ == nullptr) return false;
-    const guard held(lock_);
-    return core_->lock_pages();
+    return alone([&] { return core_->pages().lock_pages(); });
   }
 
   /// Undoes lock_pages, or what recipe.pages.locked says. The heap's end does so too, for memory of the
   /// caller. False: the system refused (it has no more mappings); the heap counts as locked.
   [[nodiscard]] bool unlock_pages() noexcept {
     if (core_ == nullptr) return true;
-    const guard held(lock_);
-    return core_->unlock_pages();
+    return alone([&] { return core_->pages().unlock_pages(); });
   }
 
   /// As given to the constructor.
@@ -202,7 +190,6 @@ class basic_heap {
   /// Where each byte of the heap is. Every other thread waits for the time that this takes, as soon as its stock does not suffice: what threads keep is counted block by block.
   [[nodiscard]] heap_statistics statistics() noexcept {
     if (core_ == nullptr) return {.name = name_};
-    const guard held(lock_);
     return census<R, OS>(*core_).statistics(name_);
   }
 
@@ -211,7 +198,6 @@ class basic_heap {
   template <class F>
   void for_each_stock(F f) noexcept {
     if (core_ == nullptr) return;
-    const guard held(lock_);
     census<R, OS>(*core_).for_each_stock(f);
   }
 
@@ -220,7 +206,6 @@ class basic_heap {
   template <class F>
   [[nodiscard]] bool for_each_block(F f) noexcept {
     if (core_ == nullptr) return true;
-    const guard held(lock_);
     return census<R, OS>(*core_).for_each_block(f);
   }
 
@@ -257,9 +242,6 @@ class basic_heap {
   }
 
  private:
-  using outer_lock = std::conditional_t<R.concurrency == concurrency_mode::central, lock<OS>, no_lock>;
-  using guard = holding<outer_lock>;
-
   /// What to ask for, so that there is room for the note; beyond all limits stays beyond.
   static constexpr std::size_t noted(std::size_t size) noexcept {
     return size > SIZE_MAX - request_note::bytes_in<R> ? size : size + request_note::bytes_in<R>;
@@ -277,64 +259,57 @@ class basic_heap {
     if (p == nullptr) return;
     OS::advise_sparse(p, mapped_for_core());
     core_ = static_cast<core*>(p);  // all zero is one, and its constructor would write to all of it
-    core_->set_limit(limit);
-    if constexpr (!is_local) at_ = seats::move_in(this, how);
-    if constexpr (!has_seats) only_ = core_->open_cache();
+    core_->pages().set_limit(limit);
+    if constexpr (!is_local) registration_ = slots::add(this, how);
   }
 
   static std::size_t mapped_for_core() noexcept { return os_pages<OS>::rounded(sizeof(core)); }
 
-  /// f(the cache to use, or null); for a heap that has no core, null.
+  /// f(cache&) with the calling thread's cache, or a borrowed one; null for a heap that has no core.
   template <class F>
   [[gnu::always_inline]] void* with_cache(F f) noexcept {
-    if constexpr (has_seats) {
-      const auto& seat = seats::of_this_thread(at_.place);
-      if (seat.heap == at_.heap) [[likely]]
-        return f(static_cast<cache*>(seat.cache));
-      if (core_ == nullptr) return nullptr;
-      return f(open());
+    if constexpr (has_caches) {
+      if (void* const mine = slots::cache_of(registration_)) [[likely]]
+        return f(*static_cast<cache*>(mine));
+      return with_new_cache(f);
     } else {
       if (core_ == nullptr) return nullptr;
-      const guard held(lock_);
-      return f(only_);
+      return core_->with_borrowed(f);
     }
   }
 
-  [[gnu::noinline, gnu::cold]] cache* open() noexcept {
-    if (!seats::may_sit(at_.place)) return nullptr;
-    cache* const mine = core_->open_cache();
-    if (mine != nullptr) seats::sit(at_, mine);
-    return mine;
+  template <class F>
+  [[gnu::noinline, gnu::cold]] void* with_new_cache(F f) noexcept {
+    if (core_ == nullptr) return nullptr;
+    cache* const mine = slots::may_open(registration_) ? core_->open_cache() : nullptr;
+    if (mine == nullptr) return core_->with_borrowed(f);
+    slots::set_cache(registration_, mine);
+    return f(*mine);
+  }
+
+  /// f(), while no other thread is in the heap, where all of it has one lock.
+  template <class F>
+  auto alone(F f) noexcept {
+    if constexpr (has_caches) {
+      return f();
+    } else {
+      return core_->with_borrowed([&](cache&) { return f(); });
+    }
   }
 
   static basic_heap& of(void* self) noexcept { return *static_cast<basic_heap*>(self); }
 
-  static constexpr typename seats::operations how{
+  static constexpr typename slots::operations how{
       .close_cache = [](void* self, void* c) noexcept { of(self).core_->close_cache(static_cast<cache*>(c)); },
-      .before_fork =
-          [](void* self) noexcept {
-            of(self).lock_.acquire();
-            of(self).core_->lock_all();
-          },
-      .after_fork_in_parent =
-          [](void* self) noexcept {
-            of(self).core_->unlock_all();
-            of(self).lock_.release();
-          },
-      .after_fork_in_child =
-          [](void* self, void* c) noexcept {
-            basic_heap& h = of(self);
-            h.core_->after_fork_in_child(has_seats ? static_cast<cache*>(c) : h.only_);
-            h.lock_.reset_after_fork();
-          },
-  };
+      .before_fork = [](void* self) noexcept { of(self).core_->lock_all(); },
+      .after_fork_in_parent = [](void* self) noexcept { of(self).core_->unlock_all(); },
+      .after_fork_in_child = [](void* self,
+                                void* c) noexcept { of(self).core_->after_fork_in_child(static_cast<cache*>(c)); }};
 
   const char* name_;
   core* core_ = nullptr;
   bool has_memory_ = true;
-  typename seats::tenancy at_{seats::nowhere, ~std::uint64_t{0}};
-  cache* only_ = nullptr;  ///< of heaps without seats
-  [[no_unique_address]] outer_lock lock_;
+  typename slots::registration registration_;
 };
 
 }  // namespace heapwright

@@ -51,9 +51,9 @@ class census {
   [[nodiscard]] heap_statistics statistics(const char* name) noexcept {
     const heap_figures& f = heap_.figures();
     std::uint64_t in_cut = 0;
-    for (unsigned c = 1; c < classes::cut_end; ++c) in_cut += heap_.live_blocks_held(c) * classes::of(c).size;
+    for (unsigned c = 1; c < classes::cut_end; ++c) in_cut += heap_.figures_of(c).outside * classes::of(c).size;
     std::uint64_t kept = 0;
-    for_each_kept([&](const block*, unsigned c) { kept += bytes_of(c); });
+    for_each_kept([&](const block*, unsigned c) { kept += classes::held_bytes(c); });
     const std::uint64_t outside = in_cut + f.large;
     const std::uint64_t in_stocks = std::min(kept, outside);
     return {
@@ -69,7 +69,7 @@ class census {
         .metadata_resident = resident_metadata(f.metadata, f.page_map, f.spans / heap_page * page_map_bytes_per_page),
         .mapped_peak = f.mapped_peak,
         .returned_total = f.returned_total,
-        .limit = heap_.limit(),
+        .limit = heap_.pages().limit(),
         .huge_reserved_total = f.huge_reserved_total,
         .huge_transparent_total = f.huge_transparent_total,
         .locked_total = f.locked_total,
@@ -93,8 +93,8 @@ class census {
   void for_each_stock(F f) const {
     heap_.for_each_cache_held([&](const cache& of) {
       std::uint64_t bytes = 0;
-      for_each_kept_by(of, [&](const block*, unsigned c) { bytes += bytes_of(c); });
-      f(of.id(), bytes);
+      for_each_kept_by(of, [&](const block*, unsigned c) { bytes += classes::held_bytes(c); });
+      f(of.id, bytes);
     });
   }
 
@@ -153,10 +153,6 @@ class census {
       most = std::max<std::size_t>(most, classes::of(c).last_pages * heap_page / classes::of(c).size);
     }
     return most;
-  }
-
-  static std::uint64_t bytes_of(unsigned c) noexcept {
-    return classes::is_whole(c) ? classes::of(c).first_pages * heap_page : classes::of(c).size;
   }
 
   template <class F>

@@ -94,8 +94,8 @@ class class_table {
   static constexpr std::size_t natural_alignment = R.classes.granule();
 
   /// A whole block begins at one of so many lines.
-  static constexpr std::size_t lines_of_whole = 16;
-  static constexpr std::size_t largest_offset = (lines_of_whole - 1) * cache_line;
+  static constexpr std::size_t lines_of_page_run = 16;
+  static constexpr std::size_t largest_offset = (lines_of_page_run - 1) * cache_line;
 
   /// The longest block that has a class.
   static constexpr std::size_t largest = R.classes.largest - largest_offset;
@@ -131,7 +131,14 @@ class class_table {
   /// No two blocks of class c begin in the same page, so each has a tag of its own, and threads can share a span.
   [[nodiscard]] static constexpr bool has_own_tags(unsigned c) noexcept { return of(c).size >= heap_page; }
 
-  [[nodiscard]] static constexpr bool is_whole(unsigned c) noexcept { return c >= cut_end; }
+  /// Each block of class c is a run of pages of its own.
+  [[nodiscard]] static constexpr bool is_page_run(unsigned c) noexcept { return c >= cut_end; }
+
+  /// Bytes that a block of class c takes from its span, or the page run that it is.
+  [[nodiscard]] static constexpr std::size_t held_bytes(unsigned c) noexcept {
+    return is_page_run(c) ? of(c).first_pages * heap_page : of(c).size;
+  }
+
   [[nodiscard]] static constexpr bool is_page_aligned(unsigned c) noexcept { return c >= page_aligned; }
 
   /// The class for a size; 0 when it is too large for any.
@@ -165,7 +172,7 @@ class class_table {
   static constexpr std::size_t block_size(unsigned c) {
     if (is_page_aligned(c)) return (c - page_aligned + 2) * heap_page;
     const std::size_t size = R.classes.size(c);
-    if (is_whole(c)) return size - largest_offset;
+    if (is_page_run(c)) return size - largest_offset;
     return size <= largest_even ? size : size + cache_line;
   }
 
@@ -181,9 +188,9 @@ class class_table {
     for (unsigned c = 1; c < count; ++c) {
       const std::size_t size = block_size(c);
       const auto whole = static_cast<std::uint32_t>(divide_up(size, heap_page));
-      const std::uint32_t last = is_whole(c) ? whole : fewest_pages(size, R.spans.last);
+      const std::uint32_t last = is_page_run(c) ? whole : fewest_pages(size, R.spans.last);
       const span_length& first_length = size <= R.spans.small ? R.spans.first_of_small : R.spans.first;
-      const std::uint32_t first = is_whole(c) ? whole : std::min(fewest_pages(size, first_length), last);
+      const std::uint32_t first = is_page_run(c) ? whole : std::min(fewest_pages(size, first_length), last);
       const std::size_t batch = std::clamp<std::size_t>(plan.batch_bytes / size, 1, plan.max_batch);
       const std::size_t most = size > plan.first_bytes ? plan.max_bytes_per_long : plan.max_bytes_per_class;
       const std::size_t kept = std::clamp(most / size, batch, plan.max_blocks_per_class);

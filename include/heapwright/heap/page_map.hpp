@@ -4,9 +4,9 @@
 //   leaf    for each heap page of those 2 GiB: a tag, four bytes, all that the fast path of free looks at,
 //           and the span the page belongs to
 //
-// A tag is (owner << 13) | (size class << 5) for pages cut into blocks and for the page that a whole block begins in, `large_tag` for
+// A tag is (owner << 14) | (size class << 6) for pages cut into blocks and for the page that a whole block begins in, `large_tag` for
 // that of a large block of no class, 0 for what is not ours. An owner is the thread that last drew from the span; it decides only
-// the way a freed block takes. Five bits stay zero, so that the class comes scaled: the thread cache reaches what it has of a
+// the way a freed block takes. Six bits stay zero, so that the class comes scaled: the thread cache reaches what it has of a
 // class without a shift.
 //
 // The root holds the address of a leaf's tags minus the index of its first page, so that tags are reached by the page number
@@ -32,10 +32,10 @@ namespace heapwright {
 
 using page_tag = std::uint32_t;
 
-inline constexpr unsigned class_shift = 5;
-inline constexpr unsigned owner_shift = 13;
-inline constexpr page_tag class_mask = 0x1FFF;
-inline constexpr page_tag large_tag = 0x1FFF;
+inline constexpr unsigned class_shift = 6;
+inline constexpr unsigned owner_shift = 14;
+inline constexpr page_tag class_mask = 0x3FFF;
+inline constexpr page_tag large_tag = 0x3FFF;
 inline constexpr std::uint32_t owners_end = (std::uint32_t{1} << (32 - owner_shift)) - 1;  ///< all ones is nobody
 
 [[nodiscard]] constexpr page_tag tag_of(page_tag owner, unsigned size_class) noexcept {

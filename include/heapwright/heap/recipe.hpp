@@ -35,9 +35,9 @@ struct span_plan {
   span_length first_of_small{16 * KiB, 4, 16};  ///< the shortest span of a class of small blocks
   span_length first{4 * KiB, 4, 8};             ///< the shortest span of other classes
   std::size_t growth_divisor = 16;  ///< a span is about 1/16 of what its class has in use, between the first length ...
-  span_length last{32 * KiB, 8, 16};       ///< ... and this one
-  std::size_t kept_empty = 16 * KiB;       ///< of a class's spans, so much may stay whose blocks have all come back
-  std::size_t worth_gathering = 64 * KiB;  ///< more than this has to be free in spans of a class that is thinly spread
+  span_length last{32 * KiB, 8, 16};        ///< ... and this one
+  std::size_t kept_empty = 16 * KiB;        ///< of a class's spans, so much may stay whose blocks have all come back
+  std::size_t worth_scavenging = 64 * KiB;  ///< more than this has to be free in spans of a class that is thinly spread
 };
 
 /// A thread's private stock of freed blocks. Limits start small and grow while the thread keeps running into them; once those of
@@ -56,7 +56,7 @@ struct thread_cache_plan {
   bool fixed = false;                          ///< limits are the greatest from the start
   /// Blocks that another thread has drawn are kept like the thread's own, and do not go back in batches: less to do where threads pass blocks on; but what two
   /// threads have may lie in one line of the processor's cache then, which both write to.
-  bool keeps_others = false;
+  bool keep_remote = false;
   std::size_t batch_bytes = 8 * KiB;  ///< moved between a thread and the centre at once ...
   std::size_t max_batch = 64;         ///< ... but no more blocks than this
 };

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include <heapwright/core/language.hpp>
+#include <heapwright/sync/thread_exit.hpp>
 
 namespace heapwright {
 
@@ -29,17 +30,11 @@ class thread_index {
   static constexpr unsigned unseen = most + 1;
   static constexpr unsigned words = most / 64;
 
-  struct giver {
-    giver() noexcept = default;
-    ~giver() {
-      const unsigned mine = mine_;
-      mine_ = none;
-      if (mine < most) taken_[mine / 64].fetch_and(~(std::uint64_t{1} << mine % 64), std::memory_order_release);
-    }
-    giver(const giver&) = delete;
-    giver& operator=(const giver&) = delete;
-    void arm() noexcept {}
-  };
+  static void give_back() noexcept {
+    const unsigned mine = mine_;
+    mine_ = none;
+    if (mine < most) taken_[mine / 64].fetch_and(~(std::uint64_t{1} << mine % 64), std::memory_order_release);
+  }
 
   [[gnu::noinline]] static void take() noexcept {
     mine_ = none;
@@ -50,7 +45,7 @@ class thread_index {
         if (taken_[w].compare_exchange_weak(seen, seen | std::uint64_t{1} << bit, std::memory_order_acquire,
                                             std::memory_order_relaxed)) {
           mine_ = w * 64 + bit;
-          giver_.arm();  // its first use makes its destructor run when the thread ends
+          thread_exit<give_back>::arm();
           return;
         }
       }
@@ -59,7 +54,6 @@ class thread_index {
 
   static inline constinit std::array<std::atomic<std::uint64_t>, words> taken_{};
   static inline constinit thread_local unsigned mine_ = unseen;
-  static inline thread_local giver giver_;
 };
 
 }  // namespace heapwright

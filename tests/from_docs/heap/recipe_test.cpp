@@ -132,7 +132,7 @@ TEST(Limits, AtTheirLeastDoWhatTheModelSays) {
 }
 
 // "limits are the greatest from the start": a thread keeps all of a class at once
-constexpr recipe fixed{.thread_cache = {.fixed = true, .keeps_others = true}};
+constexpr recipe fixed{.thread_cache = {.fixed = true, .keep_remote = true}};
 TEST(ThreadCache, ThatIsFixedKeepsWhatItMayFromTheStart) {
   heap<fixed> h;
   const auto kept = [](auto& of) {
@@ -387,7 +387,7 @@ TEST(Recipe, HasTheDocumentedDefaults) {
   constexpr recipe r;
   static_assert(r.concurrency == concurrency_mode::thread_caching && r.classes.steps_per_doubling == 8 &&
                 r.classes.largest == 256 * KiB);
-  static_assert(r.thread_cache.share_bytes == 1 * MiB && !r.thread_cache.keeps_others && !r.thread_cache.fixed);
+  static_assert(r.thread_cache.share_bytes == 1 * MiB && !r.thread_cache.keep_remote && !r.thread_cache.fixed);
   static_assert(r.pages.give_back == give_back_policy::over_time && r.pages.purge_window_ms == 400 &&
                 r.pages.growth == 1 * MiB);
   static_assert(r.pages.huge == huge_page_use::none && !r.pages.prefault && !r.pages.locked &&

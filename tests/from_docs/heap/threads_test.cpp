@@ -20,7 +20,7 @@ using namespace from_docs;
 using heapwright::heap;
 
 constexpr heapwright::recipe central{.concurrency = heapwright::concurrency_mode::central};
-constexpr heapwright::recipe keeping{.thread_cache = {.max_parked = 0, .keeps_others = true}};
+constexpr heapwright::recipe keeping{.thread_cache = {.max_parked = 0, .keep_remote = true}};
 constexpr heapwright::recipe when_asked{.pages = {.give_back = heapwright::give_back_policy::when_asked}};
 
 #ifdef __SANITIZE_THREAD__

@@ -1,0 +1,293 @@
+// Central free list of one size class: middle of the heap, between thread caches and the page heap.
+//
+// Owns the class's spans. Thread caches refill from it and flush to it in batches, so that the lock is taken once per
+// batch. A block always comes back to its own span, whichever thread frees it.
+//
+// Span states   listed      has blocks to give; any thread may take it
+//               attached    has blocks to give; one thread alone refills from it
+//               exhausted   has none; the first block that comes back lists it again
+//               empty       listed, and all blocks have come back: it goes to the page heap, but at most
+//                           span_plan::kept_empty bytes stay, so that a class in light use does not thrash
+//
+// Refilling from a span puts the thread's owner bits into the page map, so that the thread that frees a block sees whether
+// it is its own. Where no two blocks begin in the same page (from 4 KiB on) each block has a tag of its own: such spans are
+// not attached, and all threads refill from the same few.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include <heapwright/heap/page_heap.hpp>
+
+namespace heapwright {
+
+/// All zero is empty. Every function takes the class and the page heap, which are the same in each call.
+template <const recipe& R, platform OS>
+class central_free_list {
+  using classes = class_table<R>;
+  using pages = page_heap<R, OS>;
+
+ public:
+  using lock_type = heap_lock<R, OS>;
+
+  /// What a refill gets: a list of blocks that have come back; or else fresh blocks, which nobody has touched, side by
+  /// side; or nothing, when the system has no memory.
+  struct refill_result {
+    block* returned = nullptr;
+    std::byte* fresh = nullptr;
+    std::uint32_t fresh_count = 0;
+  };
+
+  /// Free blocks for the thread with these owner bits. From its attached span: all blocks that have come back, without
+  /// walking over them, or else up to `wanted` fresh ones. The attached span is replaced when it has no more to give, or
+  /// when another has blocks that came back. From a shared span: up to `wanted` blocks that have come back, or one fresh
+  /// one; nothing is attached.
+  [[nodiscard, gnu::noinline]] refill_result refill(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
+                                                    pages& heap) noexcept {
+    if (classes::has_own_tags(c)) return refill_from_shared(c, wanted, owner, heap);
+    return refill_from_attached(c, wanted, owner, attached, heap);
+  }
+
+  /// Takes back the last `n` fresh blocks that their span has given. Does not write to them.
+  [[gnu::noinline]] void flush_fresh(std::byte* fresh, std::uint32_t n, pages& heap) noexcept {
+    holding guard(lock_);
+    span* const s = heap.map().span_at(fresh);
+    invariant(s->carved >= n && s->live >= n, "more fresh blocks came back to a span than it has handed out");
+    s->carved -= n;
+    s->live -= n;
+    figures_.outside -= n;
+    if (s->place == span_place::exhausted) list(s);
+    if (s->live == 0 && s->place == span_place::listed) keep_or_retire(s, heap);
+  }
+
+  /// Takes back `n` blocks, the first of a list. Returns the rest of the list.
+  [[gnu::noinline]] block* flush(unsigned c, block* first, std::uint32_t n, pages& heap) noexcept {
+    holding guard(lock_);
+    figures_.outside -= n;
+    while (n > 0) {
+      // Neighbours in the list that are of one span go back as they are, linked already.
+      span* const s = heap.map().span_at(first);
+      invariant(s != nullptr && s->size_class == c, "a block came back to a span it is not of");
+      block* last = first;
+      std::uint32_t run = 1;
+      for (; run < n && s->contains(last->next); ++run) last = last->next;
+      block* const following = last->next;
+      insert(s, first, last, run, heap);
+      first = following;
+      n -= run;
+    }
+    return first;
+  }
+
+  /// The span that was attached to a thread is anybody's.
+  [[gnu::noinline]] void detach(span* s, pages& heap) noexcept {
+    holding guard(lock_);
+    s->owner = 0;
+    if (s->live == 0) {
+      retire(s, heap);
+    } else {
+      list(s);
+    }
+  }
+
+  /// Gives the empty spans to the page heap.
+  void trim(pages& heap) noexcept {
+    holding guard(lock_);
+    for (span* s = listed_.front(); s != nullptr;) {
+      span* const next = s->next;
+      if (s->live == 0) {
+        unlist(s);
+        retire(s, heap);
+      }
+      s = next;
+    }
+  }
+
+  /// True when utilisation is below 50 % and scavenging would free more than span_plan::worth_scavenging bytes.
+  [[nodiscard, gnu::noinline]] bool is_sparse(unsigned c) noexcept {
+    holding guard(lock_);
+    return figures_.span_bytes > 2 * figures_.outside * classes::of(c).size + R.spans.worth_scavenging;
+  }
+
+  /// Blocks allocated from this class: live, or in a thread cache.
+  [[nodiscard]] std::uint64_t outside() noexcept {
+    holding guard(lock_);
+    return figures_.outside;
+  }
+
+  /// For readers in other processes, and for those who hold the lock.
+  [[nodiscard]] const class_figures& figures() const noexcept { return figures_; }
+
+  [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
+
+ private:
+  // --- refilling
+
+  refill_result refill_from_attached(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
+                                     pages& heap) noexcept {
+    holding guard(lock_);
+    if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached, heap);
+    if (attached == nullptr) attached = next_span(c, owner, heap);
+    span* const s = attached;
+    if (s == nullptr) return {};
+    const refill_result r = s->free != nullptr ? take_returned(s) : take_fresh(s, c, wanted);
+    if (s->carved == s->capacity) {
+      s->place = span_place::exhausted;
+      attached = nullptr;
+    } else {
+      s->place = span_place::attached;
+    }
+    return r;
+  }
+
+  refill_result refill_from_shared(unsigned c, std::uint32_t wanted, page_tag owner, pages& heap) noexcept {
+    const refill_result r = take_shared(c, wanted, heap);
+    for (const block* b = r.returned; b != nullptr; b = b->next) heap.map().set_tag(b, tag_of(owner, c));
+    if (r.fresh != nullptr) heap.map().set_tag(r.fresh, tag_of(owner, c));
+    return r;
+  }
+
+  /// From a span that is listed before and after, unless it is exhausted; blocks that have come back go first.
+  refill_result take_shared(unsigned c, std::uint32_t wanted, pages& heap) noexcept {
+    holding guard(lock_);
+    span* s = near_front([](const span* t) { return t->free != nullptr; });
+    if (s == nullptr) s = listed_.front();
+    if (s != nullptr) {
+      unlist(s);
+    } else if (s = new_span(c, 0, heap); s == nullptr) {
+      return {};
+    }
+    const refill_result r = s->free != nullptr ? take_some_returned(s, wanted) : take_fresh(s, c, 1);
+    if (s->live == s->capacity) {
+      s->place = span_place::exhausted;
+    } else {
+      list(s);
+    }
+    return r;
+  }
+
+  refill_result take_returned(span* s) noexcept {
+    figures_.outside += s->carved - s->live;
+    s->live = s->carved;
+    return {.returned = std::exchange(s->free, nullptr)};
+  }
+
+  refill_result take_some_returned(span* s, std::uint32_t wanted) noexcept {
+    block* const first = s->free;
+    block* last = first;
+    std::uint32_t n = 1;
+    for (; n < wanted && last->next != nullptr; ++n) last = last->next;
+    s->free = std::exchange(last->next, nullptr);
+    s->live += n;
+    figures_.outside += n;
+    return {.returned = first};
+  }
+
+  /// The next blocks of a span that have never been used; those beyond stay with it.
+  refill_result take_fresh(span* s, unsigned c, std::uint32_t wanted) noexcept {
+    std::byte* const first = s->block_begin() + s->carved * std::size_t{classes::of(c).size};
+    const std::uint32_t n = std::min(wanted, s->capacity - s->carved);
+    s->carved += n;
+    s->live += n;
+    figures_.outside += n;
+    return {.fresh = first, .fresh_count = n};
+  }
+
+  // --- spans
+
+  void list(span* s) noexcept {
+    listed_.push_front(s);
+    s->place = span_place::listed;
+  }
+
+  void unlist(span* s) noexcept {
+    listed_.remove(s);
+    if (s->live == 0) empty_bytes_ -= s->bytes();
+  }
+
+  void insert(span* s, block* first, block* last, std::uint32_t n, pages& heap) noexcept {
+    invariant(s->live >= n, "more blocks came back to a span than it has handed out");
+    last->next = s->free;
+    s->free = first;
+    s->live -= n;
+    if (s->place == span_place::exhausted) list(s);
+    if (s->live == 0 && s->place == span_place::listed) keep_or_retire(s, heap);
+  }
+
+  /// A listed span has become empty.
+  void keep_or_retire(span* s, pages& heap) noexcept {
+    empty_bytes_ += s->bytes();
+    if (empty_bytes_ <= R.spans.kept_empty || (s->next == nullptr && s->previous == nullptr)) return;
+    unlist(s);
+    retire(s, heap);
+  }
+
+  void retire(span* s, pages& heap) noexcept {
+    figures_.span_bytes -= s->bytes();
+    heap.map().set_all_tags(s, 0);
+    heap.release(s);
+  }
+
+  /// A span for this thread to refill from, with its owner bits at every page; null when the system has no memory.
+  span* next_span(unsigned c, page_tag owner, pages& heap) noexcept {
+    if (span* const s = next_listed(owner, heap)) return s;
+    return new_span(c, owner, heap);
+  }
+
+  span* new_span(unsigned c, page_tag owner, pages& heap) noexcept {
+    const std::size_t size = classes::of(c).size;
+    const std::size_t bytes = classes::span_pages(c, figures_.outside * size) * heap_page;
+    span* const s = heap.allocate(bytes / heap_page, heap_page, span_state::cut, classes::lines_of_span(c, bytes));
+    if (s == nullptr) return nullptr;
+    figures_.span_bytes += s->bytes();
+    s->capacity = static_cast<std::uint32_t>(bytes / size);
+    s->size_class = static_cast<std::uint8_t>(c);
+    s->owner = owner;
+    heap.map().set_all(s, tag_of(owner, c));
+    return s;
+  }
+
+  /// Exchanges an attached span that has only fresh blocks for one of this thread's that has others: they are in memory.
+  void prefer_returned(page_tag owner, span*& attached, pages& heap) noexcept {
+    span* const s = near_front([owner](const span* t) { return t->owner == owner && t->free != nullptr; });
+    if (s == nullptr) return;
+    unlist(s);
+    list(attached);
+    if (attached->live == 0) keep_or_retire(attached, heap);
+    attached = s;
+  }
+
+  /// A listed span, one that this thread refilled from before if there is one near the front.
+  span* next_listed(page_tag owner, pages& heap) noexcept {
+    span* s = near_front([owner](const span* t) { return t->owner == owner; });
+    if (s == nullptr) s = listed_.front();
+    if (s == nullptr) return nullptr;
+    unlist(s);
+    if (s->owner != owner) {
+      s->owner = owner;
+      heap.map().set_all_tags(s, tag_of(owner, s->size_class));
+    }
+    return s;
+  }
+
+  /// The first of the first few listed spans for which the predicate is true, or null.
+  template <class Predicate>
+  span* near_front(Predicate is) const noexcept {
+    constexpr int tries = 8;
+    span* s = listed_.front();
+    for (int i = 0; s != nullptr && i < tries; ++i, s = s->next) {
+      if (is(s)) return s;
+    }
+    return nullptr;
+  }
+
+  lock_type lock_;
+  span_list listed_;
+  class_figures figures_;
+  std::uint64_t empty_bytes_ = 0;  ///< of listed spans with live == 0
+};
+
+}  // namespace heapwright

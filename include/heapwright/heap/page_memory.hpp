@@ -1,0 +1,354 @@
+// The pages of a heap: which are free, and whether they are in memory. Maps pages from the system, gives them back, and
+// locks them. Mechanism only: page_heap decides how much is given back, and its lock guards all of this.
+//
+// Free runs (free_runs.hpp) are resident, which makes them cheap to use again, or returned, so that the next touch is a
+// page fault. A request takes a resident run if one fits.
+//
+// Words     purge     give the longest resident runs back to the system
+//           decommit  give the pages of one run back; its address space stays
+//           unmap     give address space back
+//
+// Locked. A heap can be locked in memory and unlocked at run time. While it is locked:
+//   each span and each resident run is locked, except what the system has refused to lock. Where the system's pages are
+//   longer than the heap's, a resident run may lack a page that it shared with a decommitted run, until it is taken;
+//   what goes back is unlocked first.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <heapwright/heap/free_runs.hpp>
+
+namespace heapwright {
+
+template <const recipe& R, platform OS>
+class page_memory {
+  using supply = page_supply<R, OS>;
+  static constexpr auto relaxed = std::memory_order_relaxed;
+
+ public:
+  // --- taking
+
+  /// A free run of `pages` pages, aligned, resident where one fits; null when there is none. Runs from `join_from` pages
+  /// on may be joined from neighbours that are each too short.
+  [[nodiscard]] span* take(std::size_t pages, std::size_t alignment, std::size_t join_from) noexcept {
+    return brought_in([&] {
+      span* found = free_.take(span_state::free_resident, pages, alignment);
+      if (found == nullptr && pages >= join_from && alignment <= heap_page) found = free_.take_adjacent(pages);
+      return found != nullptr ? found : free_.take(span_state::free_returned, pages, alignment);
+    });
+  }
+
+  /// As take, joined from neighbours only.
+  [[nodiscard]] span* take_joined(std::size_t pages) noexcept {
+    return brought_in([&] { return free_.take_adjacent(pages); });
+  }
+
+  /// A resident run of `pages` pages that has as many free resident pages behind it; null when there is none.
+  [[nodiscard]] span* take_with_room(std::size_t pages) noexcept {
+    return free_.take(span_state::free_resident, pages, heap_page, pages);
+  }
+
+  /// Makes a span in use longer by `more` free pages behind it. False: they are not free; it is as it was.
+  [[nodiscard]] bool extend(span* s, std::size_t more) noexcept {
+    const std::uint64_t returned = figures().free_returned.get();
+    if (!free_.extend(s, more)) return false;
+    if (wants_resident() && may_be_absent(returned)) make_resident(s->end() - more * heap_page, more * heap_page);
+    return true;
+  }
+
+  /// Cuts a span in use after `pages` pages; returns the rest. Null: no memory for a record; it is as it was.
+  [[nodiscard]] span* cut(span* s, std::size_t pages) noexcept {
+    if (!free_.reserve(1)) return nullptr;
+    span* const rest = free_.split(s, pages);
+    map().set_ends(s);
+    return rest;
+  }
+
+  /// A span that is free now, with its contents in memory.
+  void insert(span* s) noexcept {
+    s->state = span_state::free_resident;
+    s->zeroed = false;
+    free_.insert(s);
+  }
+
+  // --- from the system
+
+  /// Maps memory for a run of `pages` pages, and some more for the next ones. False: the system has none.
+  [[nodiscard, gnu::noinline, gnu::cold]] bool grow(std::size_t pages, std::size_t alignment) noexcept {
+    const std::size_t need = supply::mapped_for(pages * heap_page + alignment - heap_page);
+    const std::size_t share =
+        std::clamp(figures().mapped.get() / 8, std::uint64_t{R.pages.growth}, std::uint64_t{R.pages.max_growth});
+    const std::size_t comfortable = need < R.pages.growth ? supply::mapped_for(share) : need;
+    // What only the alignment needs, which can be gigabytes, is not worth the memory.
+    const bool is_resident = wants_resident() && alignment <= heap_page;
+    return map_more(comfortable, is_resident) || (comfortable > need && map_more(need, is_resident));
+  }
+
+  /// Takes this memory, whole pages of it, and none from the system; to be called first. The memory stays the caller's:
+  /// none of it goes back. False: it has no room for `least` pages, or there is no memory for records.
+  [[nodiscard, gnu::cold]] bool adopt(void* memory, std::size_t bytes, std::size_t least) noexcept {
+    const std::uintptr_t first = align_up(address_of(memory), heap_page);
+    const std::uintptr_t last = align_down(address_of(memory) + bytes, heap_page);
+    is_callers_ = true;
+    if (last < first || last - first < least * heap_page || !free_.reserve(1)) return false;
+    auto* const start = reinterpret_cast<std::byte*>(first);
+    if (!free_.reserve_map(start, last - first)) return false;
+    add_run(start, last - first, span_state::free_resident, false);
+    return true;
+  }
+
+  /// Makes a span in use `bytes` long by letting the system move its pages elsewhere. False: it is as it was.
+  [[nodiscard, gnu::cold]] bool remap(span* s, std::size_t bytes) noexcept {
+    // The page map must not run out of memory after the move.
+    if (!free_.reserve_map(nullptr, bytes)) return false;
+    void* const moved = OS::remap(s->start, s->bytes(), bytes);
+    if (moved == nullptr) return false;
+    const std::size_t old_bytes = s->bytes();
+    map().clear_ends(s);
+    count_mapped(bytes - old_bytes);
+    s->start = static_cast<std::byte*>(moved);
+    s->pages = bytes / heap_page;
+    s->zeroed = false;
+    free_.cover(moved, bytes);
+    map().set_ends(s);
+    if (wants_resident()) make_resident(s->start + old_bytes, bytes - old_bytes);
+    return true;
+  }
+
+  /// Whether remap can move this span to a length of `bytes`.
+  [[nodiscard]] bool can_remap(const span* s, std::size_t bytes) const noexcept {
+    constexpr std::size_t longest = 64 * GiB;  // bounds what is set aside for the page map
+    return !is_callers_ && is_aligned(s->start, supply::grain()) && s->bytes() % supply::grain() == 0 &&
+           bytes > s->bytes() && bytes <= longest;
+  }
+
+  // --- to the system
+
+  /// Decommits the longest resident runs, about `bytes` of them. Returns the bytes.
+  [[gnu::noinline, gnu::cold]] std::size_t purge(std::size_t bytes) noexcept {
+    std::size_t done = 0;
+    while (done < bytes && !is_callers_) {
+      span* s = free_.longest(span_state::free_resident);
+      if (s == nullptr) break;
+      free_.remove(s);
+      // Of a run much longer than what is to go, the front stays: the next requests are cut from it.
+      const std::size_t pages = align_up(bytes - done, std::max(supply::grain(), 16 * heap_page)) / heap_page;
+      if (s->pages > pages && free_.reserve(1)) {
+        span* const tail = free_.split(s, s->pages - pages);
+        free_.put(s);
+        s = tail;
+      }
+      const std::size_t gone = decommit(s);
+      if (gone == 0) break;
+      done += gone;
+    }
+    return done;
+  }
+
+  /// Unmaps decommitted runs of `shortest` bytes and more, up to about `bytes` of them. Shorter runs keep their address
+  /// space: each hole costs the system a mapping.
+  [[gnu::noinline, gnu::cold]] void unmap_long_runs(std::size_t bytes, std::size_t shortest) noexcept {
+    for (std::size_t done = 0; done < bytes;) {
+      span* const s = free_.longest(span_state::free_returned);
+      if (s == nullptr || s->bytes() < shortest) break;
+      const std::size_t length = s->bytes();
+      free_.remove(s);
+      if (!unmap(s)) {
+        free_.put(s);
+        break;
+      }
+      done += length;
+    }
+  }
+
+  /// Makes a span in use read as zero by decommitting its contents. False: the system refused; contents are as they were.
+  [[nodiscard]] bool clear(span* s) noexcept {
+    if (is_callers_) return false;
+    const std::uintptr_t first = align_up(address_of(s->start), supply::grain());
+    const std::uintptr_t last = align_down(address_of(s->end()), supply::grain());
+    if (first >= last || !OS::discard(reinterpret_cast<void*>(first), last - first)) return false;
+    std::memset(s->start, 0, first - address_of(s->start));
+    std::memset(reinterpret_cast<void*>(last), 0, address_of(s->end()) - last);
+    s->zeroed = true;
+    return true;
+  }
+
+  /// Returns everything to the system, spans in use and records included. Nothing here may be used afterwards.
+  void unmap_all() noexcept {
+    if (!is_callers_) {
+      free_.unmap_runs();
+    } else if (is_locked()) {
+      (void)unlock_spans();
+    }
+    free_.unmap_records();
+  }
+
+  // --- guard pages
+
+  /// A page of the system: the shortest guard.
+  [[nodiscard]] static std::size_t guard_bytes() noexcept { return supply::grain(); }
+
+  /// Makes the last page of a span one that cannot be touched, where the system allows it.
+  void add_guard(span* s) noexcept {
+    const std::size_t page = guard_bytes();
+    if (!is_callers_ && OS::protect(s->end() - page, page)) s->guard_pages = static_cast<std::uint8_t>(page / heap_page);
+  }
+
+  /// False: the guard page stays. The run is leaked then: handing it out would crash the program.
+  [[nodiscard, gnu::cold]] bool remove_guard(span* s) noexcept {
+    const std::size_t bytes = s->guard_pages * heap_page;
+    if (bytes == 0) return true;
+    if (!OS::unprotect(s->end() - bytes, bytes)) return false;
+    if (wants_resident()) make_resident(s->end() - bytes, bytes);  // it may be older than the lock
+    return true;
+  }
+
+  // --- locked in memory
+
+  /// Locks what is in memory, and from then on what comes into use. False: the system refused a part now. Memory that
+  /// was not locked before is not locked then, in no part; memory that was locked stays so.
+  [[nodiscard, gnu::cold]] bool lock_pages() noexcept {
+    std::size_t bytes = 0;
+    bool is_done = true;
+    // A page that cannot be touched cannot be brought into memory.
+    const auto in_memory = [](const span& s) {
+      return s.state == span_state::free_returned ? 0 : s.bytes() - s.guard_pages * heap_page;
+    };
+    free_.for_each_range(in_memory, [&](std::byte* p, std::size_t n) {
+      is_done = is_done && os_pages<OS>::lock(p, n);
+      bytes += n;
+    });
+    if (is_locked()) return is_done;
+    if (!is_done) return unlock_spans(), false;
+    figures().locked_total.add(bytes);
+    set_locked(true);
+    return true;
+  }
+
+  /// Undoes lock_pages, and what the recipe says. False: the system refused a part; the pages count as locked.
+  [[nodiscard, gnu::cold]] bool unlock_pages() noexcept {
+    if (!unlock_spans()) return false;
+    set_locked(false);
+    return true;
+  }
+
+  [[nodiscard]] bool is_locked() const noexcept { return R.pages.locked != is_not_as_recipe_.load(relaxed); }
+
+  /// In the child of a fork no page is locked.
+  void after_fork_in_child() noexcept { is_not_as_recipe_.store(false, relaxed); }
+
+  // --- records
+
+  [[nodiscard]] void* allocate_metadata(std::size_t bytes) noexcept { return free_.allocate_metadata(bytes); }
+  [[nodiscard]] page_map<OS>& map() noexcept { return free_.map(); }
+  [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return free_.map(); }
+  [[nodiscard]] heap_figures& figures() noexcept { return free_.figures(); }
+  [[nodiscard]] const heap_figures& figures() const noexcept { return free_.figures(); }
+
+ private:
+  /// The span that `taken()` takes, in memory if the heap wants that.
+  template <class F>
+  span* brought_in(F taken) noexcept {
+    const std::uint64_t returned = figures().free_returned.get();
+    span* const s = taken();
+    if (wants_resident() && s != nullptr && may_be_absent(returned)) make_resident(s->start, s->bytes());
+    return s;
+  }
+
+  /// True when what was taken since free_returned had this value may not be in memory: a part of it was returned. Or,
+  /// where the system's pages are longer than the heap's, it shared one with a run that was returned.
+  [[nodiscard]] bool may_be_absent(std::uint64_t returned) const noexcept {
+    return figures().free_returned.get() != returned || (is_locked() && supply::grain() > heap_page);
+  }
+
+  /// True when pages are to be in memory before the program touches them.
+  [[nodiscard]] bool wants_resident() const noexcept { return R.pages.prefault || is_locked(); }
+
+  void make_resident(std::byte* p, std::size_t bytes) noexcept {
+    supply::make_resident(p, bytes, is_locked(), figures());
+  }
+
+  [[gnu::noinline, gnu::cold]] bool map_more(std::size_t bytes, bool is_resident) noexcept {
+    if (is_callers_ || !free_.reserve(1)) return false;
+    void* const fresh = supply::map(bytes, figures());
+    if (fresh == nullptr) return false;
+    if (!free_.reserve_map(fresh, bytes)) {
+      OS::unmap(fresh, bytes);
+      return false;
+    }
+    if (is_resident) make_resident(static_cast<std::byte*>(fresh), bytes);
+    const auto state = is_resident ? span_state::free_resident : span_state::free_returned;
+    add_run(static_cast<std::byte*>(fresh), bytes, state, true);
+    figures().mappings.add(1);
+    return true;
+  }
+
+  /// New memory. The record and the room in the page map are reserved.
+  void add_run(std::byte* start, std::size_t bytes, span_state state, bool zeroed) noexcept {
+    free_.cover(start, bytes);
+    span* const s = free_.new_record();
+    s->start = start;
+    s->pages = bytes / heap_page;
+    s->state = state;
+    s->zeroed = zeroed;
+    count_mapped(bytes);
+    free_.insert(s);
+  }
+
+  void count_mapped(std::size_t bytes) noexcept {
+    const std::uint64_t mapped = figures().mapped.add(bytes);
+    if (mapped > figures().mapped_peak.get()) figures().mapped_peak.set(mapped);
+  }
+
+  /// Decommits a resident run that is in no bin; the bytes. 0: the system refused, or the run has no whole page of the
+  /// system; it is resident and in its bin again then.
+  std::size_t decommit(span* s) noexcept {
+    const std::size_t bytes = s->bytes();
+    const auto [first, last] = free_.system_pages(s);
+    if (first >= last || !discard(reinterpret_cast<void*>(first), last - first)) {
+      free_.put(s);
+      return 0;
+    }
+    figures().returned_total.add(bytes);
+    s->state = span_state::free_returned;
+    s->zeroed = first <= address_of(s->start) && last >= address_of(s->end());
+    free_.insert(s);
+    return bytes;
+  }
+
+  bool discard(void* p, std::size_t bytes) noexcept {
+    if (is_locked() && !os_pages<OS>::unlock(p, bytes)) return false;
+    return OS::discard(p, bytes);
+  }
+
+  bool unmap(span* s) noexcept {
+    const std::size_t bytes = s->bytes();
+    const std::size_t page = supply::grain();
+    if (!is_aligned(s->start, page) || bytes % page != 0) return false;
+    if (!OS::unmap(s->start, bytes)) return false;
+    figures().mapped.subtract(bytes);
+    map().clear_ends(s);
+    free_.recycle(s);
+    return true;
+  }
+
+  void set_locked(bool locked) noexcept { is_not_as_recipe_.store(R.pages.locked != locked, relaxed); }
+
+  /// All of them, locked or not. False: the system refused a part.
+  bool unlock_spans() noexcept {
+    bool is_done = true;
+    free_.for_each_range([](const span& s) { return s.bytes(); },
+                         [&](std::byte* p, std::size_t bytes) { is_done = os_pages<OS>::unlock(p, bytes) && is_done; });
+    return is_done;
+  }
+
+  bool is_callers_ = false;                    ///< all memory is the caller's
+  std::atomic<bool> is_not_as_recipe_{false};  ///< locked, where the recipe does not say so; or not, where it does
+  free_runs<R, OS> free_;
+};
+
+}  // namespace heapwright

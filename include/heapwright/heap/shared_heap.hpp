@@ -1,0 +1,85 @@
+// Middle of the heap: what all threads share. Owns the central free lists, one per class that is cut from spans; the
+// registry of thread caches; and the page heap.
+//
+// Knows nothing of what a thread cache holds: the caches (thread_cache.hpp) refill from here and flush to here.
+//
+// Locks are taken downwards: registry, one central free list, page heap. lock_all takes all of them, for fork and for a
+// census.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/heap/cache_registry.hpp>
+#include <heapwright/heap/central_free_list.hpp>
+
+namespace heapwright {
+
+/// All zero is a heap that was never used, so that the process's malloc works before main.
+template <const recipe& R, platform OS>
+class shared_heap {
+  using classes = class_table<R>;
+
+ public:
+  using central_type = central_free_list<R, OS>;
+
+  constexpr shared_heap() noexcept = default;
+  shared_heap(const shared_heap&) = delete;
+  shared_heap& operator=(const shared_heap&) = delete;
+
+  [[nodiscard]] page_heap<R, OS>& pages() noexcept { return pages_; }
+  [[nodiscard]] const page_heap<R, OS>& pages() const noexcept { return pages_; }
+  [[nodiscard]] cache_registry<R, OS>& caches() noexcept { return caches_; }
+  [[nodiscard]] const cache_registry<R, OS>& caches() const noexcept { return caches_; }
+  [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return pages_.map(); }
+  [[nodiscard]] heap_figures& figures() noexcept { return pages_.figures(); }
+  [[nodiscard]] const heap_figures& figures() const noexcept { return pages_.figures(); }
+
+  /// Of class c, which is cut from spans.
+  [[nodiscard]] central_type& central(unsigned c) noexcept { return central_[c]; }
+  [[nodiscard]] const central_type& central(unsigned c) const noexcept { return central_[c]; }
+
+  /// Takes back `n` blocks of class c, the first of a list. Returns the rest of the list.
+  [[gnu::noinline]] block* flush(unsigned c, block* first, std::uint32_t n) noexcept {
+    if (!classes::is_page_run(c)) return central_[c].flush(c, first, n, pages_);
+    for (; n > 0; --n) {
+      block* const following = first->next;
+      pages_.release(map().span_at(first));
+      first = following;
+    }
+    return first;
+  }
+
+  /// Gives all memory back to the system that is free and not in a thread cache. Returns the bytes.
+  [[gnu::cold]] std::size_t trim() noexcept {
+    for (unsigned c = 1; c < classes::cut_end; ++c) central_[c].trim(pages_);
+    return pages_.trim();
+  }
+
+  void lock_all() noexcept {
+    caches_.fork_lock().acquire();
+    for (auto& c : central_) c.fork_lock().acquire();
+    pages_.fork_lock().acquire();
+  }
+
+  void unlock_all() noexcept {
+    pages_.fork_lock().release();
+    for (auto& c : central_) c.fork_lock().release();
+    caches_.fork_lock().release();
+  }
+
+  /// In the child of a fork, whose parent held all locks. See cache_registry for `mine` and `abandon`.
+  template <class Abandon>
+  [[gnu::cold]] void after_fork_in_child(registered_cache* mine, Abandon abandon) noexcept {
+    pages_.after_fork_in_child();
+    for (auto& c : central_) c.fork_lock().reset_after_fork();
+    caches_.after_fork_in_child(mine, figures(), abandon);
+  }
+
+ private:
+  central_type central_[classes::cut_end];
+  cache_registry<R, OS> caches_;
+  page_heap<R, OS> pages_;
+};
+
+}  // namespace heapwright
