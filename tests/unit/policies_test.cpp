@@ -60,8 +60,8 @@ TEST(PurgePolicy, FreeMemoryBeyondThePeakGoesBack) {
   constexpr std::uint64_t allowed = 32 * MiB + 32 * MiB / 32;  // the peak and its headroom
   const row rows[] = {
       {32 * MiB, 32 * MiB, 0, 0},
-      {32 * MiB, 16 * MiB, 16 * MiB, 0},                             // no more than at the peak
-      {32 * MiB, 16 * MiB, allowed - 16 * MiB + worth, 0},           // too little for a system call
+      {32 * MiB, 16 * MiB, 16 * MiB, 0},                    // no more than at the peak
+      {32 * MiB, 16 * MiB, allowed - 16 * MiB + worth, 0},  // too little for a system call
       {32 * MiB, 16 * MiB, allowed - 16 * MiB + worth + 1, worth + 1},
       {32 * MiB, 32 * MiB, 8 * MiB, 32 * MiB + 8 * MiB - allowed},
       {32 * MiB, 0, 40 * MiB, 40 * MiB - allowed},
@@ -102,7 +102,8 @@ TEST(PurgePolicy, WhatWasGivenBackTooEarlyStaysNextTimeUntilThatFades) {
   p.note_refaulted(4 * MiB);
   EXPECT_EQ(p.beyond_peak(now), at_first - 4 * MiB);
   p.note_refaulted(1 * GiB);
-  EXPECT_EQ(p.beyond_peak(now), 0u) << "no more than was given back early counts: 7 MiB may stay, and 1 MiB is the headroom";
+  EXPECT_EQ(p.beyond_peak(now), 0u)
+      << "no more than was given back early counts: 7 MiB may stay, and 1 MiB is the headroom";
   p.begin_window(0, 0);
   p.begin_window(0, 0);
   EXPECT_GT(p.beyond_peak(now), 0u) << "an eighth fades in each window";

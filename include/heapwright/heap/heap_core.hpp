@@ -203,10 +203,7 @@ class heap_core {
   /// are gone.
   [[gnu::cold]] void after_fork_in_child(cache* mine) noexcept {
     borrowed_.fork_lock().reset_after_fork();
-    shared_.after_fork_in_child(mine, [](registered_cache& c) {
-      static_cast<cache&>(c).repair_after_fork();
-      static_cast<cache&>(c).flush();
-    });
+    shared_.after_fork_in_child(mine, [](registered_cache& c) { static_cast<cache&>(c).abandon_after_fork(); });
   }
 
  private:

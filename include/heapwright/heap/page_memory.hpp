@@ -195,7 +195,8 @@ class page_memory {
   /// Makes the last page of a span one that cannot be touched, where the system allows it.
   void add_guard(span* s) noexcept {
     const std::size_t page = guard_bytes();
-    if (!is_callers_ && OS::protect(s->end() - page, page)) s->guard_pages = static_cast<std::uint8_t>(page / heap_page);
+    if (!is_callers_ && OS::protect(s->end() - page, page))
+      s->guard_pages = static_cast<std::uint8_t>(page / heap_page);
   }
 
   /// False: the guard page stays. The run is leaked then: handing it out would crash the program.
