@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <heapwright/heap/census.hpp>
+
 #include "process_heap.hpp"
 
 namespace heapwright::process {
@@ -78,22 +80,16 @@ void append(const char* file, const process_report& r) noexcept {
 }  // namespace
 
 malloc_statistics collect_statistics() noexcept {
+  // A program may end in a signal handler that has interrupted malloc: then a lock is never free.
+  constexpr std::uint64_t patience_ms = 20;
+  const census<chosen_recipe, linux_os> all(the_heap, patience_ms);
+  const auto taken = all.taken(this_cache);
   const heap_figures& f = the_heap.figures();
   malloc_statistics s{};
-  const cache_type* const mine = this_cache;
-  using classes = class_table<chosen_recipe>;
-  const std::uint64_t cached_small = mine->cached_bytes(1, classes::cut_end);
-  const std::uint64_t cached_whole = mine->cached_bytes(classes::cut_end, classes::count);
-  s.cached = cached_small + cached_whole;
-  // Read without the class's lock, like from outside the process: a program may end in a signal handler that has interrupted malloc.
-  const auto outside_of = [](unsigned c) { return __atomic_load_n(&the_heap.figures_of(c).outside, __ATOMIC_RELAXED); };
-  std::uint64_t outside = 0;
-  for (unsigned c = 1; c < classes::cut_end; ++c) outside += outside_of(c) * classes::of(c).size;
-  // Other threads go on meanwhile; a difference is never allowed to wrap.
-  const auto minus = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
-  s.small_in_use = minus(outside, cached_small);
-  s.large_in_use = minus(f.large.get(), cached_whole);
-  s.free_in_spans = minus(f.spans.get(), outside);
+  s.small_in_use = taken.in_use_in_spans;
+  s.large_in_use = taken.in_use_large;
+  s.cached = taken.in_caches;
+  s.free_in_spans = taken.free_in_spans;
   s.free_resident = f.free_resident.get();
   s.free_returned = f.free_returned.get();
   s.mapped = f.mapped.get();

@@ -5,7 +5,9 @@
 
 namespace heapwright::process {
 
-/// Takes no lock and allocates nothing: right while no other thread is within malloc or free.
+/// Of all threads, as a census has it (heap/census.hpp): other threads wait in their slow steps meanwhile. Allocates
+/// nothing. Where a lock of the heap is not free for 20 ms (a signal handler has interrupted malloc), only the calling
+/// thread's cache is told from blocks in use.
 [[nodiscard]] malloc_statistics collect_statistics() noexcept;
 
 /// A page for people.

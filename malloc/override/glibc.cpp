@@ -15,11 +15,11 @@ using namespace heapwright::process;
 
 extern "C" {
 
-/// Bytes. Takes no lock: right while no other thread is within malloc or free. Other fields are 0.
+/// Bytes, of all threads, which wait in their slow steps meanwhile. Other fields are 0.
 /// - `arena`, `hblkhd`: address space held, for small blocks and free runs, and for large blocks
 /// - `uordblks`: of small blocks in use
-/// - `fordblks`: free, in spans, in the caller's stock, in runs, given back or not
-/// - `fsmblks`: of these, in the calling thread's stock
+/// - `fordblks`: free, in spans, in thread caches, in runs, given back or not
+/// - `fsmblks`: of these, in thread caches
 /// - `keepcost`: free pages in memory, which malloc_trim gives back
 /// - `hblks`: 1 if there are large blocks
 HEAPWRIGHT_EXPORT struct mallinfo2 mallinfo2() noexcept {
@@ -49,7 +49,7 @@ HEAPWRIGHT_EXPORT struct mallinfo mallinfo() noexcept {
   return info;
 }
 
-/// Gives back to the system what is free and not in another thread's stock. 1 if that was anything,
+/// Gives back to the system what is free and not in another thread's cache. 1 if that was anything,
 /// otherwise 0. The argument is ignored.
 HEAPWRIGHT_EXPORT int malloc_trim(std::size_t) noexcept { return trim() > 0 ? 1 : 0; }
 
@@ -85,7 +85,7 @@ HEAPWRIGHT_EXPORT int malloc_info(int options, std::FILE* out) noexcept {
   };
   total("small", s.small_in_use);
   total("large", s.large_in_use);
-  total("stock", s.cached);
+  total("thread-caches", s.cached);
   total("free-in-spans", s.free_in_spans);
   total("free-resident", s.free_resident);
   total("free-returned", s.free_returned);

@@ -115,7 +115,7 @@ class Options(Case):
     # docs/memory.md: "The figures add up: mapped = in use + stock + free in spans + free, not given back + free, given back."
     def test_statistics_add_up(self):
         sizes = sizes_of(self.preloaded(program("endings"), "exit", HEAPWRIGHT_STATS=1).stderr)
-        parts = ("blocks in use", "this thread's stock", "free within spans", "free, not given back", "free, given back")
+        parts = ("blocks in use", "thread caches", "free within spans", "free, not given back", "free, given back")
         self.assertGreaterEqual(sizes["blocks in use"], 970 * 1024)
         self.assertAlmostEqual(sizes["mapped"], sum(sizes[part] for part in parts), delta=0.1 * 1024**2)
 

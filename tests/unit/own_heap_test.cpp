@@ -42,8 +42,8 @@ static_assert(std::is_constructible_v<own_heap, std::byte*, std::size_t>);
 static_assert(std::is_constructible_v<own_heap, const char*, std::uint64_t>);
 
 void expect_sums(const heap_statistics& s) {
-  EXPECT_EQ(s.mapped, s.in_use + s.in_stocks + s.free_in_spans + s.free_resident + s.free_returned);
-  for (const std::uint64_t part : {s.in_use, s.in_stocks, s.free_in_spans, s.free_resident, s.free_returned})
+  EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_returned);
+  for (const std::uint64_t part : {s.in_use, s.in_caches, s.free_in_spans, s.free_resident, s.free_returned})
     EXPECT_LE(part, s.mapped);
   EXPECT_LE(s.metadata_resident, s.metadata);
 }
@@ -160,7 +160,7 @@ TYPED_TEST(OwnHeap, ServesARandomProgram) {
   EXPECT_TRUE(blocks_of(h).empty());
   h.trim();
   const heap_statistics after = h.statistics();
-  EXPECT_EQ(after.in_stocks + after.free_in_spans + after.free_resident, 0u);
+  EXPECT_EQ(after.in_caches + after.free_in_spans + after.free_resident, 0u);
 }
 
 /// Linux that keeps the account of what is mapped.
@@ -221,7 +221,7 @@ TEST(OwnHeaps, TellWhatEachThreadKeeps) {
   std::uint64_t sum = 0;
   std::thread([&] {
     keep(10);
-    h.for_each_stock([&](std::uint32_t cache, std::uint64_t bytes) {
+    h.for_each_cache([&](std::uint32_t cache, std::uint64_t bytes) {
       stocks[cache] = bytes;
       sum += bytes;
     });
@@ -229,7 +229,7 @@ TEST(OwnHeaps, TellWhatEachThreadKeeps) {
   ASSERT_EQ(stocks.size(), 2u);
   EXPECT_GT(stocks.begin()->second, stocks.rbegin()->second) << "the first thread has freed more";
   EXPECT_GE(stocks.rbegin()->second, 10u * 64);
-  EXPECT_EQ(h.statistics().in_stocks, sum);
+  EXPECT_EQ(h.statistics().in_caches, sum);
 }
 
 TEST(OwnHeaps, KeepWhatATextGrewToForTheNextThatGrows) {
@@ -293,7 +293,7 @@ TYPED_TEST(OwnHeap, HasALimit) {
   void* const p = small.allocate(3 * MiB);
   EXPECT_NE(p, nullptr) << "what is free in small blocks makes room for large ones";
   const heap_statistics s = small.statistics();
-  EXPECT_LE(s.in_use + s.in_stocks + s.free_in_spans + s.free_resident, 4 * MiB);
+  EXPECT_LE(s.in_use + s.in_caches + s.free_in_spans + s.free_resident, 4 * MiB);
   EXPECT_EQ(small.allocate(2 * MiB), nullptr);
   small.set_limit(8 * MiB);
   EXPECT_NE(small.allocate(2 * MiB), nullptr);
@@ -589,7 +589,7 @@ TEST(Recycler, GivesBackWhatNobodyAskedFor) {
   std::vector<void*> blocks;
   for (int i = 0; i < 2000; ++i) blocks.push_back(h.allocate(20'000));
   for (void* p : blocks) h.deallocate(p);
-  // It gives back what is not in this thread's stock.
+  // It gives back what is not in thread caches.
   while (h.statistics().free_resident > 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   if (const pid_t child = ::fork(); child == 0) {
     gives_back.~recycler();

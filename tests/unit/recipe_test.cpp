@@ -21,7 +21,7 @@ namespace {
 
 using OS = testing::fake_os<4 * KiB>;
 
-std::uint64_t resident(const heap_statistics& s) { return s.in_use + s.in_stocks + s.free_in_spans + s.free_resident; }
+std::uint64_t resident(const heap_statistics& s) { return s.in_use + s.in_caches + s.free_in_spans + s.free_resident; }
 
 // --- sizes
 
@@ -379,7 +379,7 @@ TEST(Hardening, GuardsAreLiftedWhenTheirBlockIsFreed) {
   }
   fill_and_check(h);
   const heap_statistics s = h.statistics();
-  EXPECT_EQ(s.mapped, s.in_use + s.in_stocks + s.free_in_spans + s.free_resident + s.free_returned);
+  EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_returned);
 }
 
 constexpr recipe watchful{.hardening = {.check_callers = true}};

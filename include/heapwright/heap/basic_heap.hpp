@@ -196,9 +196,9 @@ class basic_heap {
   /// Calls f(std::uint32_t cache, std::uint64_t bytes) for what each thread keeps for its next requests, and for what threads that have ended have left to the
   /// next. The same holds as for statistics; f must not call this heap.
   template <class F>
-  void for_each_stock(F f) noexcept {
+  void for_each_cache(F f) noexcept {
     if (core_ == nullptr) return;
-    census<R, OS>(*core_).for_each_stock(f);
+    census<R, OS>(*core_).for_each_cache(f);
   }
 
   /// Calls f(const void* block, std::size_t bytes) for each block in use, by address. Exact while no other thread is in the heap; otherwise a block that comes or

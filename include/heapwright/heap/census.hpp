@@ -42,27 +42,67 @@ class census {
   using cache = typename core::cache;
 
  public:
+  /// Waits for every lock.
   explicit census(core& of) noexcept : heap_(of) { heap_.lock_all(); }
-  ~census() { heap_.unlock_all(); }
+
+  /// Waits no longer than so many milliseconds: a lock may be held by the code that the caller has interrupted. Without the
+  /// locks only the caller's own cache may be counted, and all else is as of different moments.
+  census(core& of, std::uint64_t for_ms) noexcept : heap_(of), is_locked_(of.try_lock_all(for_ms)) {}
+
+  ~census() {
+    if (is_locked_) heap_.unlock_all();
+  }
   census(const census&) = delete;
   census& operator=(const census&) = delete;
+
+  [[nodiscard]] bool is_locked() const noexcept { return is_locked_; }
+
+  /// Bytes of the memory that is taken from the page heap.
+  struct taken_bytes {
+    std::uint64_t in_use_in_spans;  ///< live blocks that are cut from spans
+    std::uint64_t in_use_large;     ///< live blocks that are a run of pages each
+    std::uint64_t in_caches;        ///< free, kept by threads
+    std::uint64_t free_in_spans;    ///< free in central free lists, and what is too short for a block
+  };
+
+  /// Complexity: the blocks that threads keep. `own` is counted where the census is not locked.
+  [[nodiscard]] taken_bytes taken(const cache* own = nullptr) const noexcept {
+    std::uint64_t kept_small = 0;
+    std::uint64_t kept_runs = 0;
+    const auto count = [&](const block*, unsigned c) {
+      (classes::is_page_run(c) ? kept_runs : kept_small) += classes::held_bytes(c);
+    };
+    if (is_locked_) {
+      for_each_kept(count);
+    } else if (own != nullptr) {
+      kept_small = own->cached_bytes(1, classes::cut_end);
+      kept_runs = own->cached_bytes(classes::cut_end, classes::count);
+    }
+    std::uint64_t outside = 0;
+    for (unsigned c = 1; c < classes::cut_end; ++c) outside += outside_of(c) * classes::of(c).size;
+    const heap_figures& f = heap_.figures();
+    // Threads go on meanwhile: no difference may wrap.
+    const auto minus = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
+    kept_small = std::min(kept_small, outside);
+    kept_runs = std::min<std::uint64_t>(kept_runs, f.large);
+    return {.in_use_in_spans = outside - kept_small,
+            .in_use_large = minus(f.large, kept_runs),
+            .in_caches = kept_small + kept_runs,
+            .free_in_spans = minus(f.spans, outside)};
+  }
 
   /// Complexity: the blocks that threads keep.
   [[nodiscard]] heap_statistics statistics(const char* name) noexcept {
     const heap_figures& f = heap_.figures();
-    std::uint64_t in_cut = 0;
-    for (unsigned c = 1; c < classes::cut_end; ++c) in_cut += heap_.figures_of(c).outside * classes::of(c).size;
-    std::uint64_t kept = 0;
-    for_each_kept([&](const block*, unsigned c) { kept += classes::held_bytes(c); });
-    const std::uint64_t outside = in_cut + f.large;
-    const std::uint64_t in_stocks = std::min(kept, outside);
+    const taken_bytes t = taken();
+    const std::uint64_t in_use = t.in_use_in_spans + t.in_use_large;
     return {
         .name = name,
         .mapped = f.mapped,
-        .in_use = outside - in_stocks,
-        .requested = std::min(requested(), outside - in_stocks),
-        .in_stocks = in_stocks,
-        .free_in_spans = f.spans - in_cut,
+        .in_use = in_use,
+        .requested = std::min(requested(), in_use),
+        .in_caches = t.in_caches,
+        .free_in_spans = t.free_in_spans,
         .free_resident = f.free_resident,
         .free_returned = f.free_returned,
         .metadata = f.metadata,
@@ -90,7 +130,7 @@ class census {
 
   /// Calls f(std::uint32_t cache, std::uint64_t bytes) for what each thread keeps. Complexity: the blocks that threads keep.
   template <class F>
-  void for_each_stock(F f) const {
+  void for_each_cache(F f) const {
     heap_.for_each_cache_held([&](const cache& of) {
       std::uint64_t bytes = 0;
       for_each_kept_by(of, [&](const block*, unsigned c) { bytes += classes::held_bytes(c); });
@@ -213,7 +253,13 @@ class census {
     return s->state == span_state::cut && (address_of(b) - address_of(s->block_begin())) % classes::of(c).size == 0;
   }
 
+  /// Whole also where the class's lock is not held.
+  [[nodiscard]] std::uint64_t outside_of(unsigned c) const noexcept {
+    return __atomic_load_n(&heap_.figures_of(c).outside, __ATOMIC_RELAXED);
+  }
+
   core& heap_;
+  bool is_locked_ = true;
 };
 
 }  // namespace heapwright

@@ -194,6 +194,18 @@ class heap_core {
     shared_.lock_all();
   }
 
+  /// As lock_all, unless that takes longer than so many milliseconds: false, and nothing is locked.
+  [[nodiscard]] bool try_lock_all(std::uint64_t for_ms) noexcept {
+    const std::uint64_t deadline = OS::milliseconds() + for_ms;
+    while (!borrowed_.fork_lock().try_acquire()) {
+      if (OS::milliseconds() > deadline) return false;
+      OS::relax();
+    }
+    if (shared_.try_lock_all(deadline)) return true;
+    borrowed_.fork_lock().release();
+    return false;
+  }
+
   void unlock_all() noexcept {
     shared_.unlock_all();
     borrowed_.fork_lock().release();

@@ -1,8 +1,8 @@
 // Where each byte of a heap is, at one moment.
 //
-//   mapped = in_use + in_stocks + free_in_spans + free_resident + free_returned      always
+//   mapped = in_use + in_caches + free_in_spans + free_resident + free_returned      always
 //
-// While threads go on, what each has in its stock is seen as of slightly different moments. So in_stocks is never more than what is outside of spans, and
+// While threads go on, what each has in its stock is seen as of slightly different moments. So in_caches is never more than what is outside of spans, and
 // in_use is the rest of that: a sum that is right and parts that may be some blocks off, none of them negative.
 #pragma once
 
@@ -19,7 +19,7 @@ struct heap_statistics {
   std::uint64_t in_use = 0;  ///< with the program, rounded up to their classes
   std::uint64_t requested =
       0;  ///< of in_use: what was asked for, where recipe.notes_requests says so; the rest is rounding
-  std::uint64_t in_stocks = 0;  ///< free, kept by threads for their next request, or on their way back
+  std::uint64_t in_caches = 0;  ///< free, kept by threads for their next request, or on their way back
   std::uint64_t free_in_spans =
       0;  ///< free, in spans of which something is outside, with what is too short for a block
   std::uint64_t free_resident = 0;      ///< free pages, not given back; those never touched are not in memory
@@ -29,7 +29,7 @@ struct heap_statistics {
   std::uint64_t mapped_peak = 0;        ///< the most that `mapped` ever was
   std::uint64_t returned_total = 0;     ///< given back to the system so far
   std::uint64_t limit =
-      0;  ///< that in_use, in_stocks, free_in_spans and free_resident together may reach; UINT64_MAX: none
+      0;  ///< that in_use, in_caches, free_in_spans and free_resident together may reach; UINT64_MAX: none
   std::uint64_t huge_reserved_total = 0;     ///< had so far in huge pages that were set aside
   std::uint64_t huge_transparent_total = 0;  ///< had so far in memory that the system may back by huge pages
   std::uint64_t locked_total = 0;            ///< had so far in locked pages
@@ -52,7 +52,7 @@ struct heap_statistics {
     add("mapped", mapped);
     add("in_use", in_use);
     add("requested", requested);
-    add("in_stocks", in_stocks);
+    add("in_caches", in_caches);
     add("free_in_spans", free_in_spans);
     add("free_resident", free_resident);
     add("free_returned", free_returned);

@@ -163,8 +163,8 @@ class malloc_heap {
 
   /// Without memory of the caller no thread keeps anything.
   template <class F>
-  void for_each_stock(F f) noexcept {
-    if (in_memory_) in_memory_->for_each_stock(f);
+  void for_each_cache(F f) noexcept {
+    if (in_memory_) in_memory_->for_each_cache(f);
   }
 
   template <class F>

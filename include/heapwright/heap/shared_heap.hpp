@@ -68,6 +68,24 @@ class shared_heap {
     caches_.fork_lock().release();
   }
 
+  /// As lock_all, unless a lock is held for longer than until `deadline` (milliseconds): false, and nothing is locked.
+  [[nodiscard]] bool try_lock_all(std::uint64_t deadline) noexcept {
+    const auto try_lock = [deadline](auto& lock) {
+      while (!lock.try_acquire()) {
+        if (OS::milliseconds() > deadline) return false;
+        OS::relax();
+      }
+      return true;
+    };
+    if (!try_lock(caches_.fork_lock())) return false;
+    std::size_t locked = 0;
+    while (locked < classes::cut_end && try_lock(central_[locked].fork_lock())) ++locked;
+    if (locked == classes::cut_end && try_lock(pages_.fork_lock())) return true;
+    while (locked > 0) central_[--locked].fork_lock().release();
+    caches_.fork_lock().release();
+    return false;
+  }
+
   /// In the child of a fork, whose parent held all locks. See cache_registry for `mine` and `abandon`.
   template <class Abandon>
   [[gnu::cold]] void after_fork_in_child(registered_cache* mine, Abandon abandon) noexcept {

@@ -15,9 +15,9 @@ namespace heapwright {
 struct malloc_statistics {
   std::uint64_t mapped;             ///< address space held for blocks
   std::uint64_t mapped_peak;        ///< the most that `mapped` ever was
-  std::uint64_t small_in_use;       ///< in blocks of a size class, with the program (or in the cache of another thread)
-  std::uint64_t large_in_use;       ///< in blocks of their own pages
-  std::uint64_t cached;             ///< in the calling thread's cache
+  std::uint64_t small_in_use;       ///< in live blocks that are cut from spans
+  std::uint64_t large_in_use;       ///< in live blocks that are a run of pages each
+  std::uint64_t cached;             ///< free, in the caches of all threads
   std::uint64_t free_in_spans;      ///< free or never used, within spans cut into blocks
   std::uint64_t free_resident;      ///< free pages, not given back; those never touched are not in memory
   std::uint64_t free_returned;      ///< free pages, given back to the system or never touched
@@ -55,7 +55,7 @@ struct process_report {
     row("  blocks in use         ", heap.in_use());
     row("    small               ", heap.small_in_use);
     row("    large               ", heap.large_in_use);
-    row("  this thread's stock   ", heap.cached);
+    row("  thread caches         ", heap.cached);
     row("  free within spans     ", heap.free_in_spans);
     row("  free, not given back  ", heap.free_resident);
     row("  free, given back      ", heap.free_returned);

@@ -61,7 +61,7 @@ TEST(Heap, DoesWhatTheModelSaysWhileItsLimitIsReached) {
   heap h("short", 3 * MiB);
   behaves_as_documented(h, {.may_be_exhausted = true}, 3000, 7);
   const auto s = h.statistics();
-  EXPECT_LE(s.in_use + s.in_stocks + s.free_in_spans + s.free_resident, s.limit);
+  EXPECT_LE(s.in_use + s.in_caches + s.free_in_spans + s.free_resident, s.limit);
 }
 
 // "null when there is no memory, the limit is reached, or beyond PTRDIFF_MAX"
@@ -224,7 +224,7 @@ TEST(Heap, HasTheNameThatItWasGiven) {
   EXPECT_TRUE(nameless.attached());
 }
 
-// "`limit`: bytes in memory for blocks" "that in_use, in_stocks, free_in_spans and free_resident together may reach"
+// "`limit`: bytes in memory for blocks" "that in_use, in_caches, free_in_spans and free_resident together may reach"
 TEST(Limit, IsNotPassedAndIsNearlyReached) {
   for (const std::size_t limit : {1 * MiB, 5 * MiB, 32 * MiB})
     for (const std::size_t size : {32u, 1000u, 5000u, 40000u, 300000u}) {
@@ -238,7 +238,7 @@ TEST(Limit, IsNotPassedAndIsNearlyReached) {
       }
       const auto s = h.statistics();
       EXPECT_EQ(s.limit, limit);
-      EXPECT_LE(s.in_use + s.in_stocks + s.free_in_spans + s.free_resident, limit);
+      EXPECT_LE(s.in_use + s.in_caches + s.free_in_spans + s.free_resident, limit);
       EXPECT_GE(had + 64 * KiB + size, limit / 2) << size;
       for (void* const p : blocks) h.deallocate(p);
       // "free ones included": what one size had is there for another.
@@ -343,7 +343,7 @@ TEST(Trim, GivesBackWhatIsFree) {
   const std::size_t bytes = h.trim();
   const auto after = h.statistics();
   EXPECT_EQ(after.in_use, 0u);
-  EXPECT_EQ(after.in_stocks, 0u);
+  EXPECT_EQ(after.in_caches, 0u);
   EXPECT_EQ(after.free_in_spans, 0u);
   EXPECT_EQ(after.free_resident, 0u);
   EXPECT_EQ(bytes, after.returned_total - before.returned_total);
@@ -410,7 +410,7 @@ TEST(Statistics, AreWrittenAsJson) {
                                    "mapped",
                                    "in_use",
                                    "requested",
-                                   "in_stocks",
+                                   "in_caches",
                                    "free_in_spans",
                                    "free_resident",
                                    "free_returned",
@@ -441,16 +441,16 @@ TEST(Stocks, AreWhatTheThreadKeeps) {
   for (void* const p : blocks) h.deallocate(p);
   std::uint64_t kept = 0;
   int caches = 0;
-  h.for_each_stock([&](std::uint32_t, std::uint64_t bytes) {
+  h.for_each_cache([&](std::uint32_t, std::uint64_t bytes) {
     kept += bytes;
     ++caches;
   });
   EXPECT_EQ(caches, 1);
-  EXPECT_EQ(kept, h.statistics().in_stocks);
+  EXPECT_EQ(kept, h.statistics().in_caches);
   EXPECT_GT(kept, 0u);
   h.trim();
   kept = 0;
-  h.for_each_stock([&](std::uint32_t, std::uint64_t bytes) { kept += bytes; });
+  h.for_each_cache([&](std::uint32_t, std::uint64_t bytes) { kept += bytes; });
   EXPECT_EQ(kept, 0u);
 }
 

@@ -72,7 +72,7 @@ struct expectations {
 };
 
 inline std::uint64_t sum_of_parts(const heapwright::heap_statistics& s) {
-  return s.in_use + s.in_stocks + s.free_in_spans + s.free_resident + s.free_returned;
+  return s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_returned;
 }
 
 class random_program {

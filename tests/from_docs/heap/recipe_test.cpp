@@ -140,7 +140,7 @@ TEST(ThreadCache, ThatIsFixedKeepsWhatItMayFromTheStart) {
     for (int i = 0; i < 60; ++i) blocks.push_back(of.allocate(1000));
     for (void* const p : blocks) of.deallocate(p);
     std::uint64_t bytes = 0;
-    of.for_each_stock([&](std::uint32_t, std::uint64_t b) { bytes += b; });
+    of.for_each_cache([&](std::uint32_t, std::uint64_t b) { bytes += b; });
     return bytes;
   };
   EXPECT_GE(kept(h), 60000u);  // within "64 KiB per class of short blocks"

@@ -89,7 +89,7 @@ void threads_share(Heap& h) {
   for (int i = 0; i < 20; ++i) {
     const auto s = h.statistics();
     EXPECT_EQ(s.mapped, sum_of_parts(s));
-    h.for_each_stock([](std::uint32_t, std::uint64_t) {});
+    h.for_each_cache([](std::uint32_t, std::uint64_t) {});
     h.trim();
     EXPECT_TRUE(h.for_each_block([](const void*, std::size_t) {}));
   }
@@ -147,8 +147,8 @@ TEST(Threads, ThatEndLeaveLittleBehind) {
   EXPECT_LE(s.threads, 1u);
   EXPECT_GE(s.threads_total, 1u);
   std::uint64_t kept = 0;
-  h.for_each_stock([&](std::uint32_t, std::uint64_t bytes) { kept += bytes; });
-  EXPECT_LE(kept, s.in_stocks);
+  h.for_each_cache([&](std::uint32_t, std::uint64_t bytes) { kept += bytes; });
+  EXPECT_LE(kept, s.in_caches);
 }
 
 TEST(Threads, AreCountedWhileTheyLive) {
@@ -289,7 +289,7 @@ TEST(Fork, LeavesTheChildAHeapThatWorks) {
   EXPECT_EQ(h.statistics().in_use, 0u);
 }
 
-// "that in_use, in_stocks, free_in_spans and free_resident together may reach", with threads that all want more
+// "that in_use, in_caches, free_in_spans and free_resident together may reach", with threads that all want more
 TEST(Limit, IsNotPassedByThreadsTogether) {
   heap<> h("limited", 8 * MiB);
   std::vector<std::thread> threads;
@@ -304,7 +304,7 @@ TEST(Limit, IsNotPassedByThreadsTogether) {
     });
   for (int i = 0; i < 50; ++i) {
     const auto s = h.statistics();
-    EXPECT_LE(s.in_use + s.in_stocks + s.free_in_spans + s.free_resident, 8 * MiB);
+    EXPECT_LE(s.in_use + s.in_caches + s.free_in_spans + s.free_resident, 8 * MiB);
   }
   for (auto& thread : threads) thread.join();
   void* const p = h.allocate(7 * MiB);  // all have ended: nearly all can be had again

@@ -1,9 +1,11 @@
 // <malloc.h>: the figures are true. 100 MiB that are allocated can be seen, and seen to go; malloc_trim gives memory back and says
 // whether it did; parameters are accepted or refused as in glibc.
+#include <barrier>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,6 +37,31 @@ TEST_P(Figures, ShowWhatIsAllocatedAndFreed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Figures, testing::Values(64, 1000, 20'000, 1 * MiB, 25 * MiB));
+
+TEST(Mallinfo, BlocksThatOtherThreadsKeepAreFree) {
+  constexpr int threads = 4;
+  const std::size_t before = in_use();
+  std::barrier freed(threads + 1);
+  std::barrier looked(threads + 1);
+  std::vector<std::thread> all;
+  for (int i = 0; i < threads; ++i) {
+    all.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) {  // so that the thread is let to keep many
+        std::vector<void*> blocks(10'000);
+        for (void*& p : blocks) p = std::malloc(64);
+        for (void* p : blocks) std::free(p);
+      }
+      freed.arrive_and_wait();
+      looked.arrive_and_wait();
+    });
+  }
+  freed.arrive_and_wait();
+  const std::size_t kept = ::mallinfo2().fsmblks;
+  EXPECT_GT(kept, std::size_t{threads} * 16 * 1024) << "there is something to tell";
+  EXPECT_LT(in_use(), before + kept / 4);
+  looked.arrive_and_wait();
+  for (std::thread& t : all) t.join();
+}
 
 TEST(Mallinfo, TheNarrowOneSaysTheSame) {
   void* const p = std::malloc(10 * MiB);
