@@ -9,6 +9,7 @@
 // borrowed cache, registry, central free list, page heap.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include <heapwright/heap/class_table.hpp>
@@ -21,8 +22,9 @@ namespace heapwright {
 /// What the registry knows of a thread cache: its base.
 struct registered_cache {
   registered_cache* next = nullptr;
-  std::uint64_t parked_at = 0;  ///< milliseconds, and one more; 0: it is not parked
-  std::uint32_t id = 0;         ///< from 1 on; 0: no cache
+  std::uint64_t parked_at = 0;       ///< milliseconds, and one more; 0: it is not parked
+  std::uint32_t id = 0;              ///< from 1 on; 0: no cache
+  std::atomic<bool> is_open{false};  ///< a thread uses it: others may send it their remote frees
 
   [[nodiscard]] bool is_parked() const noexcept { return parked_at != 0; }
 };
@@ -33,21 +35,27 @@ class cache_registry {
  public:
   using lock_type = heap_lock<R, OS>;
 
-  /// A cache for a thread: one that no thread uses, or else what `make(id)` returns; null when that is null, or ids have
-  /// run out.
-  template <class Make>
-  [[nodiscard]] registered_cache* open(heap_figures& figures, Make make) noexcept {
+  /// A cache for a thread: one that no thread uses, or else what `make(id)` returns; null when that is null, ids have run
+  /// out, or `allocate(bytes)` returns no zeroed memory for the registry's own records.
+  template <class Make, class Allocate>
+  [[nodiscard]] registered_cache* open(heap_figures& figures, Make make, Allocate allocate) noexcept {
     holding guard(lock_);
     registered_cache* c = unused_;
     if (c != nullptr) {
       unused_ = c->next;
       unpark(c);
     } else {
-      if (last_id_ + 1 == owners_end) return nullptr;
-      c = make(last_id_ + 1);
+      const std::uint32_t id = last_id_ + 1;
+      if (id == owners_end || !has_room_for(id, allocate)) return nullptr;
+      c = make(id);
       if (c == nullptr) return nullptr;
-      ++last_id_;
+      last_id_ = id;
+      by_id_[id / chunk_ids]
+          .load(std::memory_order_relaxed)
+          ->caches[id % chunk_ids]
+          .store(c, std::memory_order_release);
     }
+    c->is_open.store(true, std::memory_order_relaxed);
     c->next = open_;
     open_ = c;
     figures.threads.add(1);
@@ -60,6 +68,12 @@ class cache_registry {
   void open_shared(Make make) noexcept {
     holding guard(lock_);
     shared_ = make(++last_id_);
+  }
+
+  /// The cache with this id, or null. Without a lock. Not the one that is borrowed.
+  [[nodiscard]] registered_cache* find(std::uint32_t id) const noexcept {
+    const chunk* const c = id >= owners_end ? nullptr : by_id_[id / chunk_ids].load(std::memory_order_acquire);
+    return c == nullptr ? nullptr : c->caches[id % chunk_ids].load(std::memory_order_acquire);
   }
 
   /// Leaves a cache with all its blocks to the next thread. False: too many are parked; it is as it was.
@@ -118,6 +132,22 @@ class cache_registry {
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
 
  private:
+  static constexpr std::uint32_t chunk_ids = 512;
+
+  struct chunk {
+    std::atomic<registered_cache*> caches[chunk_ids];
+  };
+
+  template <class Allocate>
+  [[nodiscard]] bool has_room_for(std::uint32_t id, Allocate allocate) noexcept {
+    auto& place = by_id_[id / chunk_ids];
+    if (place.load(std::memory_order_relaxed) != nullptr) return true;
+    auto* const fresh = static_cast<chunk*>(allocate(sizeof(chunk)));
+    if (fresh == nullptr) return false;
+    place.store(fresh, std::memory_order_release);
+    return true;
+  }
+
   template <class Flush>
   void flush_parked_held(std::uint64_t until, Flush flush) noexcept {
     for (registered_cache* c = unused_; c != nullptr; c = c->next) {
@@ -149,6 +179,7 @@ class cache_registry {
   registered_cache* shared_ = nullptr;
   std::uint32_t last_id_ = 0;
   figure parked_;  ///< how many are; read without the lock
+  std::atomic<chunk*> by_id_[owners_end / chunk_ids + 1]{};
 };
 
 }  // namespace heapwright

@@ -215,6 +215,7 @@ class census {
 
   template <class F>
   void for_each_kept_by(const cache& of, F f) const noexcept {
+    of.for_each_remote([&](const block* b) { follow(b, any_class, f); });
     for (unsigned c = 1; c < classes::count; ++c) {
       for (const block* b : of.lists_of(c)) follow(b, c, f);
       const auto fresh = of.fresh_of(c);
@@ -235,23 +236,27 @@ class census {
     return bytes;
   }
 
+  /// Calls f(block, class) for the blocks of a list; c is the class of all, or any_class.
   template <class F>
   [[gnu::noinline, gnu::no_sanitize_thread]] void follow(const block* b, unsigned c, F& f) const noexcept {
     constexpr int longest = 1 << 16;  // a list that changes under our eyes might lead in a circle
     for (int n = 0; n < longest && is_block(b, c); ++n) {
-      f(b, c);
+      f(b, class_of(heap_.tag_of(b)));
       b = __atomic_load_n(&b->next, __ATOMIC_RELAXED);
     }
   }
 
   bool is_block(const block* b, unsigned c) const noexcept {
     const page_tag tag = heap_.tag_of(b);
-    if (tag == 0 || tag == large_tag || class_of(tag) != c) return false;
+    if (tag == 0 || tag == large_tag || (c != any_class && class_of(tag) != c)) return false;
     const span* const s = heap_.span_of(b);
     if (s == nullptr || !s->contains(b)) return false;
     if (s->state == span_state::large) return address_of(b) == address_of(s->block_begin());
-    return s->state == span_state::cut && (address_of(b) - address_of(s->block_begin())) % classes::of(c).size == 0;
+    return s->state == span_state::cut &&
+           (address_of(b) - address_of(s->block_begin())) % classes::of(class_of(tag)).size == 0;
   }
+
+  static constexpr unsigned any_class = 0;
 
   /// Whole also where the class's lock is not held.
   [[nodiscard]] std::uint64_t outside_of(unsigned c) const noexcept {

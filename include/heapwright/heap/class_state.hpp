@@ -1,8 +1,8 @@
 // What a thread cache has of one size class: one line of the processor's cache.
 //
-//   byte  0         8         16    20     24      32        40     48           50            52
-//         free_list deferred  room  limit  remote  attached  fresh  fresh_count  refill_count  remote_room, unkept, use
-//         └──── the fast path ──────┘      └──── slow steps ─────────────────────────────────────────────────────────
+//   byte  0          8          16    20     24        32     40           42            44
+//         free_list  deferred   room  limit  attached  fresh  fresh_count  refill_count  unkept, use
+//         └──── the fast path ──────┘        └──── slow steps ────────────────────────────────────┘
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,10 @@ struct alignas(cache_line) class_state {
   block* deferred;             ///< freeing pushes onto it
   std::int32_t room;           ///< how many more deferred frees it takes
   std::int32_t limit;          ///< how many it takes at most
-  block* remote;               ///< other threads' blocks, on their way home
   span* attached;              ///< the span that this thread alone refills from, or null
   std::byte* fresh;            ///< the next block that nobody has touched, or null
   std::uint16_t fresh_count;   ///< how many there are from there on
   std::uint16_t refill_count;  ///< fresh blocks to ask for next time; doubles up to a batch
-  std::uint8_t remote_room;    ///< how many more remote frees it takes
   std::uint8_t unkept;         ///< long blocks flushed for lack of room, and not asked for again; fades
   class_use use;               ///< what the scavenger knows
 };

@@ -5,14 +5,13 @@
 // after a bounded number of allocations whatever the program does, and popping needs no counter (Leijen et al.,
 // "Mimalloc: Free List Sharding in Action").
 //
-// A third list has remote frees: blocks of spans that another thread refills from, on their way home. Where the recipe
-// keeps remote frees, all threads are one owner.
+// Blocks of spans that another thread refills from are not kept here: they are remote frees (remote_frees.hpp). Where the
+// recipe keeps remote frees, all threads are one owner.
 //
 // Fresh blocks, which nobody has touched, are in no list, as a link would touch them: `fresh` is the next of them.
 //
 // Invariants, for each class c, between calls:
 //   room = limit - length(deferred) >= 0
-//   remote_room = batch - 1 - length(remote) >= 0; 0 for page-run classes
 //   fresh, fresh_count: the last blocks that their span has given; or null and 0
 //
 // A thread without a cache has empty lists: nothing to pop, and an owner that no page has. So the fast path does not ask
@@ -103,22 +102,6 @@ class free_lists {
     return true;
   }
 
-  /// Keeps another thread's block until it goes back with others. False: it is not kept; it is this thread's own, or there
-  /// is no room. Precondition: the tag is that of a class.
-  [[nodiscard]] bool push_remote(void* p, page_tag tag) noexcept {
-    const unsigned c = class_of(tag);
-    if ((tag ^ owner_) <= class_mask || of_[c].remote_room == 0) return false;
-    uncount_unkept(c);
-    --of_[c].remote_room;
-    auto* const b = static_cast<block*>(p);
-    caller_mistakes::note_freed(b, *map_);
-    wipe(b, c);
-    b->next = of_[c].remote;
-    std::atomic_signal_fence(std::memory_order_release);
-    of_[c].remote = b;
-    return true;
-  }
-
   /// Overwrites what was in a freed block, where the recipe wants that: all but what the heap writes itself.
   static void wipe([[maybe_unused]] block* b, [[maybe_unused]] unsigned c) noexcept {
     constexpr std::size_t own = caller_mistakes::checks ? caller_mistakes::own_bytes : sizeof(block);
@@ -129,9 +112,8 @@ class free_lists {
   // --- for those who look at it from outside (census.hpp)
 
   /// The lists of class c. From another thread: as of different moments, and to be followed with care.
-  [[nodiscard, gnu::no_sanitize_thread]] std::array<const block*, 3> lists_of(unsigned c) const noexcept {
-    return {__atomic_load_n(&of_[c].free_list, __ATOMIC_RELAXED), __atomic_load_n(&of_[c].deferred, __ATOMIC_RELAXED),
-            __atomic_load_n(&of_[c].remote, __ATOMIC_RELAXED)};
+  [[nodiscard, gnu::no_sanitize_thread]] std::array<const block*, 2> lists_of(unsigned c) const noexcept {
+    return {__atomic_load_n(&of_[c].free_list, __ATOMIC_RELAXED), __atomic_load_n(&of_[c].deferred, __ATOMIC_RELAXED)};
   }
 
   struct fresh_run {
@@ -148,7 +130,7 @@ class free_lists {
   [[nodiscard]] std::uint64_t cached_bytes(unsigned first, unsigned last) const noexcept {
     std::uint64_t bytes = 0;
     for (unsigned c = first; c < last; ++c) {
-      const std::uint64_t blocks = length_of(of_[c].free_list) + length(c) + remote_count(c) + of_[c].fresh_count;
+      const std::uint64_t blocks = length_of(of_[c].free_list) + length(c) + of_[c].fresh_count;
       bytes += blocks * classes::held_bytes(c);
     }
     return bytes;
@@ -178,7 +160,6 @@ class free_lists {
       : owner_((R.thread_cache.keep_remote ? 1 : id) << owner_shift), map_(&map) {
     for (unsigned c = 1; c < classes::count; ++c) {
       of_[c].room = of_[c].limit = classes::of(c).first_kept;
-      of_[c].remote_room = full_remote_room(c);
     }
   }
 
@@ -186,14 +167,6 @@ class free_lists {
   /// step looks at it: one that has begun to refill from the block's span.
   void uncount_unkept(unsigned c) noexcept {
     if (of_[c].room < 0) of_[c].room = 0;
-  }
-
-  static constexpr std::uint8_t full_remote_room(unsigned c) noexcept {
-    return classes::is_page_run(c) ? 0 : static_cast<std::uint8_t>(classes::of(c).batch - 1);
-  }
-
-  [[nodiscard]] std::uint32_t remote_count(unsigned c) const noexcept {
-    return full_remote_room(c) - of_[c].remote_room;
   }
 
   [[nodiscard]] static std::uint32_t length_of(const block* b) noexcept {
@@ -225,7 +198,6 @@ class free_lists {
       class_state& s = of_[c];
       if (s.deferred == s.free_list) s.deferred = nullptr;  // interrupted while the one became the other
       s.room = s.limit - static_cast<std::int32_t>(length_of(s.deferred));
-      s.remote_room = static_cast<std::uint8_t>(full_remote_room(c) - length_of(s.remote));
       s.fresh_count = s.fresh == nullptr ? 0 : fresh_blocks_from(s.fresh);
     }
   }

@@ -43,14 +43,17 @@ class heap_core {
 
   /// A cache for the calling thread; null when the system has no memory. Close it when the thread ends.
   [[nodiscard, gnu::cold]] cache* open_cache() noexcept {
-    return static_cast<cache*>(shared_.caches().open(figures(), [&](std::uint32_t id) -> registered_cache* {
-      void* const p = shared_.pages().allocate_metadata(sizeof(cache));
+    const auto allocate = [&](std::size_t bytes) { return shared_.pages().allocate_metadata(bytes); };
+    const auto make = [&](std::uint32_t id) -> registered_cache* {
+      void* const p = allocate(sizeof(cache));
       return p == nullptr ? nullptr : new (p) cache(shared_, id);
-    }));
+    };
+    return static_cast<cache*>(shared_.caches().open(figures(), make, allocate));
   }
 
   /// Leaves its blocks to the next thread, if they are few, or else to all. The cache must not be used afterwards.
   void close_cache(cache* c) noexcept {
+    c->close_inbox();
     if (!c->is_worth_parking() || !shared_.caches().try_park(c, figures())) {
       c->flush();
       shared_.caches().close(c, figures());
@@ -106,7 +109,7 @@ class heap_core {
   bool deallocate_slow(cache& mine, void* p) noexcept {
     const page_tag tag = map().tag(p);
     if (is_class(tag)) [[likely]] {
-      if (!mine.push_remote(p, tag)) mine.push_slow(static_cast<block*>(p), tag);
+      mine.push_slow(static_cast<block*>(p), tag);
     } else if (span* const s = large_at(p, tag)) {
       large::deallocate(shared_.pages(), s);
     } else if (p != nullptr) {

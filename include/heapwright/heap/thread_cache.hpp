@@ -6,17 +6,18 @@
 //   allocate   pop ── free list empty ── refill ─┬─ deferred frees become the free list
 //                                                ├─ central free list: blocks that came back, or fresh ones
 //                                                └─ page heap: one block of a page-run class
-//   free       push ── not kept ─┬─ push_remote ── batch full ─┐
-//                                └─ push_slow ── no room ──────┴─ flush to the central free list
+//   free       push ── not kept ── push_slow ─┬─ remote ── outbox ── batch full ── the owner's inbox (remote_frees.hpp)
+//                                             └─ no room ── flush to the central free list
 //   look       heartbeat ── every few hundred blocks ── scavenge one class
 //
 // Fresh blocks: the first in a page is handed out as it is, so that the first touch of a page, which may cost a page fault
 // and a page of memory, is the program's. Where a page holds many, the blocks behind it go into the free list, some at a
 // time.
 //
-// Remote frees go back in batches, so that two threads do not come to share cache lines through the allocator.
+// Remote frees go back to the thread that owns their span, so that two threads do not come to share cache lines through the
+// allocator.
 //
-// Invariant: of a class whose `use` is unused, only the deferred frees and the remote frees can have blocks.
+// Invariant: of a class whose `use` is unused, only the deferred frees and the inbox can have blocks.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,7 @@
 
 #include <heapwright/heap/cache_limits.hpp>
 #include <heapwright/heap/free_lists.hpp>
+#include <heapwright/heap/remote_frees.hpp>
 #include <heapwright/heap/scavenger.hpp>
 #include <heapwright/heap/shared_heap.hpp>
 
@@ -54,40 +56,29 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
 
   // --- slow steps of free
 
-  /// Frees a block of class c that neither push nor push_remote kept.
+  /// Frees a block of a class that push did not keep.
   [[gnu::noinline]] void push_slow(block* b, page_tag tag) noexcept {
     const unsigned c = class_of(tag);
-    class_state& s = of_[c];
     caller_mistakes::note_freed(b, *map_);
     wipe(b, c);
     uncount_unkept(c);
     if ((tag ^ owner_) > class_mask) {
-      heartbeat(classes::is_page_run(c) ? weight(c) : classes::of(c).batch);
-      b->next = std::exchange(s.remote, nullptr);
-      shared_->flush(c, b, remote_count(c) + 1);
-      s.remote_room = full_remote_room(c);
-      return;
+      if (classes::is_page_run(c)) return release_page_run(c, b);
+      push_remote(b, tag);
+    } else {
+      heartbeat(of_[c].room == 0 && !classes::is_page_run(c) ? length(c) : weight(c));
+      keep(c, b);
     }
-    heartbeat(s.room == 0 && !classes::is_page_run(c) ? length(c) : weight(c));
-    s.use.is_used = true;
-    if (s.room == 0 && classes::is_long(c)) {
-      if (s.unkept < UINT8_MAX) ++s.unkept;
-      shared_->flush(c, b, 1);
-      return;
-    }
-    if (s.room == 0 && !raise_limit(c)) flush_deferred(c, length(c) / 2 + 1);
-    b->next = s.deferred;
-    s.deferred = b;
-    --s.room;
   }
 
   // --- slow steps of malloc
 
-  /// A block of class c, whose free list is empty, unless this thread has just taken over a parked cache. Null when the
-  /// system has no memory.
+  /// A block of class c, whose free list is empty, unless this thread has just taken over a parked cache. From the inbox,
+  /// the deferred frees or the shared heap. Null when the system has no memory.
   [[nodiscard, gnu::noinline]] void* refill(unsigned c) noexcept {
     class_state& s = of_[c];
     if (s.free_list != nullptr) return pop(offset_of(c));
+    if (take_inbox(c)) return pop(offset_of(c));
     const bool wants_fresh = s.fresh != nullptr && length(c) < enough_deferred(c);
     heartbeat((wants_fresh ? 1 : length(c) + 1) * weight(c));
     s.use.is_used = true;
@@ -110,7 +101,23 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
 
   /// Gives all blocks back, and forgets what the thread needed. The cache can go on being used.
   [[gnu::noinline]] void flush() noexcept {
+    for (remote_batch& batch : outbox_) post(batch);
     for (unsigned c = 1; c < classes::count; ++c) flush_class(c);
+  }
+
+  /// The thread ends: what others free of its blocks goes to the central free lists from now on.
+  void close_inbox() noexcept {
+    is_open.store(false, std::memory_order_seq_cst);
+    for (remote_batch& batch : outbox_) post(batch);
+    for (unsigned c = 1; c < classes::count; ++c) flush_inbox(*this, c);
+  }
+
+  /// Calls f(first block) for each list of remote frees: posted to this thread, and not posted yet. For a census.
+  template <class F>
+  [[gnu::no_sanitize_thread]] void for_each_remote(F f) const noexcept {
+    for (const remote_inbox& inbox : inbox_) f(inbox.peek());
+    for (const remote_batch& batch : outbox_)
+      f(static_cast<const block*>(__atomic_load_n(&batch.first, __ATOMIC_RELAXED)));
   }
 
   /// True when so little can be here that the next thread may have it.
@@ -124,26 +131,93 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// In the child of a fork, for the cache of a thread that is no more: gives back what its lists have.
   void abandon_after_fork() noexcept {
     lists::repair_after_fork();
+    is_open.store(false, std::memory_order_relaxed);
+    // Of a batch only the list is whole, if the thread was interrupted.
+    for (remote_batch& batch : outbox_) {
+      if (block* const first = std::exchange(batch, {}).first)
+        shared_->flush(class_of(map_->tag(first)), first, length_of(first));
+    }
     flush();
   }
 
  private:
-  using lists::full_remote_room;
   using lists::length_of;
   using lists::map_;
   using lists::of_;
   using lists::owner_;
-  using lists::remote_count;
   using lists::set_fresh;
   using lists::uncount_unkept;
   using lists::wipe;
 
-  static constexpr std::size_t many = 16;  ///< blocks
+  static constexpr std::size_t many = 16;               ///< blocks
+  static constexpr std::size_t inbox_bytes = 16 * KiB;  ///< of a class; more does not wait for the owner
+
+  // --- blocks that are freed
+
+  /// A block of this thread's own class c is free.
+  void keep(unsigned c, block* b) noexcept {
+    class_state& s = of_[c];
+    s.use.is_used = true;
+    if (s.room == 0 && classes::is_long(c)) {
+      if (s.unkept < UINT8_MAX) ++s.unkept;
+      shared_->flush(c, b, 1);
+      return;
+    }
+    if (s.room == 0 && !raise_limit(c)) flush_deferred(c, length(c) / 2 + 1);
+    b->next = s.deferred;
+    std::atomic_signal_fence(std::memory_order_release);
+    s.deferred = b;
+    --s.room;
+  }
+
+  /// Another thread's block of a page-run class goes to the page heap at once: it is too long to wait.
+  void release_page_run(unsigned c, block* b) noexcept {
+    heartbeat(weight(c));
+    shared_->flush(c, b, 1);
+  }
+
+  /// Another thread's block goes home with others.
+  void push_remote(block* b, page_tag tag) noexcept {
+    remote_batch& batch = outbox_.batch_for(tag);
+    if (batch.tag != tag) [[unlikely]] {
+      post(batch);
+      batch.tag = tag;
+    }
+    batch.add(b);
+    if (batch.count >= classes::of(class_of(tag)).batch) [[unlikely]]
+      post(batch);
+  }
+
+  /// Sends a batch to its owner; to the central free list where there is none.
+  [[gnu::noinline]] void post(remote_batch& batch) noexcept {
+    if (batch.first == nullptr) return;
+    const remote_batch sent = std::exchange(batch, {.tag = batch.tag});
+    const unsigned c = class_of(sent.tag);
+    heartbeat(sent.count);
+    auto* const owner = static_cast<thread_cache*>(shared_->caches().find(sent.tag >> owner_shift));
+    if (owner == nullptr || !owner->is_open.load(std::memory_order_relaxed)) {
+      shared_->flush(c, sent.first, sent.count);
+    } else if (owner->inbox_[c].post(sent) > most_in_inbox(c) || !owner->is_open.load(std::memory_order_seq_cst)) {
+      flush_inbox(*owner, c);
+    }
+  }
+
+  void flush_inbox(thread_cache& of, unsigned c) noexcept {
+    const remote_inbox::list all = of.inbox_[c].take();
+    if (all.first != nullptr) shared_->flush(c, all.first, all.count);
+  }
+
+  /// More blocks of class c do not wait for their owner.
+  static constexpr std::uint32_t most_in_inbox(unsigned c) noexcept {
+    return static_cast<std::uint32_t>(inbox_bytes / classes::of(c).size + 2);
+  }
+
+  // --- what is here of a class
 
   /// Frees alone may bring a class here without a slow step.
   [[nodiscard]] bool is_empty(unsigned c) const noexcept {
     const class_state& s = of_[c];
-    return !s.use.is_used && !s.use.was_used && length(c) == 0 && remote_count(c) == 0;
+    return !s.use.is_used && !s.use.was_used && length(c) == 0 && inbox_[c].is_empty();
   }
 
   /// True when a page holds many blocks of class c: a slow step for each would cost more than the memory and the page
@@ -156,6 +230,16 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   }
 
   // --- refilling
+
+  /// Blocks that others have freed become the free list. False: there are none.
+  bool take_inbox(unsigned c) noexcept {
+    if (inbox_[c].is_empty()) return false;
+    const remote_inbox::list all = inbox_[c].take();
+    of_[c].free_list = all.first;
+    of_[c].use.is_used = true;
+    scavenger_.count_ahead(all.count);
+    return all.first != nullptr;
+  }
 
   /// Long blocks are worth keeping only where they are asked for again: not those that a growing array leaves behind. So
   /// their limit is raised when one is needed after one was not kept.
@@ -221,10 +305,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// Gives back all that is here of a class.
   [[gnu::noinline]] void drain(unsigned c) noexcept {
     class_state& s = of_[c];
-    if (const std::uint32_t n = remote_count(c); n > 0) {
-      shared_->flush(c, std::exchange(s.remote, nullptr), n);
-      s.remote_room = full_remote_room(c);
-    }
+    flush_inbox(*this, c);
     if (const std::uint32_t n = length(c); n > 0) flush_deferred(c, n);
     if (block* const first = s.free_list; first != nullptr) {
       s.free_list = nullptr;
@@ -299,6 +380,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   }
 
   shared* shared_ = nullptr;
+  remote_outbox outbox_;
+  alignas(cache_line) remote_inbox inbox_[classes::count]{};
   limits limits_;
   scavenger scavenger_{classes::count};
 };

@@ -1,0 +1,105 @@
+// Remote frees: how a block that another thread has allocated goes home, without a lock.
+//
+//   free ── outbox of this thread: batches by owner and class ── batch full ── inbox of the owner's class ── its next refill
+//                                                                    │
+//                                                                    └─ closed or full ── central free list
+//
+// The freeing thread does one read-modify-write for a batch, the owner one for all batches that have come. Nobody walks a
+// list: the owner's inbox becomes its free list. The owner's fast path does not look at its inbox.
+//
+// Memory is bounded: a thread that posts into a full inbox takes all of it and flushes it, so that blocks do not wait for an
+// owner that is idle. A thread that has ended has a closed inbox: blocks go to the central free lists, for all.
+//
+// Many threads post, by compare-and-swap. A taker takes everything, so that no block can be seen twice (a stack that is
+// popped as a whole has no ABA problem; Treiber, "Systems Programming: Coping with Parallelism").
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/core/hash.hpp>
+#include <heapwright/heap/page_map.hpp>
+
+namespace heapwright {
+
+/// Blocks of one class and one owner, newest first.
+struct remote_batch {
+  page_tag tag = 0;  ///< of the blocks; 0: none
+  std::uint32_t count = 0;
+  block* first = nullptr;
+  block* last = nullptr;
+
+  void add(block* b) noexcept {
+    b->next = first;
+    std::atomic_signal_fence(std::memory_order_release);
+    first = b;
+    if (last == nullptr) last = b;
+    ++count;
+  }
+};
+
+/// What other threads have freed of one thread's blocks of one class: the address of the first block (48 bits) and their
+/// number (16 bits), in one word. All zero is empty.
+class remote_inbox {
+ public:
+  struct list {
+    block* first;
+    std::uint32_t count;
+  };
+
+  /// Posts a batch. Returns how many blocks there are then.
+  std::uint32_t post(const remote_batch& batch) noexcept {
+    std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    std::uint64_t count = 0;
+    do {
+      const list before = of(seen);
+      batch.last->next = before.first;
+      count = std::uint64_t{before.count} + batch.count;
+    } while (!word_.compare_exchange_weak(seen, address_of(batch.first) | count << address_bits,
+                                          std::memory_order_seq_cst, std::memory_order_relaxed));
+    return static_cast<std::uint32_t>(count);
+  }
+
+  [[nodiscard]] bool is_empty() const noexcept { return word_.load(std::memory_order_relaxed) == 0; }
+
+  /// All blocks that are there; for any thread.
+  [[nodiscard]] list take() noexcept {
+    return is_empty() ? list{nullptr, 0} : of(word_.exchange(0, std::memory_order_acquire));
+  }
+
+  /// For a census, which follows the list with care.
+  [[nodiscard]] const block* peek() const noexcept { return of(word_.load(std::memory_order_relaxed)).first; }
+
+  /// The number of blocks stays below this.
+  static constexpr std::uint32_t most = 1U << 15;
+
+ private:
+  static constexpr unsigned address_bits = 48;
+
+  static list of(std::uint64_t word) noexcept {
+    constexpr std::uint64_t address_mask = (std::uint64_t{1} << address_bits) - 1;
+    return {reinterpret_cast<block*>(word & address_mask), static_cast<std::uint32_t>(word >> address_bits)};
+  }
+
+  std::atomic<std::uint64_t> word_{0};
+};
+
+/// The batches that one thread is filling. A tag has one place; two that meet there take turns.
+class remote_outbox {
+ public:
+  [[nodiscard]] remote_batch& batch_for(page_tag tag) noexcept {
+    return batches_[(tag * std::uint32_t{golden_ratio >> 32}) >> (32 - places_shift)];
+  }
+  [[nodiscard]] remote_batch* begin() noexcept { return batches_; }
+  [[nodiscard]] remote_batch* end() noexcept { return batches_ + places; }
+  [[nodiscard]] const remote_batch* begin() const noexcept { return batches_; }
+  [[nodiscard]] const remote_batch* end() const noexcept { return batches_ + places; }
+
+ private:
+  static constexpr unsigned places_shift = 5;
+  static constexpr unsigned places = 1 << places_shift;
+  remote_batch batches_[places]{};
+};
+
+}  // namespace heapwright
