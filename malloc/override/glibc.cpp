@@ -70,7 +70,7 @@ HEAPWRIGHT_EXPORT int mallopt(int parameter, int value) noexcept {
   }
 }
 
-/// Writes a page about the heap to stderr (docs/memory.md). Allocates nothing.
+/// Writes a page about the heap to stderr (docs/memory-return.md). Allocates nothing.
 HEAPWRIGHT_EXPORT void malloc_stats() noexcept { write_statistics(2); }
 
 /// Writes the same figures as XML in glibc's form. 0; EINVAL unless `options` is 0; -1 where `out`

@@ -54,7 +54,7 @@ class Table(Compare):
 
     # "peak RSS: the most memory that all processes of the command had resident together. For a single process it is the kernel's own exact figure"
     # "RSS at end: what all of them had resident when the command itself came to its end"
-    # memory.md: what is free is "never more than 64 MiB or as much as it has in use ...: the rest is given back at once"
+    # memory-return.md: what is free is "never more than 64 MiB or as much as it has in use ...: the rest is given back at once"
     def test_memory(self):
         _, _, rows = self.report("python3", "-c", "block = b'x' * 100000000; del block")
         for name, row in rows.items():

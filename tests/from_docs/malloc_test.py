@@ -90,7 +90,7 @@ class Options(Case):
             self.assertEqual(self.preloaded(HEAPWRIGHT_PURGE_DELAY_MS=value).stderr, "")
 
     # "1 prints statistics to stderr when the process exits."
-    # docs/memory.md: "every process prints its page to stderr, with its command line, when it exits"
+    # docs/memory-return.md: "every process prints its page to stderr, with its command line, when it exits"
     def test_statistics_at_exit(self):
         result = self.preloaded(program("endings"), "exit", HEAPWRIGHT_STATS=1)
         self.assertEqual((result.returncode, result.stdout), (5, ""))
@@ -112,7 +112,7 @@ class Options(Case):
         result = self.preloaded(program("endings"), "fork", HEAPWRIGHT_STATS=1)
         self.assertEqual(result.stderr.count("blocks in use"), 2)
 
-    # docs/memory.md: "The figures add up: mapped = in use + stock + free in spans + free, not given back + free, given back."
+    # docs/memory-return.md: "The figures add up: mapped = in use + stock + free in spans + free, not given back + free, given back."
     def test_statistics_add_up(self):
         sizes = sizes_of(self.preloaded(program("endings"), "exit", HEAPWRIGHT_STATS=1).stderr)
         parts = ("blocks in use", "thread caches", "free within spans", "free, not given back", "free, given back")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`heapwright run` and what all subcommands have in common, as docs/commands.md and docs/memory.md say it."""
+"""`heapwright run` and what all subcommands have in common, as docs/commands.md and docs/memory-return.md say it."""
 import os
 import shutil
 import signal
@@ -212,7 +212,7 @@ class Run(Case):
 
 
 class Statistics(Case):
-    # memory.md: "`heapwright run --stats` prints the page of the command's own process after all output of the command, and ends with
+    # memory-return.md: "`heapwright run --stats` prints the page of the command's own process after all output of the command, and ends with
     # the command's exit code, or by its signal."
     def test_the_page_comes_last(self):
         result = heapwright("run", "--stats", "--", "sh", "-c", "echo out; echo first >&2; exit 3")

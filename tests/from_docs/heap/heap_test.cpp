@@ -1,5 +1,5 @@
 // States what the documentation says of heap<>: the docstrings of heap.hpp and heap_statistics.hpp,
-// "Heaps for parts of a program" in docs/recipes.md, docs/memory.md. Written without the code.
+// "Heaps for parts of a program" in docs/recipes.md, docs/memory-return.md. Written without the code.
 #include "model.hpp"
 
 #include <fcntl.h>
@@ -354,7 +354,7 @@ TEST(Trim, GivesBackWhatIsFree) {
   h.deallocate(p);
 }
 
-// docs/memory.md: the pages are really gone.
+// docs/memory-return.md: the pages are really gone.
 TEST(Trim, LowersWhatIsResident) {
   heap h("trimmed");
   void* const p = h.allocate(32 * MiB);
@@ -365,7 +365,7 @@ TEST(Trim, LowersWhatIsResident) {
   EXPECT_LT(pages_of_process().second, with - pages_in(24 * MiB));
 }
 
-// "in_use: with the program, rounded up to their classes"; "from 8 KiB on a block may have up to 64 bytes more" (docs/memory.md)
+// "in_use: with the program, rounded up to their classes"; "from 8 KiB on a block may have up to 64 bytes more" (docs/memory-return.md)
 TEST(Statistics, CountBlocksAtTheSizeOfTheirClass) {
   constexpr heapwright::size_class_plan plan = heapwright::default_recipe.classes;
   heap h;

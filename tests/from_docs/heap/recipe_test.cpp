@@ -1,5 +1,5 @@
 // States what the documentation says of each field of a recipe: "What can be said" in docs/recipes.md,
-// docs/memory.md, the docstrings of heap/recipe.hpp. Written without the code.
+// docs/memory-return.md, the docstrings of heap/recipe.hpp. Written without the code.
 #include "model.hpp"
 
 #include <sys/mman.h>

@@ -113,7 +113,7 @@ void holds(const size_class_plan& plan) {
   ASSERT_EQ(plan.index(plan.largest), count);
 }
 
-// "steps of 16 bytes up to 128, then eight steps per doubling" (docs/life-of-a-block.md)
+// "steps of 16 bytes up to 128, then eight steps per doubling" (docs/how-malloc-works.md)
 TEST(SizeClasses, OfTheDefaultPlanAreStepsOf16AndThenEightPerDoubling) {
   constexpr size_class_plan plan;
   holds(plan);

@@ -213,7 +213,7 @@ TEST(Threads, OutliveTheHeapsThatTheyUse) {
   other.join();
 }
 
-// "What still allocates in that thread afterwards ... goes without a cache" (docs/life-of-a-block.md)
+// "What still allocates in that thread afterwards ... goes without a cache" (docs/how-malloc-works.md)
 struct frees_late {
   heap<>* from = nullptr;
   void* block = nullptr;
