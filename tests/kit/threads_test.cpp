@@ -118,7 +118,7 @@ TEST(CachedThreads, BlocksFreedElsewhereComeBack) {
   EXPECT_EQ(source.held(), 0U);
 }
 
-TEST(CachedThreads, MoreThreadsThanStocks) {
+TEST(CachedThreads, MoreThreadsThanCaches) {
   strict_source source;
   cached<pool<shared>, lock_type, cached_plan{.batch = 4, .threads = 2}> a{layout{16, 8}, shared(source)};
   run_threads(6, [&](unsigned t) {
@@ -150,7 +150,7 @@ TEST(Cached, ExhaustionIsNullAndPasses) {
   EXPECT_EQ(source.held(), 0U);
 }
 
-TEST(Cached, BlocksOfAFreshStockLieInARow) {
+TEST(Cached, BlocksOfAFreshCacheLieInARow) {
   cached<pool<>, lock_type> a{layout{32, 8}};
   auto* before = static_cast<std::byte*>(a.allocate());
   for (int i = 0; i < 100; ++i) {

@@ -93,7 +93,7 @@ TEST(ClassTable, EverySizeFitsItsClassAndNoneSmaller) {
   EXPECT_EQ(table::index(table::largest + 1), 0u);
 }
 
-TEST(ClassTable, WholeBlocksHaveRoomToBeginAtAnyOf16Lines) {
+TEST(ClassTable, PageRunBlocksHaveRoomToBeginAtAnyOf16Lines) {
   using table = class_table<default_recipe>;
   for (unsigned c = table::cut_end; c < table::count; ++c) {
     const auto& info = table::of(c);

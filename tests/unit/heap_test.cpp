@@ -80,7 +80,7 @@ TEST_F(Heap, QuietMemoryGoesBackWhileTheThreadDoesLittle) {
   EXPECT_LT(f.spans + f.free_resident, 2 * MiB);
 }
 
-TEST_F(Heap, WhatIsLeftOfAPeakIsGatheredAsItIsReplaced) {
+TEST_F(Heap, SparseSpansComeFreeAfterAPeak) {
   std::minstd_rand random(1);
   std::vector<void*> blocks;
   for (int i = 0; i < 200'000; ++i) blocks.push_back(allocate(64));
@@ -126,7 +126,7 @@ TEST_F(Heap, BlocksOfSeveralPagesBeginAtLinesAllOverThePage) {
   }
 }
 
-TEST_F(Heap, WholeBlocksAreKeptOnceTheyAreAskedForAgain) {
+TEST_F(Heap, PageRunBlocksAreKeptOnceTheyAreAskedForAgain) {
   const std::uint64_t before = f.large;
   free(allocate(100'000));
   EXPECT_EQ(f.large, before) << "what a growing array leaves behind is not kept";
@@ -143,7 +143,7 @@ TEST_F(Heap, WholeBlocksAreKeptOnceTheyAreAskedForAgain) {
   EXPECT_EQ(f.large, before);
 }
 
-TEST_F(Heap, KeptWholeBlocksGoBackWhenTheyAreOutOfUse) {
+TEST_F(Heap, KeptPageRunBlocksGoBackWhenTheyAreOutOfUse) {
   const std::uint64_t before = f.large;
   for (int i = 0; i < 10; ++i) free(allocate(100'000));
   EXPECT_GT(f.large, before);
@@ -154,7 +154,7 @@ TEST_F(Heap, KeptWholeBlocksGoBackWhenTheyAreOutOfUse) {
   EXPECT_EQ(f.large, before);
 }
 
-TEST_F(Heap, AThreadThatEndsLeavesItsStockToTheNext) {
+TEST_F(Heap, AThreadThatEndsLeavesItsCacheToTheNext) {
   auto* const first = heap().open_cache();
   void* const p = heap().allocate_slow(*first, 100);
   EXPECT_TRUE(first->push(p));
@@ -184,7 +184,7 @@ TEST_F(Heap, WhatNoThreadComesForGoesBackInTime) {
   EXPECT_EQ(heap().blocks_outside(classes::index(100)), 0u);
 }
 
-TEST_F(Heap, FewThreadsLeaveTheirStock) {
+TEST_F(Heap, FewCachesAreParked) {
   constexpr unsigned c = classes::index(100);
   constexpr int threads = 50;
   std::vector<heap_type::cache*> caches;
@@ -197,7 +197,7 @@ TEST_F(Heap, FewThreadsLeaveTheirStock) {
   EXPECT_LE(heap().blocks_outside(c), stocks + threads) << "each block is on its way back in this thread's cache";
 }
 
-TEST_F(Heap, WholeBlocksOfAnotherThreadGoBackAtOnce) {
+TEST_F(Heap, RemoteFreesOfPageRunBlocksGoBackAtOnce) {
   auto* const other = heap().open_cache();
   const std::uint64_t before = f.large;
   for (int i = 0; i < 100; ++i) {

@@ -27,7 +27,7 @@ TEST_F(MisuseDeathTest, DoubleFreeOfALargeBlock) {
   EXPECT_DEATH(free(p), "heapwright: free of a foreign pointer: 0x.*freed already");
 }
 
-TEST_F(MisuseDeathTest, DoubleFreeOfAWholeBlock) {
+TEST_F(MisuseDeathTest, DoubleFreeOfAPageRunBlock) {
   void* const p = allocate(100'000);
   free(p);
   EXPECT_DEATH(free(p), "heapwright: free of a foreign pointer: 0x.*freed already") << "given back";
@@ -37,7 +37,7 @@ TEST_F(MisuseDeathTest, DoubleFreeOfAWholeBlock) {
   EXPECT_DEATH(free(kept), "heapwright: double free: 0x") << "in the stock";
 }
 
-TEST_F(MisuseDeathTest, PointerIntoAWholeBlock) {
+TEST_F(MisuseDeathTest, PointerIntoAPageRunBlock) {
   auto* const p = static_cast<char*>(allocate(100'000));
   EXPECT_DEATH(free(p + 16), "heapwright: free of a pointer into a block: 0x");
   EXPECT_DEATH(free(p + 50'000), "heapwright: free of a foreign pointer: 0x");

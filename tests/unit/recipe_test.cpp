@@ -322,7 +322,7 @@ bool gets_what_it_frees() {
   return same;
 }
 
-TEST(OthersBlocks, AreKeptWhereTheRecipeSaysSo) {
+TEST(RemoteFrees, StayInTheCacheWhereKeepRemoteIsSet) {
   EXPECT_TRUE(gets_what_it_frees<generous>());
   EXPECT_FALSE(gets_what_it_frees<default_recipe>()) << "it would lie among the other thread's blocks";
   fill_and_check(*std::make_unique<heap<generous>>());

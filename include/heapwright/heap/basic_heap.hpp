@@ -145,9 +145,9 @@ class basic_heap {
   /// block. Any pointer value will do. O(1).
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
 
-  // --- the whole
+  // --- all of the heap
 
-  /// Gives back to the system what is free and not in another thread's stock. Returns the bytes.
+  /// Gives back to the system what is free and not in another thread's cache. Returns the bytes.
   std::size_t trim() noexcept {
     std::size_t bytes = 0;
     with_cache([&](cache& mine) {
@@ -187,7 +187,7 @@ class basic_heap {
   /// As given to the constructor.
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
-  /// Where each byte of the heap is. Every other thread waits for the time that this takes, as soon as its stock does not suffice: what threads keep is counted block by block.
+  /// Where each byte of the heap is. Every other thread waits for the time that this takes, as soon as its free list does not suffice: what threads keep is counted block by block.
   [[nodiscard]] heap_statistics statistics() noexcept {
     if (core_ == nullptr) return {.name = name_};
     return census<R, OS>(*core_).statistics(name_);

@@ -1,6 +1,6 @@
-// Looks at a whole heap while it stands still: where its bytes are, which blocks are in use.
+// Looks at all of a heap while it stands still: where its bytes are, which blocks are in use.
 //
-// While a census lives it holds every lock of the heap, so spans stay as they are and no thread gets beyond its own stock. Stocks go on changing:
+// While a census lives it holds every lock of the heap, so spans stay as they are and no thread gets beyond its own free lists. The lists go on changing:
 // a thread that pops and pushes needs no lock. Their lists are followed all the same, each step only to what the page map says is a block of that class, so
 // whatever is read there is harmless; blocks that move meanwhile may be counted or not. With no thread at work everything is exact.
 //

@@ -1,7 +1,7 @@
 // What a thread cache has of one size class: one line of the processor's cache.
 //
 //   byte  0          8          16    20     24        32     40           42            44
-//         free_list  deferred   room  limit  attached  fresh  fresh_count  refill_count  unkept, use
+//         free_list  deferred   room  limit  attached  fresh  fresh_count  refill_count  flushed_long, use
 //         └──── the fast path ──────┘        └──── slow steps ────────────────────────────────────┘
 #pragma once
 
@@ -24,7 +24,7 @@ struct alignas(cache_line) class_state {
   std::byte* fresh;            ///< the next block that nobody has touched, or null
   std::uint16_t fresh_count;   ///< how many there are from there on
   std::uint16_t refill_count;  ///< fresh blocks to ask for next time; doubles up to a batch
-  std::uint8_t unkept;         ///< long blocks flushed for lack of room, and not asked for again; fades
+  std::uint8_t flushed_long;   ///< long blocks flushed for lack of room, and not asked for again; fades
   class_use use;               ///< what the scavenger knows
 };
 

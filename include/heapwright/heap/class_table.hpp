@@ -1,13 +1,13 @@
 // What a recipe says about each size class, worked out at compile time: block size, pages per span, batch sizes.
 //
 //   1 .. cut_end-1          blocks cut from spans
-//   cut_end .. count-1      blocks that are a run of pages of their own ("whole"): the longer sizes, and after them those that
-//                           have to begin at a page
+//   cut_end .. count-1      page-run classes: each block is a page run. First the longer sizes,
+//                           then those that have to begin at a page
 //
-// Blocks that all begin at a page have their first lines, and their hundredth, in the same few sets of the processor's cache.
-// So from two pages on, blocks in a span are longer by a line, and neighbours begin at different ones; the first begins at one
-// of the lines that the span has to spare; and whole blocks begin at one of 16 lines. Not so in the classes for those who ask for more
-// than a line's alignment.
+// Cache colouring. Blocks that all begin at a page have their first lines in the same few sets of the processor's cache. So
+// from two pages on, blocks in a span are longer by a cache line, and neighbours begin at different ones. The first block
+// of a span begins at one of the lines that the span has left over, and a page-run block at one of 16 lines. Classes for
+// alignments above a cache line have no colouring.
 #pragma once
 
 #include <algorithm>
@@ -48,6 +48,10 @@ class class_table {
   static_assert(R.pages.headroom_divisor >= 1, "recipe.pages.headroom_divisor: at least 1");
   static_assert(R.pages.numa_node >= -1, "recipe.pages.numa_node: a node, or -1 for none");
   static_assert(R.thread_cache.long_divisor >= 1, "recipe.thread_cache.long_divisor: at least 1");
+  static_assert(R.thread_cache.share_bytes >= R.thread_cache.first_bytes,
+                "recipe.thread_cache.share_bytes: not below first_bytes, what a thread keeps of one class at first");
+  static_assert(R.thread_cache.max_long_bytes >= R.thread_cache.share_bytes,
+                "recipe.thread_cache.max_long_bytes: not below share_bytes, which long blocks have at least");
   static_assert(R.thread_cache.max_batch >= 1 && R.thread_cache.max_batch <= 256,
                 "recipe.thread_cache.max_batch: from 1 to 256 blocks move at a time");
   static_assert(R.thread_cache.max_blocks_per_class >= R.thread_cache.max_batch,
@@ -93,7 +97,7 @@ class class_table {
   /// What every block is aligned to whose size may ask for it.
   static constexpr std::size_t natural_alignment = R.classes.granule();
 
-  /// A whole block begins at one of so many lines.
+  /// A block of a page-run class begins at one of so many lines.
   static constexpr std::size_t lines_of_page_run = 16;
   static constexpr std::size_t largest_offset = (lines_of_page_run - 1) * cache_line;
 
@@ -102,9 +106,9 @@ class class_table {
 
   struct entry {
     std::uint32_t size;         ///< bytes per block
-    std::uint32_t first_pages;  ///< heap pages of the shortest span; of a whole block
+    std::uint32_t first_pages;  ///< heap pages of the shortest span; of a page-run block
     std::uint32_t last_pages;   ///< of the longest
-    std::uint16_t batch;        ///< blocks moved at once between a thread and the centre
+    std::uint16_t batch;        ///< blocks of a transfer batch
     std::uint16_t first_kept;   ///< freed blocks a thread may keep at first ...
     std::uint16_t max_kept;     ///< ... and at most
   };
@@ -187,10 +191,10 @@ class class_table {
     std::array<entry, count> all{};
     for (unsigned c = 1; c < count; ++c) {
       const std::size_t size = block_size(c);
-      const auto whole = static_cast<std::uint32_t>(divide_up(size, heap_page));
-      const std::uint32_t last = is_page_run(c) ? whole : fewest_pages(size, R.spans.last);
+      const auto run = static_cast<std::uint32_t>(divide_up(size, heap_page));
+      const std::uint32_t last = is_page_run(c) ? run : fewest_pages(size, R.spans.last);
       const span_length& first_length = size <= R.spans.small ? R.spans.first_of_small : R.spans.first;
-      const std::uint32_t first = is_page_run(c) ? whole : std::min(fewest_pages(size, first_length), last);
+      const std::uint32_t first = is_page_run(c) ? run : std::min(fewest_pages(size, first_length), last);
       const std::size_t batch = std::clamp<std::size_t>(plan.batch_bytes / size, 1, plan.max_batch);
       const std::size_t most = size > plan.first_bytes ? plan.max_bytes_per_long : plan.max_bytes_per_class;
       const std::size_t kept = std::clamp(most / size, batch, plan.max_blocks_per_class);

@@ -59,9 +59,9 @@ struct heap_figures {
   return others + (page_map_of_spans < page_map ? page_map_of_spans : page_map);
 }
 
-/// Of one size class cut from spans. Plain, as its lock guards it; who reads from outside sees each word whole.
+/// Of one size class cut from spans. Plain, as its lock guards it. A reader in another process sees no word half written.
 struct class_figures {
-  std::uint64_t outside = 0;     ///< blocks with the program or in the stock of a thread
+  std::uint64_t outside = 0;     ///< blocks with the program or in a thread cache
   std::uint64_t span_bytes = 0;  ///< in spans of the class
 };
 

@@ -165,7 +165,7 @@ class free_lists {
 
   /// push counts a block before it finds that there is no room. The block may be another thread's by the time that the slow
   /// step looks at it: one that has begun to refill from the block's span.
-  void uncount_unkept(unsigned c) noexcept {
+  void uncount_refused(unsigned c) noexcept {
     if (of_[c].room < 0) of_[c].room = 0;
   }
 

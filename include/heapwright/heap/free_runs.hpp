@@ -278,7 +278,7 @@ class free_runs {
   span* spare_ = nullptr;
   std::size_t spare_count_ = 0;
   metadata_memory<OS> metadata_;
-  typename page_map<OS>::leaf_stock leaves_;
+  typename page_map<OS>::spare_leaves leaves_;
   heap_figures figures_{};
   run_bins resident_;
   run_bins returned_;

@@ -36,7 +36,7 @@ class misuse {
     if constexpr (checks) mark_of(b) = expected_mark(b);
   }
 
-  /// Before a block is resized: a block that is cut from a span, or a whole one.
+  /// Before a block is resized: a block of a class.
   static void check_live([[maybe_unused]] void* p, [[maybe_unused]] const page_map<OS>& map) noexcept {
     if constexpr (checks) {
       auto* const b = static_cast<block*>(p);

@@ -4,14 +4,14 @@
 //   leaf    for each heap page of those 2 GiB: a tag, four bytes, all that the fast path of free looks at,
 //           and the span the page belongs to
 //
-// A tag is (owner << 14) | (size class << 6) for pages cut into blocks and for the page that a whole block begins in, `large_tag` for
-// that of a large block of no class, 0 for what is not ours. An owner is the thread that last drew from the span; it decides only
-// the way a freed block takes. Six bits stay zero, so that the class comes scaled: the thread cache reaches what it has of a
-// class without a shift.
+// A tag is (owner << 14) | (size class << 6) for pages cut into blocks and for the page that a page-run block begins in, `large_tag` for
+// that of a large block without a class, 0 for what is not ours. The owner is the thread that last refilled from the span; it
+// decides only the way a freed block takes. Six bits are zero, so that a tag without its owner is the offset of the class in a
+// thread cache (class_state.hpp): no shift is needed.
 //
 // The root holds the address of a leaf's tags minus the index of its first page, so that tags are reached by the page number
-// as it is. Leaves live as long as the map; the page heap's lock guards their making. Tags and root entries are relaxed atomics: whoever
-// got a pointer to a block got it by some synchronisation, which carries what was written here before.
+// as it is. Leaves live as long as the map; the page heap's lock guards their making. Tags and root entries are relaxed atomics: a thread
+// that got a pointer to a block got it by some synchronisation, which carries what was written here before.
 //
 // The root is short of 2 MiB on purpose: Linux aligns the mapping of a library that long, and with it where libc lies in the
 // page cache's larger pieces; a small program has 20 KiB more of libc mapped then.
@@ -66,7 +66,7 @@ class page_map {
 
  public:
   /// Leaves made ahead, so that nothing fails half way. Not in the map: its root is reached with no displacement, and is long.
-  class leaf_stock {
+  class spare_leaves {
    public:
     /// Has so many ready. False when the system has no memory.
     [[nodiscard]] bool reserve(std::size_t leaves, heap_figures& figures) noexcept {
@@ -139,13 +139,13 @@ class page_map {
     return missing;
   }
 
-  /// Makes room for entries of [p, p + bytes); that many leaves are in the stock.
-  void cover(const void* p, std::size_t bytes, leaf_stock& stock) noexcept {
+  /// Makes room for entries of [p, p + bytes); that many leaves are in `spare`.
+  void cover(const void* p, std::size_t bytes, spare_leaves& spare) noexcept {
     const std::uintptr_t last = address_of(p) + bytes - 1;
     if (last >> address_bits != 0) die("memory mapped beyond 48 bits of address space", p, "");
     for (std::uintptr_t i = address_of(p) >> leaf_shift; i <= last >> leaf_shift; ++i) {
       if (root_[i].load(std::memory_order_relaxed) != 0) continue;
-      root_[i].store(address_of(stock.take()) - i * leaf_pages * sizeof(tag_cell), std::memory_order_release);
+      root_[i].store(address_of(spare.take()) - i * leaf_pages * sizeof(tag_cell), std::memory_order_release);
     }
   }
 

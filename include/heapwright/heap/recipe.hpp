@@ -40,7 +40,7 @@ struct span_plan {
   std::size_t worth_scavenging = 64 * KiB;  ///< more than this has to be free in spans of a class that is thinly spread
 };
 
-/// A thread's private stock of freed blocks. Limits start small and grow while the thread keeps running into them; once those of
+/// A thread's cache of freed blocks. Limits start small and grow while the thread keeps running into them; once those of
 /// a kind together have reached the thread's share, at the cost of others. Short blocks have one share. Long ones have another
 /// that grows with the program, as they are fewer, and dear to get; they are kept only where they are seen to be asked for again.
 struct thread_cache_plan {
@@ -51,13 +51,14 @@ struct thread_cache_plan {
   std::size_t max_blocks_per_class = 2048;     ///< kept per class
   std::size_t max_bytes_per_class = 64 * KiB;  ///< kept per class of short blocks
   std::size_t max_bytes_per_long = 1 * MiB;    ///< kept per class of long blocks
-  std::size_t max_parked_bytes = 128 * KiB;    ///< who has grown by no more leaves the stock to the next thread ...
-  std::size_t max_parked = 8;                  ///< ... that many times
-  bool fixed = false;                          ///< limits are the greatest from the start
-  /// Blocks that another thread has drawn are kept like the thread's own, and do not go back in batches: less to do where threads pass blocks on; but what two
+  std::size_t max_parked_bytes =
+      128 * KiB;               ///< a thread cache that has grown by no more is left to the next thread ...
+  std::size_t max_parked = 8;  ///< ... that many times
+  bool fixed = false;          ///< limits are the greatest from the start
+  /// Remote frees are kept like the thread's own blocks and do not go home: less to do where threads pass blocks on; but what two
   /// threads have may lie in one line of the processor's cache then, which both write to.
   bool keep_remote = false;
-  std::size_t batch_bytes = 8 * KiB;  ///< moved between a thread and the centre at once ...
+  std::size_t batch_bytes = 8 * KiB;  ///< a transfer batch: moved at once ...
   std::size_t max_batch = 64;         ///< ... but no more blocks than this
 };
 
@@ -111,7 +112,7 @@ struct out_of_memory_handler {
 
 /// Who may call a heap.
 enum class concurrency_mode : std::uint8_t {
-  thread_caching,  ///< any thread, each with a stock of its own
+  thread_caching,  ///< any thread, each with a cache of its own
   central,         ///< any thread, one at a time: slower, and nothing is kept for each thread
   single_threaded  ///< one thread at a time, and the program sees to it: no locks, no atomic read-modify-writes
 };

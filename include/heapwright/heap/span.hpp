@@ -5,11 +5,11 @@
 //   free_resident   free, contents in memory                     a bin of the page heap         span at both ends
 //   free_returned   free, contents given back or never touched   a bin of the page heap         span at both ends
 //   cut             blocks of one size class                     its class's list, or attached  span and tag at every page
-//   large           one block, of a whole class or of none (0)   nothing                        span at both ends, tag at the first
+//   large           one block, of a page-run class or none (0)   nothing                        span at both ends, tag at the first
 //
 // Of a cut span:  capacity = live + length(free) + (capacity - carved)
-// where live counts the blocks that are outside: with the program, or in the stock of a thread.
-// carved blocks have been handed out to a thread at least once; those beyond have not, and nobody has touched them.
+// where live counts the blocks that are outside: with the program, or in a thread cache.
+// A carved block has gone to a thread at least once. The blocks beyond are fresh: nobody has touched them.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct block {
 
 enum class span_state : std::uint8_t { free_resident, free_returned, cut, large };
 
-/// Where a cut span is: it has nothing to give; or it is in its class's list; or one thread draws from it.
+/// Where a cut span is: it has no free block; or it is in its class's list; or one thread refills from it.
 enum class span_place : std::uint8_t { exhausted, listed, attached };
 
 struct span {
@@ -40,7 +40,7 @@ struct span {
   std::uint32_t live = 0;
   std::uint32_t carved = 0;
   std::uint32_t capacity = 0;
-  std::uint32_t owner = 0;  ///< tag bits of the thread that last drew from it
+  std::uint32_t owner = 0;  ///< tag bits of the thread that last refilled from it
   std::uint8_t size_class = 0;
   span_state state = span_state::free_returned;
   span_place place = span_place::exhausted;

@@ -61,7 +61,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     const unsigned c = class_of(tag);
     caller_mistakes::note_freed(b, *map_);
     wipe(b, c);
-    uncount_unkept(c);
+    uncount_refused(c);
     if ((tag ^ owner_) > class_mask) {
       if (classes::is_page_run(c)) return release_page_run(c, b);
       push_remote(b, tag);
@@ -146,7 +146,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   using lists::of_;
   using lists::owner_;
   using lists::set_fresh;
-  using lists::uncount_unkept;
+  using lists::uncount_refused;
   using lists::wipe;
 
   static constexpr std::size_t many = 16;               ///< blocks
@@ -159,7 +159,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     class_state& s = of_[c];
     s.use.is_used = true;
     if (s.room == 0 && classes::is_long(c)) {
-      if (s.unkept < UINT8_MAX) ++s.unkept;
+      if (s.flushed_long < UINT8_MAX) ++s.flushed_long;
       shared_->flush(c, b, 1);
       return;
     }
@@ -245,7 +245,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// their limit is raised when one is needed after one was not kept.
   void refill_from_shared(unsigned c) noexcept {
     class_state& s = of_[c];
-    if (s.unkept > 0 && raise_limit(c)) --s.unkept;
+    if (s.flushed_long > 0 && raise_limit(c)) --s.flushed_long;
     if (classes::is_page_run(c)) {
       if (span* const run = shared_->pages().allocate_page_run(c, owner_)) set_fresh(s, run->block_begin(), 1);
       return;
@@ -326,7 +326,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     if (!is_empty(c)) drain(c);
     limits_.set(c, limits::first_limit(c), *this);
     of_[c].refill_count = 0;
-    of_[c].unkept = 0;
+    of_[c].flushed_long = 0;
     of_[c].use.is_sparse = false;
   }
 
@@ -352,7 +352,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   void begin_pass() noexcept {
     limits_.allow_raises();
     if (scavenger_.is_time_to_fade()) {
-      for (class_state& s : of_) s.unkept /= 2;
+      for (class_state& s : of_) s.flushed_long /= 2;
     }
     const std::uint64_t now = OS::milliseconds();
     const std::uint64_t window = shared_->pages().window_ms();

@@ -434,7 +434,7 @@ TEST(Statistics, AreWrittenAsJson) {
 }
 
 // "for what each thread keeps for its next requests"
-TEST(Stocks, AreWhatTheThreadKeeps) {
+TEST(ThreadCaches, AreWhatTheThreadKeeps) {
   heap h;
   std::vector<void*> blocks;
   for (int i = 0; i < 100; ++i) blocks.push_back(h.allocate(64));

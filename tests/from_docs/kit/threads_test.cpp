@@ -120,7 +120,7 @@ TEST(Cached, HasAnyPlan) {
 
 // "[~cached] Gives all stocks back to the part." "Null when the part has no more". "[trim] Gives the calling thread's stock back to the
 // part, and trims that".
-TEST(Cached, GivesStocksBack) {
+TEST(Cached, GivesCachesBack) {
   strict_source source(2);
   {
     concurrent_pool<upstream<strict_source>> a(layout{64, 8}, source, 1 * KiB);
