@@ -109,8 +109,10 @@ void* allocate_zeroed_slow(std::size_t size) noexcept {
 }
 
 void* reallocate(void* p, std::size_t size) noexcept {
-  if (!the_heap.owns(p)) return libc_realloc(p, size);
-  return with_cache([=](cache_type& mine) { return the_heap.reallocate(mine, p, size); });
+  const std::size_t usable = the_heap.usable_size(p);
+  if (usable == 0) [[unlikely]]
+    return libc_realloc(p, size);
+  return with_cache([=](cache_type& mine) { return the_heap.reallocate(mine, p, usable, size); });
 }
 
 void deallocate_slow(void* p) noexcept {

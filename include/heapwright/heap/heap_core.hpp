@@ -136,6 +136,11 @@ class heap_core {
     const std::size_t usable = usable_size(p);
     if (usable == 0) [[unlikely]]
       return caller_mistakes::note_foreign(p), nullptr;
+    return reallocate(mine, p, usable, size);
+  }
+
+  /// The same, for a block of this heap with so many usable bytes.
+  [[nodiscard]] void* reallocate(cache& mine, void* p, std::size_t usable, std::size_t size) noexcept {
     check_live(p);
     const bool fits = size <= usable && stays_aligned(p, size);
     // Staying is worth up to half of the block unused.
