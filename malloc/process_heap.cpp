@@ -80,48 +80,37 @@ cache_type* cache_of_this_thread() noexcept {
   return fresh;
 }
 
-/// f(cache&) with the calling thread's cache, or a borrowed one.
-template <class F>
-[[gnu::always_inline]] inline decltype(auto) with_cache(F f) noexcept {
-  if (cache_type* const mine = cache_of_this_thread()) [[likely]]
-    return f(*mine);
-  return the_heap.with_borrowed(f);
-}
+/// The calling thread's cache, or a borrowed one.
+struct any_cache : heap_type::cache_for_now {
+  any_cache() noexcept : cache_for_now(the_heap, cache_of_this_thread()) {}
+};
 
 }  // namespace
 
 void register_this_thread() noexcept { (void)cache_of_this_thread(); }
 
-void* allocate_slow(std::size_t size) noexcept {
-  return with_cache([=](cache_type& mine) { return the_heap.allocate_slow(mine, size); });
-}
+void* allocate_slow(std::size_t size) noexcept { return the_heap.allocate_slow(*any_cache(), size); }
 
-void* allocate_class_slow(unsigned c) noexcept {
-  return with_cache([=](cache_type& mine) { return the_heap.allocate_class(mine, c); });
-}
+void* allocate_class_slow(unsigned c) noexcept { return the_heap.allocate_class(*any_cache(), c); }
 
 void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept {
-  return with_cache([=](cache_type& mine) { return the_heap.allocate_aligned(mine, size, alignment); });
+  return the_heap.allocate_aligned(*any_cache(), size, alignment);
 }
 
-void* allocate_zeroed_slow(std::size_t size) noexcept {
-  return with_cache([=](cache_type& mine) { return the_heap.allocate_zeroed_slow(mine, size); });
-}
+void* allocate_zeroed_slow(std::size_t size) noexcept { return the_heap.allocate_zeroed_slow(*any_cache(), size); }
 
 void* reallocate(void* p, std::size_t size) noexcept {
   const std::size_t usable = the_heap.usable_size(p);
   if (usable == 0) [[unlikely]]
     return libc_realloc(p, size);
-  return with_cache([=](cache_type& mine) { return the_heap.reallocate(mine, p, usable, size); });
+  return the_heap.reallocate(*any_cache(), p, usable, size);
 }
 
 void deallocate_slow(void* p) noexcept {
-  const bool is_ours = with_cache([=](cache_type& mine) { return the_heap.deallocate_slow(mine, p); });
+  const bool is_ours = the_heap.deallocate_slow(*any_cache(), p);
   if (!is_ours) libc_free(p);
 }
 
-std::size_t trim() noexcept {
-  return with_cache([](cache_type& mine) { return the_heap.trim(mine); });
-}
+std::size_t trim() noexcept { return the_heap.trim(*any_cache()); }
 
 }  // namespace heapwright::process

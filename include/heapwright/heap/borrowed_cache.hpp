@@ -23,12 +23,15 @@ class borrowed_cache {
  public:
   using lock_type = std::conditional_t<R.concurrency == concurrency_mode::single_threaded, no_lock, lock<OS>>;
 
-  /// f(cache&), with the lock held. f must not call this function.
-  template <class F>
-  [[gnu::always_inline]] decltype(auto) borrow(shared_heap<R, OS>& heap, F f) noexcept {
-    holding guard(lock_);
-    return f(opened(heap));
+  /// Waits for the cache, and lends it to the calling thread until give_back. Not twice at a time.
+  [[nodiscard]] cache& borrow(shared_heap<R, OS>& heap) noexcept {
+    lock_.acquire();
+    if (!is_open_) [[unlikely]]
+      open(heap);
+    return of_memory();
   }
+
+  void give_back() noexcept { lock_.release(); }
 
   [[nodiscard]] bool is_this(const cache& c) const noexcept {
     return static_cast<const void*>(&c) == static_cast<const void*>(memory_);
@@ -43,13 +46,10 @@ class borrowed_cache {
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
 
  private:
-  cache& opened(shared_heap<R, OS>& heap) noexcept {
-    if (!is_open_) [[unlikely]] {
-      heap.caches().open_shared([&](std::uint32_t id) { return new (memory_) cache(heap, id); });
-      if constexpr (!is_only_cache) of_memory().fix_limits();
-      is_open_ = true;
-    }
-    return of_memory();
+  [[gnu::noinline, gnu::cold]] void open(shared_heap<R, OS>& heap) noexcept {
+    heap.caches().open_shared([&](std::uint32_t id) { return new (memory_) cache(heap, id); });
+    if constexpr (!is_only_cache) of_memory().fix_limits();
+    is_open_ = true;
   }
 
   cache& of_memory() noexcept { return *std::launder(reinterpret_cast<cache*>(memory_)); }

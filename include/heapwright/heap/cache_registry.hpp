@@ -50,10 +50,7 @@ class cache_registry {
       c = make(id);
       if (c == nullptr) return nullptr;
       last_id_ = id;
-      by_id_[id / chunk_ids]
-          .load(std::memory_order_relaxed)
-          ->caches[id % chunk_ids]
-          .store(c, std::memory_order_release);
+      place_of(id).store(c, std::memory_order_release);
     }
     c->is_open.store(true, std::memory_order_relaxed);
     c->next = open_;
@@ -72,6 +69,7 @@ class cache_registry {
 
   /// The cache with this id, or null. Without a lock. Not the one that is borrowed.
   [[nodiscard]] registered_cache* find(std::uint32_t id) const noexcept {
+    if (id == 1) return first_.load(std::memory_order_acquire);
     const chunk* const c = id >= owners_end ? nullptr : by_id_[id / chunk_ids].load(std::memory_order_acquire);
     return c == nullptr ? nullptr : c->caches[id % chunk_ids].load(std::memory_order_acquire);
   }
@@ -138,8 +136,14 @@ class cache_registry {
     std::atomic<registered_cache*> caches[chunk_ids];
   };
 
+  /// A program with one thread pays for no chunk.
+  std::atomic<registered_cache*>& place_of(std::uint32_t id) noexcept {
+    return id == 1 ? first_ : by_id_[id / chunk_ids].load(std::memory_order_relaxed)->caches[id % chunk_ids];
+  }
+
   template <class Allocate>
   [[nodiscard]] bool has_room_for(std::uint32_t id, Allocate allocate) noexcept {
+    if (id == 1) return true;
     auto& place = by_id_[id / chunk_ids];
     if (place.load(std::memory_order_relaxed) != nullptr) return true;
     auto* const fresh = static_cast<chunk*>(allocate(sizeof(chunk)));
@@ -178,7 +182,8 @@ class cache_registry {
   registered_cache* unused_ = nullptr;  ///< parked and idle ones, the latest first
   registered_cache* shared_ = nullptr;
   std::uint32_t last_id_ = 0;
-  figure parked_;  ///< how many are; read without the lock
+  figure parked_;                                  ///< how many are; read without the lock
+  std::atomic<registered_cache*> first_{nullptr};  ///< the cache with id 1
   std::atomic<chunk*> by_id_[owners_end / chunk_ids + 1]{};
 };
 

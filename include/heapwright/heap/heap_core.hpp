@@ -61,10 +61,31 @@ class heap_core {
     if (figures().threads.get() == 1) shared_.pages().after_threads();
   }
 
-  /// f(cache&) with a cache that the thread has for the time of the call alone.
+  /// A cache for one operation: the thread's own; or, where that is null, one that it borrows as long as this lives.
+  class cache_for_now {
+   public:
+    cache_for_now(heap_core& heap, cache* own) noexcept
+        : cache_(own != nullptr ? *own : heap.borrowed_.borrow(heap.shared_)),
+          lender_(own != nullptr ? nullptr : &heap.borrowed_) {}
+    ~cache_for_now() {
+      if (lender_ != nullptr) [[unlikely]]
+        lender_->give_back();
+    }
+    cache_for_now(const cache_for_now&) = delete;
+    cache_for_now& operator=(const cache_for_now&) = delete;
+
+    [[nodiscard]] cache& operator*() const noexcept { return cache_; }
+
+   private:
+    cache& cache_;
+    borrowed_cache<R, OS>* lender_;
+  };
+
+  /// f(cache&) with the borrowed cache.
   template <class F>
-  decltype(auto) with_borrowed(F f) noexcept {
-    return borrowed_.borrow(shared_, f);
+  [[gnu::always_inline]] decltype(auto) with_borrowed(F f) noexcept {
+    const cache_for_now borrowed(*this, nullptr);
+    return f(*borrowed);
   }
 
   // --- blocks: allocation, when the free list is empty
