@@ -17,7 +17,7 @@ namespace heapwright::process {
 static_assert(!chosen_recipe.notes_requests, "recipe.notes_requests: for heaps of one's own, not for a malloc");
 
 static_assert(chosen_recipe.concurrency == concurrency_mode::thread_caching,
-              "recipe.concurrency: a malloc serves all threads of a process, so it must be thread_caching");
+              "recipe.concurrency: central and single_threaded are for heaps of one's own; a malloc is thread_caching");
 
 using heap_type = heap_core<chosen_recipe, linux_os>;
 using cache_type = heap_type::cache;

@@ -91,7 +91,7 @@ class peak_keeper {
   segment::segment_header* header_ = nullptr;
   std::atomic<std::uint64_t> grain_{0};
   std::atomic<std::uint32_t> last_slot_{0};
-  segment::counter behind_{};                   ///< published by threads whose band is endless
+  segment::counter behind_{};                 ///< published by threads whose band is endless
   std::atomic<bool> some_are_behind_{false};  ///< a thread's band has been endless
   // Changes of a thread between header.live and behind_.
   std::atomic<std::uint32_t> moves_begun_{0}, moves_ended_{0};

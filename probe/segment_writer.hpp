@@ -23,7 +23,7 @@ using process_lock = lock<linux_os>;
 struct settings {
   bool is_counting = true;
   std::uint64_t interval = sampling_pace::finest | segment::interval_adapts;  ///< as in segment_header
-  const char* directory = nullptr;                                          ///< null: /dev/shm/heapwright-UID
+  const char* directory = nullptr;                                            ///< null: /dev/shm/heapwright-UID
 };
 
 [[nodiscard]] settings read_settings(char** environment) noexcept;

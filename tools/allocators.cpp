@@ -107,7 +107,7 @@ std::vector<allocator> choose_allocators(const program& target, const std::vecto
     if (name != "glibc" && std::none_of(chosen.begin(), chosen.end(), matches))
       throw failure(
           exit_code::bad_input,
-          fmt::format("no allocator named {}; there are glibc, heapwright, jemalloc, mimalloc, tcmalloc, tbb, and "
+          fmt::format("no allocator named '{}'; there are glibc, heapwright, jemalloc, mimalloc, tcmalloc, tbb, and "
                       "those given by --with",
                       name));
   }

@@ -71,8 +71,10 @@ std::string what_failed(const run_result& trial) {
 }
 
 void try_out(const std::string& library, const recipe_build& recipe) {
-  const std::string is_aligned =
-      fmt::format("static_assert(heapwright::class_table<::{}>::natural_alignment == 16);", recipe.name());
+  const std::string is_aligned = fmt::format(
+      "#include <heapwright/heap/class_table.hpp>\n"
+      "static_assert(heapwright::class_table<::{}>::natural_alignment == 16);",
+      recipe.name());
   if (!recipe.probe(is_aligned).good) setenv("HEAPWRIGHT_ALIGNED_TO_8", "1", 1);
   const std::uint64_t limit = limit_of(recipe);
   const bool is_limited = limit != UINT64_MAX;
@@ -109,6 +111,11 @@ int build(const build_options& options) {
   if (files::exists(library) && !files::is_regular_file(library))
     throw failure(exit_code::bad_input,
                   fmt::format("{} is there and is no file that could be replaced", options.output));
+  std::error_code no_library;
+  if (files::equivalent(library, options.header, no_library))
+    throw failure(
+        exit_code::bad_input,
+        fmt::format("{} is the recipe itself, which the library would replace; give -o another name", options.output));
   if (access(library.parent_path().c_str(), W_OK) != 0)
     throw failure(exit_code::bad_input,
                   fmt::format("{}: its folder cannot be written to: {}", options.output, std::strerror(errno)));

@@ -202,7 +202,9 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       .add_flag("--stats{command}", statistics,
                 "Print the heap's statistics when the command has ended; --stats=all: and a table of all its processes")
       ->check(CLI::IsMember({"command", "all"}));
-  run_app.add_option("--with", run_with.library, "Another allocator to preload instead")->type_name("LIB");
+  run_app.add_option("--with", run_with.library, "Another allocator to preload instead")
+      ->type_name("LIB")
+      ->check(check_not_empty);
   take_command(run_app, run_with.command);
   run_app.footer(
       "Exit code: the command's own; 125 if no allocator can be put under it, 126 if it cannot be executed, 127 "
@@ -215,6 +217,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       ->capture_default_str();
   compare_app.add_option("--baseline", compare_with.baseline, "The row that ratios are to")
       ->type_name("NAME")
+      ->check(check_not_empty)
       ->capture_default_str();
   compare_app
       .add_option("--same-within", compare_with.same_within_percent,
@@ -227,14 +230,18 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
           "--with", compare_with.with,
           "One more allocator: a library, or a recipe (.hpp) to build one from; NAME=LIB names its row; repeatable")
       ->type_name("LIB")
+      ->check(check_not_empty)
       ->allow_extra_args(false);
   compare_app.add_option("--only", compare_with.only, "Only these (glibc is always there): heapwright,jemalloc,...")
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false);
   compare_app.add_option("--json", compare_with.json, "Write all results as JSON; - for standard output")
-      ->type_name("FILE");
-  compare_app.add_option("--html", compare_with.html, "Write a page with plots")->type_name("FILE");
+      ->type_name("FILE")
+      ->check(check_not_empty);
+  compare_app.add_option("--html", compare_with.html, "Write a page with plots")
+      ->type_name("FILE")
+      ->check(check_not_empty);
   compare_app
       .add_option("--timeout", compare_with.timeout_seconds, "End a run that takes longer; of a server, its driver")
       ->type_name("SECONDS")
@@ -250,11 +257,18 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   build_options build_with;
   CLI::App& build_app = *app.add_subcommand("build", "Make a malloc from a recipe of your own");
   build_app.add_option("HEADER", build_with.header, "Defines it: inline constexpr heapwright::recipe NAME = {...};")
-      ->required();
-  build_app.add_option("-o,--output", build_with.output, "The library to make")->type_name("LIB")->required();
-  build_app.add_option("--recipe", build_with.recipe, "Which recipe, if the header has several")->type_name("NAME");
+      ->required()
+      ->check(check_not_empty);
+  build_app.add_option("-o,--output", build_with.output, "The library to make")
+      ->type_name("LIB")
+      ->required()
+      ->check(check_not_empty);
+  build_app.add_option("--recipe", build_with.recipe, "Which recipe, if the header has several")
+      ->type_name("NAME")
+      ->check(check_not_empty);
   build_app.add_option("--compiler", build_with.compiler, "Instead of $CXX, or else c++; needs C++20")
-      ->type_name("COMMAND");
+      ->type_name("COMMAND")
+      ->check(check_not_empty);
   build_app.add_flag("--check", build_with.check, "Try it: conformance and stress tests");
   build_app.footer(
       "Exit code: 0 if the library was made (and tried, if asked), 1 if it was made and a test failed, 125 if it could "
@@ -379,6 +393,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
               statistics == "all" ? wanted_statistics::of_all_processes : wanted_statistics::of_command;
         return run(run_with);
       }
+      for (std::string& wanted : compare_with.only) CLI::detail::trim(wanted);
       if (compare_app.parsed()) return compare(compare_with);
       if (build_app.parsed()) return build(build_with);
       if (top_app.parsed()) {

@@ -51,13 +51,6 @@ std::vector<std::string> words_in(const char* line) {
   return {std::istream_iterator<std::string>(input), {}};
 }
 
-void must_be_good(const std::vector<compiler_result>& results) {
-  for (const compiler_result& result : results) {
-    if (!result.good)
-      throw failure(exit_code::bad_input, "the malloc cannot be compiled:" + recipe_errors(result.complaints));
-  }
-}
-
 }  // namespace
 
 scratch_folder::scratch_folder() : path_(scratch_place() + "/heapwright-XXXXXX") {
@@ -117,9 +110,19 @@ std::vector<std::string> recipe_build::arguments(const std::string& header, cons
           fmt::format("-DHEAPWRIGHT_BUILD=\"recipe {:.24}\"", name_)};
 }
 
+failure recipe_build::cannot_be_built(const std::string& complaints) const {
+  return {exit_code::bad_input, fmt::format("{}: {} cannot be built:{}", given_, name_, recipe_errors(complaints))};
+}
+
+void recipe_build::must_be_good(const std::vector<compiler_result>& results) const {
+  for (const compiler_result& result : results) {
+    if (!result.good) throw cannot_be_built(result.complaints);
+  }
+}
+
 compiler_result recipe_build::probe(const std::string& code) const {
   const std::string file = scratch_.file("check.cpp");
-  write_source(file, fmt::format("#include <heapwright/heap/class_table.hpp>\n{}\n", code));
+  write_source(file, fmt::format("{}\n", code));
   std::vector<std::string> words = arguments(header_, name_);
   words.insert(words.end(), {"-fsyntax-only", file});
   return with_.run({{words}}).front();
@@ -138,16 +141,27 @@ std::string recipe_build::object_of(const std::string& name, const std::string& 
 void recipe_build::check() const {
   show_step("checking the recipe");
   // First the header alone: of what is made from a wrong one, the compiler has too much to say.
-  for (const char* const code :
-       {"constexpr const heapwright::recipe& checked = ::{};", "template class heapwright::class_table<::{}>;"}) {
-    const compiler_result result = probe(fmt::format(fmt::runtime(code), name_));
+  // What follows the header at first is code, not an #include, and passes for its next line: so an error of its last
+  // line is told of the header.
+  const std::string text = read_header(header_);
+  const std::string is_recipe = fmt::format("#line {} \"{}\"\nconstexpr const heapwright::recipe& checked = ::{};",
+                                            std::ranges::count(text, '\n') + 1, header_, name_);
+  const std::string is_constant = fmt::format("constexpr heapwright::recipe copied = ::{};", name_);
+  const std::string is_valid =
+      fmt::format("#include <heapwright/heap/class_table.hpp>\ntemplate class heapwright::class_table<::{}>;", name_);
+  for (const std::string& code : {is_recipe, is_constant, is_valid}) {
+    const compiler_result result = probe(code);
     if (result.good) continue;
-    const auto words = words_of_code(read_header(header_));
+    if (code == is_constant)
+      throw failure(exit_code::bad_input,
+                    fmt::format("{}: {} cannot be built:\n  it is not constexpr; write inline constexpr "
+                                "heapwright::recipe {} = {{...}};",
+                                given_, name_, name_));
+    const auto words = words_of_code(text);
     const auto last = name_.rfind(':');
     if (std::ranges::find(words, last == std::string::npos ? name_ : name_.substr(last + 1)) == words.end())
       throw failure(exit_code::bad_input, fmt::format("{} defines no recipe named {}", given_, name_));
-    throw failure(exit_code::bad_input,
-                  fmt::format("{}: {} cannot be built:{}", given_, name_, recipe_errors(result.complaints)));
+    throw cannot_be_built(result.complaints);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "compiler.hpp"
+#include "failure.hpp"
 
 namespace heapwright::tool {
 
@@ -88,6 +89,8 @@ class recipe_build {
   };
 
   static sources find_sources();
+  [[nodiscard]] failure cannot_be_built(const std::string& complaints) const;
+  void must_be_good(const std::vector<compiler_result>& results) const;
   [[nodiscard]] std::vector<std::string> arguments(const std::string& header, const std::string& recipe) const;
 
   std::string given_;   ///< the header, as the user named it

@@ -98,6 +98,7 @@ class served_run {
     try {
       result.trouble = wait_until_ready();
       if (result.trouble.empty()) result.trouble = drive(driven);
+      if (result.trouble.empty()) result.trouble = end_on_its_own();
       end();
     } catch (const interrupted&) {
       end();
@@ -168,6 +169,12 @@ class served_run {
       }
     }
     return {};
+  }
+
+  /// A server that the driver has brought down ends a moment after it, not because it is asked to.
+  std::string end_on_its_own() {
+    tree_.watch(now() + 0.05);
+    return tree_.has_ended() ? early_end("when the driver had ended") : "";
   }
 
   void end() {

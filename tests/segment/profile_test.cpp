@@ -79,7 +79,7 @@ std::vector<std::int64_t> packed(const message& m, std::uint32_t field) {
 }
 
 segment::stack_figures stack_of(segment::reference id, std::vector<std::uint64_t> addresses, double blocks,
-                              std::uint64_t bytes, double frees = 0, std::uint64_t freed = 0) {
+                                std::uint64_t bytes, double frees = 0, std::uint64_t freed = 0) {
   segment::stack_figures s;
   s.id = id;
   s.addresses = std::move(addresses);

@@ -131,7 +131,7 @@ class Build(Case):
             (".classes = {.exact = {16, 1040}}", "recipe.classes.exact: the last size must be one that the steps"),
             (".thread_cache = {.max_batch = 0}", "recipe.thread_cache.max_batch: from 1 to 256"),
             (".pages = {.prefault = true}", "give_back must be at_once or when_asked"),
-            (".concurrency = heapwright::concurrency_mode::central", "it must be thread_caching"),
+            (".concurrency = heapwright::concurrency_mode::central", "a malloc is thread_caching"),
         ]:
             result = self.build(self.header(content))
             self.not_built(result, sentence)
@@ -139,6 +139,31 @@ class Build(Case):
 
     def test_what_the_compiler_says_of_a_header_has_file_and_line(self):
         self.not_built(self.build(self.header(".no_such_field = 1")), "recipe.hpp:2:", "no_such_field")
+
+    def test_the_recipe_is_not_replaced_by_the_library(self):
+        header = self.header("")
+        before = pathlib.Path(header).read_text()
+        other = self.folder / "other.hpp"
+        os.link(header, other)
+        for output in (header, str(self.folder / "." / "recipe.hpp"), str(other)):
+            result = heapwright("build", header, "-o", output, env={**os.environ, "TMPDIR": str(self.folder)})
+            self.not_built(result, "is the recipe itself", "give -o another name")
+            self.assertEqual(pathlib.Path(header).read_text(), before)
+
+    def test_a_recipe_that_is_no_constant(self):
+        for words in ("inline", "inline const", "const", "static"):
+            header = self.header(f"#include <heapwright/heap/recipe.hpp>\n{words} heapwright::recipe mine{{}};\n")
+            self.not_built(self.build(header), "it is not constexpr; write inline constexpr heapwright::recipe mine = {...};")
+
+    def test_a_last_line_without_its_semicolon(self):
+        header = self.header("#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe mine{}\n")
+        result = self.build(header)
+        self.not_built(result, "recipe.hpp:3:")
+        self.assertNotIn("/usr/include", result.stderr)
+
+    def test_recipes_for_heaps_of_ones_own_alone(self):
+        for content in (".concurrency = heapwright::concurrency_mode::central", ".notes_requests = true"):
+            self.not_built(self.build(self.header(content)), "recipe.hpp: mine cannot be built:", "for heaps of one's own")
 
     def test_which_recipe(self):
         self.not_built(self.build(self.header("// recipe x = {}\n")), "defines no recipe", "--recipe NAME")

@@ -132,8 +132,16 @@ class BadInput(Case):
         self.refused(compare("--timeout", "nan", "--", TRUE), 125, "'nan' is not a number")
         self.refused(heapwright("top", "--every", "x", "1"), 125, "top: --every: 'x' is not a number from 0.1 to 3600")
         self.assertEqual(heapwright("info", "word").returncode, 2)
-        self.refused(compare("--only", "nomalloc", "--", TRUE), 125, "no allocator named nomalloc")
+        self.refused(compare("--only", "nomalloc", "--", TRUE), 125, "no allocator named 'nomalloc'")
         self.refused(compare("--with", "plain=" + PLAIN, "--", TRUE), 125, "two allocators named plain")
+        self.assertEqual(compare("--only", " heapwright , glibc", "--", TRUE).returncode, 0)
+        for words in (["run", "--with", "", "--", TRUE], ["compare", "--with", "", "--", TRUE], ["compare", "--json", "", "--", TRUE],
+                      ["build", "", "-o", "x.so"], ["build", "x.hpp", "-o", ""]):
+            self.refused(heapwright(*words), 125, f"heapwright: {words[0]}: ", "it is empty")
+        script = self.folder / "script"
+        script.write_text("#!/no/such/interpreter\n")
+        script.chmod(0o755)
+        self.refused(heapwright("run", "--", str(script)), 127, f"{script} names its interpreter with #!", "no such command: /no/such/interpreter")
         self.refused(compare("--json", "/no/such/folder/x.json", "--", TRUE), 125, "cannot write")
         for subcommand in ([], ["run"], ["compare"], ["info"]):
             self.assertEqual(heapwright(*subcommand, "--help").returncode, 0)

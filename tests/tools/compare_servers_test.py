@@ -254,6 +254,11 @@ class Endings(Case):
         self.assertIn("the server was killed by SIGABRT when SIGTERM asked it to end", rows["plain"]["failure"])
         self.assertEqual(len(rows["glibc"]["samples"]), 2)
 
+    def test_a_server_that_the_driver_brings_down_at_its_end(self):
+        self.refused(self.compare(f"kill -SEGV $(cat {self.log})", f"pid={self.log}"), 1, "the server was killed by SIGSEGV")
+        result = self.compare(f"kill -SEGV $(cat {self.log})", f"pid={self.log}")
+        self.assertNotIn("SIGTERM", result.stderr)
+
     def test_a_server_is_asked_to_end_each_time(self):
         self.rows("true", f"log={self.log}")
         self.assertEqual(self.log.read_text(), "started\nasked to end\n" * 6)

@@ -12,7 +12,7 @@
 namespace heapwright::tool {
 
 struct call_site {
-  segment::stack_figures sum;           ///< of all its stacks; id, addresses and is_cut of the largest
+  segment::stack_figures sum;         ///< of all its stacks; id, addresses and is_cut of the largest
   std::vector<std::uint32_t> places;  ///< of the largest stack, the innermost first
   std::size_t site = 0;               ///< index in `places`
   std::size_t caller = 0;             ///< index of the first place further out in another function; places.size(): none

@@ -206,7 +206,7 @@ std::string threads_csv(watched_process& process) {
     const segment::class_figures f = t.total();
     const char* state = t.state == segment::slot_state::alive  ? "alive"
                         : t.state == segment::slot_state::gone ? "gone"
-                                                             : "others";
+                                                               : "others";
     fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{}\n", t.slot, t.thread_id,
                    csv_text(t.name), state, t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes,
                    static_cast<std::int64_t>(f.allocated_bytes - f.freed_bytes), t.peak_net);

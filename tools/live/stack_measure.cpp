@@ -68,7 +68,8 @@ measured measure(const segment::stack_figures& s, const stack_question& question
   return {std::abs(grown), grown, growth_variance(question.value, s, then)};
 }
 
-std::vector<std::uint32_t> places_of(const segment::stack_figures& s, const segment::snapshot& figures, places_book& book) {
+std::vector<std::uint32_t> places_of(const segment::stack_figures& s, const segment::snapshot& figures,
+                                     places_book& book) {
   std::vector<std::uint32_t> all;
   for (const std::uint64_t address : s.addresses) {
     const auto here = book.at(address, figures);

@@ -143,7 +143,7 @@ class watched_process {
   std::optional<segment::segment_reader> reader_;
   bool may_control_ = false;
   std::optional<process_past> past_;  ///< of a saved run
-  segment::process_figures bare_;       ///< what is known of a process without a segment
+  segment::process_figures bare_;     ///< what is known of a process without a segment
   /// Of the program that was last seen to run: what tells it from others, and whether it has not the segment mapped.
   std::uint64_t image_ = 0;
   bool is_without_segment_ = false;

@@ -53,7 +53,7 @@ std::int64_t value_of(const segment::stack_figures& stack, heap_measure measure)
 }
 
 std::vector<segment::stack_figures> stacks_between(const std::vector<segment::stack_figures>& later,
-                                                 const std::vector<segment::stack_figures>& earlier) {
+                                                   const std::vector<segment::stack_figures>& earlier) {
   std::unordered_map<segment::reference, const segment::stack_figures*> before;
   for (const segment::stack_figures& s : earlier) before.emplace(s.id, &s);
   std::vector<segment::stack_figures> result;

@@ -35,7 +35,7 @@ struct profile_options {
 /// What happened from `earlier` to `later`, two readings of the same segment: of each stack its allocations and frees
 /// meanwhile, and those with neither left out. `live_samples` is how many more are live, 0 if fewer.
 [[nodiscard]] std::vector<segment::stack_figures> stacks_between(const std::vector<segment::stack_figures>& later,
-                                                               const std::vector<segment::stack_figures>& earlier);
+                                                                 const std::vector<segment::stack_figures>& earlier);
 
 /// Negative where more has been freed than allocated, as in a difference.
 [[nodiscard]] std::int64_t value_of(const segment::stack_figures& stack, heap_measure measure);

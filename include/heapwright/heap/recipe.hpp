@@ -113,8 +113,8 @@ struct out_of_memory_handler {
 /// Who may call a heap.
 enum class concurrency_mode : std::uint8_t {
   thread_caching,  ///< any thread, each with a cache of its own
-  central,         ///< any thread, one at a time: slower, and nothing is kept for each thread
-  single_threaded  ///< one thread at a time, and the program sees to it: no locks, no atomic read-modify-writes
+  central,  ///< any thread, one at a time: slower, and nothing is kept for each thread; for heaps of one's own, not for a malloc
+  single_threaded  ///< one thread at a time, and the program sees to it: no locks, no atomic read-modify-writes; not for a malloc
 };
 
 /// All that can be said about a heap. Constexpr, at namespace scope: heaps take it by reference.
