@@ -26,7 +26,7 @@ void set_text(std::array<char, Size>& to, const char* from) noexcept {
 int mark(const char* name) noexcept {
   begin_thread();  // in the child of a fork: the mark is its own
   if (!has_segment()) return 0;
-  trace::segment_header& h = *the_segment;
+  segment::segment_header& h = *the_segment;
   const std::uint64_t index = h.mark_count.fetch_add(1, relaxed);
   if (index >= h.marks.size()) return 0;
   set_text(h.marks[index].name, name);
@@ -38,13 +38,13 @@ int reset() noexcept { return begin_peak_again() ? 1 : 0; }
 
 /// What samples have room for. Pointers have tags beyond, if anything.
 void* without_tag(const void* p) noexcept {
-  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(p) << (64 - trace::sample::address_bits) >>
-                                 (64 - trace::sample::address_bits));
+  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(p) << (64 - segment::sample::address_bits) >>
+                                 (64 - segment::sample::address_bits));
 }
 
 int record_allocation(const void* p, std::size_t bytes) noexcept {
   if (!is_counting() || p == nullptr) return 0;
-  (void)allocated(without_tag(p), bytes, bytes, trace::size_scale::index(bytes));
+  (void)allocated(without_tag(p), bytes, bytes, segment::size_scale::index(bytes));
   return 1;
 }
 
@@ -52,20 +52,20 @@ void record_free(const void* p, std::size_t bytes) noexcept {
   if (is_counting() && p != nullptr) freeing(without_tag(p), bytes);
 }
 
-bool take(trace::named_meter& m, trace::meter_state from) noexcept {
+bool take(segment::named_meter& m, segment::meter_state from) noexcept {
   auto expected = static_cast<std::uint32_t>(from);
-  return m.state.compare_exchange_strong(expected, static_cast<std::uint32_t>(trace::meter_state::being_made));
+  return m.state.compare_exchange_strong(expected, static_cast<std::uint32_t>(segment::meter_state::being_made));
 }
 
 int open_meter(const char* name) noexcept {
   auto& meters = the_segment->meters;
-  for (const auto from : {trace::meter_state::unused, trace::meter_state::closed}) {
+  for (const auto from : {segment::meter_state::unused, segment::meter_state::closed}) {
     for (std::size_t i = 0; i < meters.size(); ++i) {
-      trace::named_meter& m = meters[i];
+      segment::named_meter& m = meters[i];
       if (!take(m, from)) continue;
       set_text(m.name, name);
-      for (trace::counter& figure : m.figures) figure.store(0, relaxed);
-      m.state.store(static_cast<std::uint32_t>(trace::meter_state::open), std::memory_order_release);
+      for (segment::counter& figure : m.figures) figure.store(0, relaxed);
+      m.state.store(static_cast<std::uint32_t>(segment::meter_state::open), std::memory_order_release);
       return static_cast<int>(i);
     }
   }
@@ -82,7 +82,7 @@ void set_meter(int number, const heapwright_live_meter* to) noexcept {
 
 void close_meter(int number) noexcept {
   the_segment->meters[static_cast<std::size_t>(number)].state.store(
-      static_cast<std::uint32_t>(trace::meter_state::closed), std::memory_order_release);
+      static_cast<std::uint32_t>(segment::meter_state::closed), std::memory_order_release);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace heapwright::probe {
 
-using namespace trace;
+using namespace segment;
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../trace/segment.hpp"
+#include "../segment/segment.hpp"
 
 namespace heapwright::probe {
 
@@ -30,7 +30,7 @@ class malloc_mappings {
   /// Any part of what was added.
   static void remove(const void* p, std::size_t bytes) noexcept;
 
-  static void copy(const trace::segment_header& from, trace::segment_header& to) noexcept;
+  static void copy(const segment::segment_header& from, segment::segment_header& to) noexcept;
 
  private:
   std::uintptr_t begin_ = 0, end_ = 0;

@@ -11,7 +11,7 @@
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
 
-#include "../trace/segment.hpp"
+#include "../segment/segment.hpp"
 #include "malloc_mappings.hpp"
 
 // jemalloc's. Declared, not looked up: dlsym asks for memory when it finds nothing.
@@ -128,7 +128,7 @@ void promised_sizes::learn(std::size_t (*usable_size_of)(std::size_t requested, 
     const std::size_t bytes = usable_size_of(i == 0 ? 1 : i * step, 0);
     const bool is_one_step = i == 0 || usable_size_of(i * step - step + 1, 0) == bytes;
     if (!is_one_step || bytes < i * step || bytes > UINT16_MAX) return;
-    promises_[i] = {static_cast<std::uint16_t>(bytes), static_cast<std::uint16_t>(trace::size_scale::index(bytes))};
+    promises_[i] = {static_cast<std::uint16_t>(bytes), static_cast<std::uint16_t>(segment::size_scale::index(bytes))};
     end_ = i * step + 1;
   }
 }

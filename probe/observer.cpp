@@ -26,7 +26,7 @@ extern "C" [[gnu::weak]] void* __libc_stack_end;
 
 namespace heapwright::probe {
 
-using namespace trace;
+using namespace segment;
 
 namespace {
 

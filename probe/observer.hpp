@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../trace/segment.hpp"
+#include "../segment/segment.hpp"
 #include "next_malloc.hpp"
 #include "peak.hpp"
 #include "samples.hpp"
@@ -24,15 +24,15 @@
 
 namespace heapwright::probe {
 
-using trace::relaxed;
+using segment::relaxed;
 
 /// Never null: before there is a segment it is a header of the process's own.
-extern constinit trace::segment_header* the_segment [[gnu::visibility("hidden")]];
+extern constinit segment::segment_header* the_segment [[gnu::visibility("hidden")]];
 
 extern constinit sample_table the_samples [[gnu::visibility("hidden")]];
 
 /// Never null: `early_slot` for threads without a slot. Its band is empty, so that each of their calls takes a slow step.
-extern thread_local constinit trace::thread_slot* this_slot
+extern thread_local constinit segment::thread_slot* this_slot
     [[gnu::tls_model("initial-exec"), gnu::visibility("hidden")]];
 
 [[gnu::noinline]] void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept;
@@ -62,7 +62,7 @@ bool begin_peak_again() noexcept;
 /// Notes that p has been allocated; returns p. `size_class`: of so many bytes.
 [[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested, std::uint64_t bytes,
                                               unsigned size_class) noexcept {
-  trace::thread_slot& s = *this_slot;
+  segment::thread_slot& s = *this_slot;
   const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(bytes);
   const std::uint64_t net = s.net_bytes.load(relaxed) + bytes;
   if (until_sample < 0 || is_out_of_band(s, net)) [[unlikely]]
@@ -70,7 +70,7 @@ bool begin_peak_again() noexcept;
   s.until_sample.store(until_sample, relaxed);
   s.net_bytes.store(net, relaxed);
   add(s.requested_bytes, requested);
-  trace::class_counters& c = s.classes[size_class];
+  segment::class_counters& c = s.classes[size_class];
   add(c.allocations, 1);
   add(c.allocated_bytes, bytes);
   return p;
@@ -81,7 +81,7 @@ bool begin_peak_again() noexcept;
   if (p == nullptr) [[unlikely]]
     return p;
   const std::uint64_t bytes = next.usable_size(p);
-  return allocated(p, requested, bytes, trace::size_scale::index(bytes));
+  return allocated(p, requested, bytes, segment::size_scale::index(bytes));
 }
 
 /// The same for one that was asked for without more alignment than all have, and did not come of a realloc.
@@ -95,12 +95,12 @@ bool begin_peak_again() noexcept;
 
 /// Notes that a block of so many bytes has been or will be freed.
 inline void count_freed(std::uint64_t bytes) noexcept {
-  trace::thread_slot& s = *this_slot;
+  segment::thread_slot& s = *this_slot;
   const std::uint64_t net = s.net_bytes.load(relaxed) - bytes;
   if (is_out_of_band(s, net)) [[unlikely]]
     return freed_slow(bytes);
   s.net_bytes.store(net, relaxed);
-  trace::class_counters& c = s.classes[trace::size_scale::index(bytes)];
+  segment::class_counters& c = s.classes[segment::size_scale::index(bytes)];
   add(c.frees, 1);
   add(c.freed_bytes, bytes);
 }
@@ -122,7 +122,7 @@ inline void freeing(void* p) noexcept {
 /// Notes that a block of `before` bytes, no sample, has become p, not null: a free and an allocation, in one go.
 [[gnu::always_inline]] inline void* reallocated(void* p, std::size_t requested, std::uint64_t before) noexcept {
   const std::uint64_t bytes = next.usable_size(p);
-  trace::thread_slot& s = *this_slot;
+  segment::thread_slot& s = *this_slot;
   const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(bytes);
   const std::uint64_t net = s.net_bytes.load(relaxed) + bytes - before;
   if (until_sample < 0 || is_out_of_band(s, net)) [[unlikely]]
@@ -130,10 +130,10 @@ inline void freeing(void* p) noexcept {
   s.until_sample.store(until_sample, relaxed);
   s.net_bytes.store(net, relaxed);
   add(s.requested_bytes, requested);
-  trace::class_counters& from = s.classes[trace::size_scale::index(before)];
+  segment::class_counters& from = s.classes[segment::size_scale::index(before)];
   add(from.frees, 1);
   add(from.freed_bytes, before);
-  trace::class_counters& to = s.classes[trace::size_scale::index(bytes)];
+  segment::class_counters& to = s.classes[segment::size_scale::index(bytes)];
   add(to.allocations, 1);
   add(to.allocated_bytes, bytes);
   return p;

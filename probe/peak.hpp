@@ -20,19 +20,19 @@
 #include <cstdint>
 #include <optional>
 
-#include "../trace/segment.hpp"
+#include "../segment/segment.hpp"
 
 namespace heapwright::probe {
 
 inline constexpr std::uint64_t usual_grain = 16 * 1024;
 
-[[nodiscard]] inline bool is_out_of_band(const trace::thread_slot& s, std::uint64_t net) noexcept {
+[[nodiscard]] inline bool is_out_of_band(const segment::thread_slot& s, std::uint64_t net) noexcept {
   return net - s.band_begin.load(std::memory_order_relaxed) > s.band_bytes.load(std::memory_order_relaxed);
 }
 
 class peak_keeper {
  public:
-  void reset(trace::segment_header& h, std::uint64_t interval) noexcept;
+  void reset(segment::segment_header& h, std::uint64_t interval) noexcept;
 
   /// Bytes between samples: decides between the two modes. Returns the grain, 0 in the precise mode. Each thread follows when it
   /// publishes next.
@@ -49,20 +49,20 @@ class peak_keeper {
   [[nodiscard]] bool is_precise() const noexcept { return grain() == 0; }
 
   /// The thread's net bytes; `slot` is its number.
-  void publish(trace::thread_slot& s, std::uint32_t slot) noexcept;
+  void publish(segment::thread_slot& s, std::uint32_t slot) noexcept;
 
   /// In the precise way, after each allocation, and each free that was out of the band.
-  void publish_class(trace::thread_slot& s, std::uint32_t slot, unsigned c) noexcept;
+  void publish_class(segment::thread_slot& s, std::uint32_t slot, unsigned c) noexcept;
 
   /// Otherwise: all classes of a thread, where it has asked for half a MiB since it did so last.
-  void publish_classes_now_and_then(trace::thread_slot& s, std::uint32_t slot) noexcept {
+  void publish_classes_now_and_then(segment::thread_slot& s, std::uint32_t slot) noexcept {
     const std::uint64_t since =
         s.requested_bytes.load(std::memory_order_relaxed) - s.requested_when_published.load(std::memory_order_relaxed);
     if (since >= 512 * 1024) publish_classes(s, slot);
   }
 
   /// The last of a thread.
-  void publish_all(trace::thread_slot& s) noexcept;
+  void publish_all(segment::thread_slot& s) noexcept;
 
   // Of what no thread's slot has; may be negative.
   void count_apart(std::uint64_t by) noexcept;
@@ -78,20 +78,20 @@ class peak_keeper {
   [[nodiscard]] std::uint64_t grain() const noexcept { return grain_.load(std::memory_order_relaxed); }
   [[gnu::noinline]] void set_grain(std::uint64_t grain) noexcept;
   [[gnu::noinline]] void begin_again() noexcept;
-  void publish_classes(trace::thread_slot& s, std::uint32_t slot) noexcept;
-  void move_published(trace::thread_slot& s, std::uint64_t bytes, std::uint64_t grain) noexcept;
+  void publish_classes(segment::thread_slot& s, std::uint32_t slot) noexcept;
+  void move_published(segment::thread_slot& s, std::uint64_t bytes, std::uint64_t grain) noexcept;
   void raise_peak(std::uint64_t published) noexcept;
   void raise_class_peak(unsigned c, std::uint64_t published) noexcept;
-  void settle(trace::thread_slot& s) noexcept;
+  void settle(segment::thread_slot& s) noexcept;
   void settle_class(unsigned c, std::uint32_t slots) noexcept;
   [[nodiscard]] std::uint64_t published() const noexcept;
   [[nodiscard]] std::optional<std::uint64_t> certainly_live(std::uint64_t above) noexcept;
   [[nodiscard]] std::optional<std::uint64_t> class_certainly_live(unsigned c) const noexcept;
 
-  trace::segment_header* header_ = nullptr;
+  segment::segment_header* header_ = nullptr;
   std::atomic<std::uint64_t> grain_{0};
   std::atomic<std::uint32_t> last_slot_{0};
-  trace::counter behind_{};                   ///< published by threads whose band is endless
+  segment::counter behind_{};                 ///< published by threads whose band is endless
   std::atomic<bool> some_are_behind_{false};  ///< a thread's band has been endless
   // Changes of a thread between header.live and behind_.
   std::atomic<std::uint32_t> moves_begun_{0}, moves_ended_{0};

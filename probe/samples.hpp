@@ -10,15 +10,15 @@
 
 #include <array>
 
-#include "../trace/sample_weight.hpp"
+#include "../segment/sample_weight.hpp"
 #include "segment_writer.hpp"
 
 namespace heapwright::probe {
 
 /// A sample that has been taken out, to be put back or not.
 struct taken_sample {
-  trace::reference at_stack = 0;  ///< 0: there is none
-  trace::sampling_interval interval{1};
+  segment::reference at_stack = 0;  ///< 0: there is none
+  segment::sampling_interval interval{1};
   std::uint64_t bytes = 0, at_ns = 0;
 };
 
@@ -92,7 +92,7 @@ class sample_filter {
 
 class sample_table {
  public:
-  void reset(trace::segment_header& h) noexcept;
+  void reset(segment::segment_header& h) noexcept;
 
   /// False: there is no room.
   [[nodiscard]] bool add(const void* p, const taken_sample& s) noexcept;
@@ -101,14 +101,14 @@ class sample_table {
   [[nodiscard]] taken_sample take(const void* p) noexcept;
 
   /// Takes over what was in the table of another segment at `until_ns`, with stacks up to `last`.
-  void copy_from(trace::segment_header& other, std::uint64_t until_ns, trace::reference last) noexcept;
+  void copy_from(segment::segment_header& other, std::uint64_t until_ns, segment::reference last) noexcept;
 
   /// False: the block is no sample.
   [[nodiscard]] bool may_have(const void* p) const noexcept { return filter_.may_have(p); }
 
   /// The block will be added or taken soon: its chain is on its way to the processor meanwhile.
   void prefetch(const void* p) const noexcept {
-    const trace::reference first = bucket_of(reinterpret_cast<std::uintptr_t>(p)).load(std::memory_order_relaxed);
+    const segment::reference first = bucket_of(reinterpret_cast<std::uintptr_t>(p)).load(std::memory_order_relaxed);
     __builtin_prefetch(&at(first), 1);
   }
 
@@ -122,14 +122,14 @@ class sample_table {
   [[nodiscard]] process_lock& fork_lock() noexcept { return part_.fork_lock(); }
 
  private:
-  using link = std::atomic<trace::reference>;
+  using link = std::atomic<segment::reference>;
 
   /// Neighbours in memory are neighbours here, as programs work on what is near; 16 MiB further on it begins somewhere else.
   [[nodiscard]] link& bucket_of(std::uintptr_t address) const noexcept {
     return buckets_[((address >> 4) + (address >> 24) * 0x9E3779B97F4A7C15) & mask_];
   }
-  [[nodiscard]] trace::sample& at(trace::reference r) const noexcept { return *part_.find<trace::sample>(r); }
-  [[nodiscard]] trace::sample* claim(link& bucket, std::uint64_t address_and_interval) noexcept;
+  [[nodiscard]] segment::sample& at(segment::reference r) const noexcept { return *part_.find<segment::sample>(r); }
+  [[nodiscard]] segment::sample* claim(link& bucket, std::uint64_t address_and_interval) noexcept;
 
   growing_part part_;
   link* buckets_ = nullptr;

@@ -22,7 +22,7 @@
 namespace heapwright::probe {
 namespace {
 
-using namespace trace;
+using namespace segment;
 
 constexpr std::uint32_t slot_count = 1024;
 constexpr std::uint64_t longest_interval = std::uint64_t{1} << 40;  // one that adapts has the highest bit

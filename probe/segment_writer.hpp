@@ -11,7 +11,7 @@
 #include <heapwright/platform/linux/linux_os.hpp>
 #include <heapwright/sync/lock.hpp>
 
-#include "../trace/segment.hpp"
+#include "../segment/segment.hpp"
 #include "sampling_pace.hpp"
 
 namespace heapwright::probe {
@@ -22,22 +22,22 @@ using process_lock = lock<linux_os>;
 /// HEAPWRIGHT_SEGMENT_DIR=DIR.
 struct settings {
   bool is_counting = true;
-  std::uint64_t interval = sampling_pace::finest | trace::interval_adapts;  ///< as in segment_header
-  const char* directory = nullptr;                                          ///< null: /dev/shm/heapwright-UID
+  std::uint64_t interval = sampling_pace::finest | segment::interval_adapts;  ///< as in segment_header
+  const char* directory = nullptr;                                            ///< null: /dev/shm/heapwright-UID
 };
 
 [[nodiscard]] settings read_settings(char** environment) noexcept;
 
 /// A new segment of this process, header complete and slot 0 ready; null when it cannot be had. It is mapped until the process ends.
-[[nodiscard]] trace::segment_header* create_segment(const settings& of) noexcept;
+[[nodiscard]] segment::segment_header* create_segment(const settings& of) noexcept;
 
 template <class T>
-[[nodiscard]] T* at_offset(trace::segment_header* s, std::uint64_t offset) noexcept {
+[[nodiscard]] T* at_offset(segment::segment_header* s, std::uint64_t offset) noexcept {
   return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(s) + offset);
 }
 
-[[nodiscard]] inline trace::thread_slot& slot_of(trace::segment_header* s, std::uint32_t i) noexcept {
-  return *at_offset<trace::thread_slot>(s, s->threads_at + i * trace::thread_slot_bytes);
+[[nodiscard]] inline segment::thread_slot& slot_of(segment::segment_header* s, std::uint32_t i) noexcept {
+  return *at_offset<segment::thread_slot>(s, s->threads_at + i * segment::thread_slot_bytes);
 }
 
 /// Makes the pages of this part present. False: there is no memory for them.
@@ -47,18 +47,18 @@ template <class T>
 class growing_part {
  public:
   /// All before `used` has been taken, and is present up to the next whole page.
-  void reset(void* begin, std::size_t bytes, trace::counter* used) noexcept;
+  void reset(void* begin, std::size_t bytes, segment::counter* used) noexcept;
 
-  /// `bytes` zero bytes, aligned to trace::reference_unit; null when the part is full or there is no memory.
+  /// `bytes` zero bytes, aligned to segment::reference_unit; null when the part is full or there is no memory.
   [[nodiscard]] void* take(std::size_t bytes) noexcept;
 
-  [[nodiscard]] trace::reference refer(const void* p) const noexcept {
-    return static_cast<trace::reference>((static_cast<const std::byte*>(p) - begin_) / trace::reference_unit + 1);
+  [[nodiscard]] segment::reference refer(const void* p) const noexcept {
+    return static_cast<segment::reference>((static_cast<const std::byte*>(p) - begin_) / segment::reference_unit + 1);
   }
 
   template <class T>
-  [[nodiscard]] T* find(trace::reference r) const noexcept {
-    return reinterpret_cast<T*>(begin_ + (r - std::size_t{1}) * trace::reference_unit);
+  [[nodiscard]] T* find(segment::reference r) const noexcept {
+    return reinterpret_cast<T*>(begin_ + (r - std::size_t{1}) * segment::reference_unit);
   }
 
   [[nodiscard]] bool is_half_full() const noexcept { return used_->load(std::memory_order_relaxed) > bytes_ / 2; }
@@ -67,7 +67,7 @@ class growing_part {
  private:
   std::byte* begin_ = nullptr;
   std::size_t bytes_ = 0;
-  trace::counter* used_ = nullptr;
+  segment::counter* used_ = nullptr;
   std::size_t present_ = 0;
   process_lock lock_;
 };

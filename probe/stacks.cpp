@@ -4,7 +4,7 @@
 
 namespace heapwright::probe {
 
-using namespace trace;
+using namespace segment;
 
 namespace {
 

@@ -13,31 +13,31 @@ namespace heapwright::probe {
 
 class stack_table {
  public:
-  void reset(trace::segment_header& h) noexcept;
+  void reset(segment::segment_header& h) noexcept;
 
   /// The stack of these calls with this owner, or with owner 0, added if it is new; null when there is no room.
-  [[nodiscard]] trace::stack* find_or_add(const call_memo& calls, std::uint32_t owner) noexcept;
+  [[nodiscard]] segment::stack* find_or_add(const call_memo& calls, std::uint32_t owner) noexcept;
 
   /// The same stack with owner 0; null when there is no room.
-  [[nodiscard]] trace::stack* everyones(trace::stack& s) noexcept;
+  [[nodiscard]] segment::stack* everyones(segment::stack& s) noexcept;
 
   /// Takes over what is in the table of another segment. False: there is no room; its samples have no stacks here then.
-  [[nodiscard]] bool copy_from(trace::segment_header& other) noexcept;
+  [[nodiscard]] bool copy_from(segment::segment_header& other) noexcept;
 
-  [[nodiscard]] trace::reference refer(const trace::stack* s) const noexcept { return part_.refer(s); }
-  [[nodiscard]] trace::stack& at(trace::reference r) const noexcept { return *part_.find<trace::stack>(r); }
+  [[nodiscard]] segment::reference refer(const segment::stack* s) const noexcept { return part_.refer(s); }
+  [[nodiscard]] segment::stack& at(segment::reference r) const noexcept { return *part_.find<segment::stack>(r); }
   [[nodiscard]] process_lock& fork_lock() noexcept { return part_.fork_lock(); }
 
  private:
-  using link = std::atomic<trace::reference>;
+  using link = std::atomic<segment::reference>;
 
   [[nodiscard]] link& bucket_of(std::uint64_t hash, std::uint32_t owner) const noexcept {
     return buckets_[((hash >> 32) + owner) & mask_];
   }
-  [[nodiscard]] trace::stack* find(std::uint64_t hash, std::uint32_t owner) const noexcept;
-  [[nodiscard]] trace::stack* take(std::uint32_t depth, bool is_cut, std::uint32_t owner) noexcept;
-  void complete(trace::stack& s, std::uint64_t hash) noexcept;
-  void insert(trace::stack& s) noexcept;
+  [[nodiscard]] segment::stack* find(std::uint64_t hash, std::uint32_t owner) const noexcept;
+  [[nodiscard]] segment::stack* take(std::uint32_t depth, bool is_cut, std::uint32_t owner) noexcept;
+  void complete(segment::stack& s, std::uint64_t hash) noexcept;
+  void insert(segment::stack& s) noexcept;
 
   growing_part part_;
   link* buckets_ = nullptr;

@@ -9,7 +9,7 @@
 
 namespace heapwright::probe {
 
-using namespace trace;
+using namespace segment;
 
 namespace {
 

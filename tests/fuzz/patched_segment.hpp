@@ -19,15 +19,15 @@ namespace heapwright::fuzzing {
 class patched_segment {
  public:
   patched_segment() {
-    trace::scratch_folder folder;
-    trace::segment_builder built(folder / "segment");
+    segment::scratch_folder folder;
+    segment::segment_builder built(folder / "segment");
     fill(built);
     whole_ = built.bytes();
-    const trace::segment_header& h = built.header();
+    const segment::segment_header& h = built.header();
     parts_ = {0,
-              offsetof(trace::segment_header, bytes),
+              offsetof(segment::segment_header, bytes),
               h.threads_at,
-              trace::modules_at,
+              segment::modules_at,
               h.stack_index_at,
               h.stacks_at,
               h.sample_index_at,
@@ -55,8 +55,8 @@ class patched_segment {
  private:
   static constexpr std::size_t change_bytes = 12;
 
-  static void fill(trace::segment_builder& built) {
-    using namespace trace;
+  static void fill(segment::segment_builder& built) {
+    using namespace segment;
     segment_header& h = built.header();
     h.process_id = 4'000'000'001;  // no process has it
     h.state = static_cast<std::uint32_t>(process_state::exited);

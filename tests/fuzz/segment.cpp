@@ -9,18 +9,18 @@ using fuzzing::require;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t length) {
   static fuzzing::patched_segment segment;
   try {
-    trace::segment_reader reader(segment.change(data, length), true);
-    const trace::snapshot now = reader.read();
+    segment::segment_reader reader(segment.change(data, length), true);
+    const segment::snapshot now = reader.read();
     (void)now.total();
     (void)now.by_class();
-    (void)trace::is_there(now.process);
-    for (const trace::stack_figures& s : reader.stacks()) require(s.addresses.size() <= 512);
+    (void)segment::is_there(now.process);
+    for (const segment::stack_figures& s : reader.stacks()) require(s.addresses.size() <= 512);
     (void)reader.live_samples();
     reader.set_interval(4096);
     reader.reset_peak();
     (void)reader.add_mark("a mark with a name that is longer than there is room for in a segment, and has to be cut");
     (void)reader.process();
-  } catch (const trace::bad_segment&) {
+  } catch (const segment::bad_segment&) {
   }
   return 0;
 }

@@ -86,7 +86,7 @@ void require_profile(const std::string& bytes) {
 }
 
 void require_profiles(watched_process& process) {
-  const trace::snapshot figures = process.now()->figures;
+  const segment::snapshot figures = process.now()->figures;
   symbolizer symbols(figures.modules, figures.process.process_id);
   const auto stacks = process.stacks();
   for (const heap_measure measure : {heap_measure::inuse_space, heap_measure::alloc_objects})
@@ -101,8 +101,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t leng
   static fuzzing::patched_segment segment;
   std::optional<watched_process> process;
   try {
-    process.emplace(trace::segment_reader(segment.change(data, length)), false);
-  } catch (const trace::bad_segment&) {
+    process.emplace(segment::segment_reader(segment.change(data, length)), false);
+  } catch (const segment::bad_segment&) {
     return 0;
   }
   require_json(state_view(*process));

@@ -49,7 +49,7 @@ struct json_parser {
 
 namespace {
 
-using namespace heapwright::trace;
+using namespace heapwright::segment;
 
 using function = void (*)();
 constexpr unsigned variants = 96;

@@ -8,8 +8,8 @@ namespace heapwright::tool {
 namespace {
 
 /// By samples of 1 KiB each, of which each adds 100 to the variance.
-trace::stack_figures sampled(unsigned allocated, unsigned freed) {
-  trace::stack_figures s;
+segment::stack_figures sampled(unsigned allocated, unsigned freed) {
+  segment::stack_figures s;
   s.id = 1;
   s.allocations = allocated;
   s.allocated_bytes = allocated * std::uint64_t{1024};
@@ -20,7 +20,7 @@ trace::stack_figures sampled(unsigned allocated, unsigned freed) {
   return s;
 }
 
-measured grown(const trace::stack_figures& before, const trace::stack_figures& after) {
+measured grown(const segment::stack_figures& before, const segment::stack_figures& after) {
   const auto since = std::make_shared<baseline>();
   since->stacks.emplace(before.id, counted_by(before));
   stack_question question;

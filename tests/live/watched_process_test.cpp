@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "../trace/segment_builder.hpp"
+#include "../segment/segment_builder.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -17,11 +17,11 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(watched_process, pss_is_not_older_than_ten_seconds_whatever_else_looks) {
-  const trace::scratch_folder folder;
-  trace::segment_builder built(folder / "segment");
+  const segment::scratch_folder folder;
+  segment::segment_builder built(folder / "segment");
   built.header().process_id = static_cast<std::uint32_t>(getpid());
-  built.header().process_start = trace::process_start(static_cast<std::uint32_t>(getpid()));
-  watched_process process(trace::segment_reader(built.path()), false);
+  built.header().process_start = segment::process_start(static_cast<std::uint32_t>(getpid()));
+  watched_process process(segment::segment_reader(built.path()), false);
   ASSERT_TRUE(process.now()->memory);
   const std::uint64_t before = process.now()->memory->pss;
 

@@ -15,7 +15,7 @@
 
 namespace {
 
-using namespace heapwright::trace;
+using namespace heapwright::segment;
 
 constexpr int most = 120;
 

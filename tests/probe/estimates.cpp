@@ -65,7 +65,7 @@ struct figures {
 }
 
 double interval = 1;
-heapwright::trace::segment_header* changed = nullptr;  ///< whose interval changes
+heapwright::segment::segment_header* changed = nullptr;  ///< whose interval changes
 
 /// After every 300th block of a thread. Says whether the next blocks stay: those of one interval in
 /// three, so that a weight by another interval than the block's own makes live bytes wrong.

@@ -24,7 +24,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using namespace heapwright::trace;
+using namespace heapwright::segment;
 
 std::string probe, program;
 

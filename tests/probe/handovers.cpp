@@ -18,7 +18,7 @@
 
 namespace {
 
-using heapwright::trace::size_scale;
+using heapwright::segment::size_scale;
 
 constexpr int permits = 3;
 constexpr std::size_t sizes[] = {60'000, 3 << 20};  // of short bands, and beyond all

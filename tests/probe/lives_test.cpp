@@ -20,7 +20,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using namespace heapwright::trace;
+using namespace heapwright::segment;
 
 std::string probe, lives;
 

@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include "../../probe/poisson.hpp"
-#include "../../trace/sample_weight.hpp"
-#include "../../trace/segment.hpp"
+#include "../../segment/sample_weight.hpp"
+#include "../../segment/segment.hpp"
 
 namespace heapwright::probe {
 namespace {
 
-using namespace trace;
+using namespace segment;
 
 TEST(Mathematics, TheLogarithmIsLibms) {
   for (double x = 1e-17; x < 1e18; x *= 1.0173) EXPECT_NEAR(natural_logarithm(x), std::log(x), 1e-13) << x;
@@ -105,7 +105,7 @@ TEST(Sampling, EstimatesAreWithinTheirConfidenceIntervalsAsOftenAsTheyShould) {
 }  // namespace
 }  // namespace heapwright::probe
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 namespace {
 
 TEST(SizeScale, ClassesFollowEachOtherAndHoldWhatTheySay) {
@@ -127,4 +127,4 @@ TEST(Lifetimes, AreCountedByPowersOfFour) {
 }
 
 }  // namespace
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

@@ -23,7 +23,7 @@
 
 namespace {
 
-using heapwright::trace::size_scale;
+using heapwright::segment::size_scale;
 using probe_test::figures;
 using probe_test::own_segment;
 

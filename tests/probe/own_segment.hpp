@@ -13,18 +13,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../trace/sample_weight.hpp"
-#include "../../trace/segment.hpp"
+#include "../../segment/sample_weight.hpp"
+#include "../../segment/segment.hpp"
 
 namespace probe_test {
 
 struct figures {
   struct {
     std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0, freed_bytes = 0;
-  } classes[heapwright::trace::size_scale::count];
+  } classes[heapwright::segment::size_scale::count];
   std::uint64_t requested_bytes = 0, live = 0, peak = 0, live_of_stacks = 0, at_peak_of_stacks = 0, live_of_samples = 0,
                 live_samples = 0;
-  std::uint64_t class_peak[heapwright::trace::size_scale::count]{};
+  std::uint64_t class_peak[heapwright::segment::size_scale::count]{};
 
   [[nodiscard]] std::uint64_t net() const noexcept {
     std::uint64_t n = 0;
@@ -67,8 +67,8 @@ class own_segment {
     ::close(file);
   }
 
-  [[nodiscard]] heapwright::trace::segment_header& header() const noexcept {
-    return *reinterpret_cast<heapwright::trace::segment_header*>(base_);
+  [[nodiscard]] heapwright::segment::segment_header& header() const noexcept {
+    return *reinterpret_cast<heapwright::segment::segment_header*>(base_);
   }
 
   [[nodiscard]] const std::byte* base() const noexcept { return base_; }
@@ -76,7 +76,7 @@ class own_segment {
   [[nodiscard]] std::uint64_t forked_from() const noexcept { return header().forked_from; }
 
   [[nodiscard]] std::uint64_t peak_of_thread(pid_t id) const noexcept {
-    using namespace heapwright::trace;
+    using namespace heapwright::segment;
     const segment_header& h = header();
     for (std::uint32_t i = 1; i < h.thread_slots; ++i) {
       const auto& s = *reinterpret_cast<const thread_slot*>(base_ + h.threads_at + i * thread_slot_bytes);
@@ -86,7 +86,7 @@ class own_segment {
   }
 
   [[nodiscard]] figures read() const noexcept {
-    using namespace heapwright::trace;
+    using namespace heapwright::segment;
     figures f;
     const segment_header& h = header();
     for (std::uint32_t i = 0; i < h.thread_slots; ++i) {

@@ -10,7 +10,7 @@
 
 namespace {
 
-using heapwright::trace::size_scale;
+using heapwright::segment::size_scale;
 using probe_test::figures;
 
 figures expected;

@@ -18,7 +18,7 @@
 
 namespace {
 
-using heapwright::trace::size_scale;
+using heapwright::segment::size_scale;
 
 constexpr std::size_t size = 5'500;  // libc and libstdc++ ask for nothing like it
 std::atomic<std::uint64_t> allocated{0}, freed{0};

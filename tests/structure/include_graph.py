@@ -21,7 +21,7 @@ TOOLS_MAY_USE = {"heapwright/malloc/process_record.hpp", "heapwright/malloc/proc
 # What programs call in the probe.
 PROBES_FACE = "heapwright/live.h"
 PROBE_MAY_USE = {"core", "platform", "sync"}
-PROBE_NEIGHBOURS = {"../trace/segment.hpp", "../trace/sample_weight.hpp", "../malloc/override/cxx_runtime.hpp",
+PROBE_NEIGHBOURS = {"../segment/segment.hpp", "../segment/sample_weight.hpp", "../malloc/override/cxx_runtime.hpp",
                     "../malloc/override/default_operators.hpp", "../malloc/override/export.hpp",
                     "../malloc/shared/own_object.hpp"}
 
@@ -68,12 +68,12 @@ def wrong_in_tools(root: Path):
                 yield file, number, f"tools must not reach into malloc/: {name}"
 
 
-def wrong_in_probe_and_trace(root: Path):
+def wrong_in_probe_and_segment(root: Path):
     """The format is everybody's and needs nobody; the probe is loaded into other people's programs and brings little."""
-    for file in sorted((root / "trace").rglob("*.[ch]pp")):
+    for file in sorted((root / "segment").rglob("*.[ch]pp")):
         for number, name in includes(file):
             if "/" in name and name.endswith(".hpp"):
-                yield file, number, f"trace must not include {name}"
+                yield file, number, f"segment must not include {name}"
     for file in sorted((root / "probe").rglob("*.[ch]pp")):
         for number, name in includes(file):
             if name.startswith("heapwright/") and name != PROBES_FACE and layer_of(name) not in PROBE_MAY_USE:
@@ -84,7 +84,7 @@ def wrong_in_probe_and_trace(root: Path):
 
 def main():
     root = Path(sys.argv[1])
-    wrong = list(wrong_in_kit(root)) + list(wrong_in_tools(root)) + list(wrong_in_probe_and_trace(root))
+    wrong = list(wrong_in_kit(root)) + list(wrong_in_tools(root)) + list(wrong_in_probe_and_segment(root))
     for file, number, what in wrong:
         print(f"{file.relative_to(root)}:{number}: {what}")
     checked = len(list((root / "include").rglob("*.hpp"))) + len(list((root / "tools").rglob("*.[ch]pp")))

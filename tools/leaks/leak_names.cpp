@@ -10,7 +10,7 @@ namespace heapwright::tool {
 namespace {
 
 /// From the program's own frame outwards; what libc does before main says nothing.
-std::vector<place> own_frames(const leak_site& site, const trace::snapshot& figures, places_book& book) {
+std::vector<place> own_frames(const leak_site& site, const segment::snapshot& figures, places_book& book) {
   std::vector<std::uint32_t> numbers;
   for (const std::uint64_t address : site.addresses) {
     const auto here = book.at(address, figures);

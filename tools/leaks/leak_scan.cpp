@@ -24,28 +24,28 @@ std::string segment_in(const std::vector<memory_mapping>& mappings, pid_t proces
   for (const memory_mapping& m : mappings) {
     if (!m.is_shared || !m.path.ends_with(".segment")) continue;
     try {
-      if (trace::segment_reader(m.path).process().process_id == static_cast<std::uint32_t>(process)) return m.path;
-    } catch (const trace::bad_segment&) {
+      if (segment::segment_reader(m.path).process().process_id == static_cast<std::uint32_t>(process)) return m.path;
+    } catch (const segment::bad_segment&) {
       continue;
     }
   }
   return {};
 }
 
-bool is_inherited(const trace::sample_figures& sample, const trace::process_figures& process) {
+bool is_inherited(const segment::sample_figures& sample, const segment::process_figures& process) {
   return process.forked_from != 0 && sample.at_ns < process.started_ns;
 }
 
 /// A program may have overwritten the segment.
-bool is_damaged(const trace::sample_figures& sample) {
-  constexpr std::uint64_t end_of_addresses = std::uint64_t{1} << trace::sample::address_bits;
+bool is_damaged(const segment::sample_figures& sample) {
+  constexpr std::uint64_t end_of_addresses = std::uint64_t{1} << segment::sample::address_bits;
   return sample.bytes > end_of_addresses - sample.address;
 }
 
-std::vector<heap_block> blocks_of(const std::vector<trace::sample_figures>& samples) {
+std::vector<heap_block> blocks_of(const std::vector<segment::sample_figures>& samples) {
   std::vector<heap_block> blocks;
   blocks.reserve(samples.size());
-  for (const trace::sample_figures& s : samples) blocks.push_back({s.address, s.bytes, 0, s.at_ns});
+  for (const segment::sample_figures& s : samples) blocks.push_back({s.address, s.bytes, 0, s.at_ns});
   return blocks;
 }
 
@@ -78,7 +78,7 @@ void ask_glibc(const process_memory& memory, std::vector<heap_block>& blocks, sc
   }
 }
 
-std::string why_not_judged(const ending_process& process, const trace::process_figures& figures) {
+std::string why_not_judged(const ending_process& process, const segment::process_figures& figures) {
   if ((process.status & 0x7f) == SIGKILL) return "the process was killed by SIGKILL";
   if (process.threads.empty()) return "the process could not be held at its end";
   if (figures.interval != 1) return "not every block was sampled";
@@ -88,14 +88,14 @@ std::string why_not_judged(const ending_process& process, const trace::process_f
 
 class site_table {
  public:
-  explicit site_table(std::vector<trace::stack_figures> stacks) {
-    for (trace::stack_figures& s : stacks) {
+  explicit site_table(std::vector<segment::stack_figures> stacks) {
+    for (segment::stack_figures& s : stacks) {
       numbers_.emplace(s.id, sites_.size());
       sites_.push_back({std::move(s.addresses), s.is_cut, {}, {}, {}, {}, {}});
     }
   }
 
-  leak_site& of(trace::reference stack) {
+  leak_site& of(segment::reference stack) {
     const auto [entry, is_new] = numbers_.emplace(stack, sites_.size());
     if (is_new) sites_.push_back({});
     return sites_[entry->second];
@@ -109,13 +109,13 @@ class site_table {
   }
 
  private:
-  std::unordered_map<trace::reference, std::size_t> numbers_;
+  std::unordered_map<segment::reference, std::size_t> numbers_;
   std::vector<leak_site> sites_;
 };
 
-judgement judge_memory(const ending_process& process, const std::vector<trace::sample_figures>& samples,
+judgement judge_memory(const ending_process& process, const std::vector<segment::sample_figures>& samples,
                        const std::string& segment, std::vector<memory_mapping> mappings,
-                       const trace::snapshot& figures) {
+                       const segment::snapshot& figures) {
   process_memory memory(process.id, process.reader);
   std::vector<heap_block> blocks = blocks_of(samples);
   scanned_process scanned;
@@ -126,7 +126,7 @@ judgement judge_memory(const ending_process& process, const std::vector<trace::s
   const std::string& allocator = figures.process.allocator;
   scanned.is_glibc = is_libc(allocator);
   scanned.knows_heap = scanned.is_glibc || figures.process.knows_malloc_mappings;
-  for (const trace::mapping_figures& m : figures.process.malloc_mappings)
+  for (const segment::mapping_figures& m : figures.process.malloc_mappings)
     scanned.heap.push_back({m.begin, m.begin + m.bytes});
   if (scanned.is_glibc)
     ask_glibc(memory, blocks, scanned);
@@ -136,12 +136,12 @@ judgement judge_memory(const ending_process& process, const std::vector<trace::s
     if (is_of_probe(m)) scanned.observers.push_back(m.path);
   scanned.blocks = blocks;
   scanned.loader = loaded_object_records(process.reader);
-  for (const trace::thread_figures& t : figures.threads)
-    if (t.state == trace::slot_state::gone) scanned.old_stacks.push_back(t.stack_at);
+  for (const segment::thread_figures& t : figures.threads)
+    if (t.state == segment::slot_state::gone) scanned.old_stacks.push_back(t.stack_at);
   return judge(blocks, roots_of(scanned), memory);
 }
 
-void add_judged(const std::vector<trace::sample_figures>& samples, const judgement& judged, site_table& sites) {
+void add_judged(const std::vector<segment::sample_figures>& samples, const judgement& judged, site_table& sites) {
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const leak_figures block{samples[i].bytes, 1};
     leak_site& site = sites.of(samples[i].at_stack);
@@ -166,42 +166,42 @@ std::optional<process_leaks> scan(const ending_process& process) {
   std::vector<memory_mapping> mappings = process_memory(process.id, process.reader).mappings();
   const std::string segment = segment_in(mappings, process.id);
   if (segment.empty()) return std::nullopt;
-  const trace::segment_reader reader(segment);
+  const segment::segment_reader reader(segment);
   process_leaks result;
   result.figures = reader.read();
   result.status = process.status;
-  const trace::process_figures& figures = result.figures.process;
+  const segment::process_figures& figures = result.figures.process;
   result.not_judged = why_not_judged(process, figures);
   result.unknown_blocks = figures.lost_samples;
-  std::vector<trace::sample_figures> samples = reader.live_samples();
-  std::erase_if(samples, [&](const trace::sample_figures& s) { return is_inherited(s, figures) || is_damaged(s); });
-  std::ranges::sort(samples, {}, &trace::sample_figures::address);
+  std::vector<segment::sample_figures> samples = reader.live_samples();
+  std::erase_if(samples, [&](const segment::sample_figures& s) { return is_inherited(s, figures) || is_damaged(s); });
+  std::ranges::sort(samples, {}, &segment::sample_figures::address);
   site_table sites(reader.stacks());
   if (result.not_judged.empty()) {
     const judgement judged = judge_memory(process, samples, segment, std::move(mappings), result.figures);
     add_judged(samples, judged, sites);
   } else {
-    for (const trace::sample_figures& s : samples) sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for};
+    for (const segment::sample_figures& s : samples) sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for};
   }
   result.sites = std::move(sites).not_empty();
   return result;
 }
 
 /// A sample of s bytes that was taken with the probability p stands for s / p bytes.
-static double variance_of(const trace::sample_figures& s) {
+static double variance_of(const segment::sample_figures& s) {
   const double bytes_for = static_cast<double>(s.bytes_for);
   return bytes_for * std::max(bytes_for - static_cast<double>(s.bytes), 0.0);
 }
 
 process_leaks unfreed_in(const std::filesystem::path& segment) {
-  const trace::segment_reader reader(segment);
+  const segment::segment_reader reader(segment);
   process_leaks result;
   result.figures = reader.read();
   result.not_judged = "a segment does not hold the memory of the process";
   result.is_estimate = result.figures.process.interval != 1;
   result.unknown_blocks = result.figures.process.lost_samples;
   site_table sites(reader.stacks());
-  for (const trace::sample_figures& s : reader.live_samples())
+  for (const segment::sample_figures& s : reader.live_samples())
     sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, variance_of(s)};
   result.sites = std::move(sites).not_empty();
   return result;

@@ -38,7 +38,7 @@ struct leak_site {
 };
 
 struct process_leaks {
-  trace::snapshot figures;  ///< of the segment, at the end
+  segment::snapshot figures;  ///< of the segment, at the end
   std::vector<leak_site> sites;
   std::optional<int> status;         ///< how the process ended, as waitpid tells it
   std::string not_judged;            ///< why lost is not told from reachable; empty: it is
@@ -53,7 +53,7 @@ struct process_leaks {
 /// forked. Blocks that a child has inherited are not the child's leaks.
 [[nodiscard]] std::optional<process_leaks> scan(const ending_process& process);
 
-/// What a segment tells alone. Throws trace::bad_segment.
+/// What a segment tells alone. Throws segment::bad_segment.
 [[nodiscard]] process_leaks unfreed_in(const std::filesystem::path& segment);
 
 }  // namespace heapwright::tool

@@ -34,11 +34,11 @@ std::string end_text(const named_leaks& p) {
   const auto& process = p.leaks.figures.process;
   if (!p.leaks.status) {
     switch (process.state) {
-      case trace::process_state::exited: return "ended";
-      case trace::process_state::replaced: return "replaced by exec";
-      case trace::process_state::running: break;
+      case segment::process_state::exited: return "ended";
+      case segment::process_state::replaced: return "replaced by exec";
+      case segment::process_state::running: break;
     }
-    return trace::is_there(process) ? "still runs" : "ended without returning from main";
+    return segment::is_there(process) ? "still runs" : "ended without returning from main";
   }
   const int status = *p.leaks.status;
   if (WIFSIGNALED(status))
@@ -100,7 +100,7 @@ std::string sites_text(const std::vector<named_site>& sites, const char* title, 
 leak_figures unfreed_of(const named_leaks& p) {
   if (!p.leaks.is_estimate || p.suppressed_sites > 0 || !p.leaks.figures.process.counts_from_start())
     return p.not_judged;
-  const trace::class_figures counted = p.leaks.figures.total();
+  const segment::class_figures counted = p.leaks.figures.total();
   return {counted.allocated_bytes - counted.freed_bytes, static_cast<double>(counted.allocations - counted.frees)};
 }
 

@@ -94,7 +94,7 @@ observed_command observe(const leaks_options& options, const function_patterns& 
         own = named(std::move(*found), suppressed, options.all);
       else
         result.leaks.processes.push_back(named(std::move(*found), suppressed, options.all));
-    } catch (const trace::bad_segment& trouble) {
+    } catch (const segment::bad_segment& trouble) {
       tell("heapwright: process {}: {}\n", ending.id, trouble.what());
     }
   });
@@ -150,7 +150,7 @@ int leaks_of_segment(const leaks_options& options) {
     for (const saved_process& p : run.processes())
       all.processes.push_back(named(unfreed_in(p.segment), suppressed, options.all));
     report.write(report_of(all, options, EXIT_SUCCESS));
-  } catch (const trace::bad_segment& trouble) {
+  } catch (const segment::bad_segment& trouble) {
     throw failure(exit_code::bad_input, trouble.what());
   }
   return EXIT_SUCCESS;

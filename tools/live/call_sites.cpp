@@ -14,7 +14,7 @@ namespace {
 std::string file_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 struct placed_stack {
-  trace::stack_figures figures;
+  segment::stack_figures figures;
   measured value;
   std::vector<std::uint32_t> places;
 };
@@ -41,11 +41,11 @@ std::pair<std::uint32_t, std::string> key_of(const call_site& s, const places_bo
 
 }  // namespace
 
-std::vector<call_site> call_sites(std::vector<trace::stack_figures> stacks, const trace::snapshot& figures,
+std::vector<call_site> call_sites(std::vector<segment::stack_figures> stacks, const segment::snapshot& figures,
                                   places_book& book, const stack_question& question) {
   std::vector<placed_stack> placed;
   placed.reserve(stacks.size());
-  for (trace::stack_figures& s : stacks) {
+  for (segment::stack_figures& s : stacks) {
     auto places = places_of(s, figures, book);
     const measured value = measure(s, question);
     placed.push_back({std::move(s), value, std::move(places)});

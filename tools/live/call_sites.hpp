@@ -12,17 +12,17 @@
 namespace heapwright::tool {
 
 struct call_site {
-  trace::stack_figures sum;           ///< of all its stacks; id, addresses and is_cut of the largest
+  segment::stack_figures sum;         ///< of all its stacks; id, addresses and is_cut of the largest
   std::vector<std::uint32_t> places;  ///< of the largest stack, the innermost first
   std::size_t site = 0;               ///< index in `places`
   std::size_t caller = 0;             ///< index of the first place further out in another function; places.size(): none
   measured value;
-  std::vector<trace::reference> stacks;  ///< ids, the largest first
+  std::vector<segment::reference> stacks;  ///< ids, the largest first
 };
 
 /// In no order. Sites whose stacks all have a value of 0 are there too. O(stacks * depth).
-[[nodiscard]] std::vector<call_site> call_sites(std::vector<trace::stack_figures> stacks,
-                                                const trace::snapshot& figures, places_book& book,
+[[nodiscard]] std::vector<call_site> call_sites(std::vector<segment::stack_figures> stacks,
+                                                const segment::snapshot& figures, places_book& book,
                                                 const stack_question& question);
 
 /// "function  file:line", or "function  [module]" where the line is not known.

@@ -110,7 +110,7 @@ condition parsed(const std::string& text) {
 constexpr std::size_t shown_callers = 3;
 
 /// The name of a site, and what is shown of it.
-std::pair<std::string, std::string> named(const trace::stack_figures& stack, const trace::snapshot& of_run,
+std::pair<std::string, std::string> named(const segment::stack_figures& stack, const segment::snapshot& of_run,
                                           places_book& book) {
   const auto places = places_of(stack, of_run, book);
   if (places.empty()) return {"(unknown)", "(unknown)"};
@@ -129,9 +129,9 @@ std::pair<std::string, std::string> named(const trace::stack_figures& stack, con
   return {name, shown};
 }
 
-void add_process(watched_run& run, const trace::segment_reader& reader, const function_patterns& wrappers) {
-  const trace::snapshot seen = reader.read();
-  const trace::class_figures total = seen.total();
+void add_process(watched_run& run, const segment::segment_reader& reader, const function_patterns& wrappers) {
+  const segment::snapshot seen = reader.read();
+  const segment::class_figures total = seen.total();
   run.peak = std::max(run.peak, static_cast<double>(seen.process.peak));
   run.live += static_cast<double>(static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes));
   run.allocated += static_cast<double>(total.allocated_bytes);
@@ -140,7 +140,7 @@ void add_process(watched_run& run, const trace::segment_reader& reader, const fu
   places_book book(wrappers);
   stack_question at_peak;
   at_peak.value = stack_value::peak;
-  for (const trace::stack_figures& stack : reader.stacks()) {
+  for (const segment::stack_figures& stack : reader.stacks()) {
     auto [name, shown] = named(stack, seen, book);
     site_figures& site = run.sites[name];
     site.live += static_cast<double>(stack.live_bytes());
@@ -158,8 +158,8 @@ watched_run read_run(const std::string& path, const function_patterns& wrappers)
   const opened_run opened(path);
   watched_run run;
   try {
-    for (const saved_process& p : opened.processes()) add_process(run, trace::segment_reader(p.segment), wrappers);
-  } catch (const trace::bad_segment& trouble) {
+    for (const saved_process& p : opened.processes()) add_process(run, segment::segment_reader(p.segment), wrappers);
+  } catch (const segment::bad_segment& trouble) {
     throw failure(exit_code::bad_input, trouble.what());
   }
   return run;

@@ -78,10 +78,10 @@ std::filesystem::path launched_program::segment() {
   for (;;) {
     const std::optional<int> ended = exit_code();
     std::filesystem::path replaced;
-    for (const auto& path : trace::segments_in(folder_.path())) {
-      const trace::process_figures process = trace::segment_reader(path).process();
+    for (const auto& path : segment::segments_in(folder_.path())) {
+      const segment::process_figures process = segment::segment_reader(path).process();
       if (process.process_id != static_cast<std::uint32_t>(id_)) continue;
-      if (process.state != trace::process_state::replaced) return path;
+      if (process.state != segment::process_state::replaced) return path;
       // A script became the program by exec: what counts is the program.
       replaced = path;
     }

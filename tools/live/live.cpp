@@ -40,7 +40,7 @@
 namespace heapwright::tool {
 namespace {
 
-std::string list_line(const trace::process_figures& process, bool is_there, double live_bytes) {
+std::string list_line(const segment::process_figures& process, bool is_there, double live_bytes) {
   return fmt::format("{:>8}  {:<8}  {:>10}  {}", process.process_id, is_there ? "running" : "ended",
                      show_bytes(std::max(live_bytes, 0.0)), command_of(process));
 }
@@ -50,10 +50,10 @@ int print_list() {
   std::vector<std::string> ended;
   for (const auto& path : all_segments()) {
     try {
-      const trace::snapshot seen = trace::segment_reader(path).read();
-      if (seen.process.state == trace::process_state::replaced) continue;  // it goes on as another
-      const trace::class_figures total = seen.total();
-      const bool is_there = trace::is_there(seen.process);
+      const segment::snapshot seen = segment::segment_reader(path).read();
+      if (seen.process.state == segment::process_state::replaced) continue;  // it goes on as another
+      const segment::class_figures total = seen.total();
+      const bool is_there = segment::is_there(seen.process);
       const auto live = static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes);
       std::string line = list_line(seen.process, is_there, static_cast<double>(live));
       if (!is_there)
@@ -66,7 +66,7 @@ int print_list() {
   }
   for (const auto& heap : heap_record::find_all()) {
     const auto figures = read_heap(*heap);
-    const trace::process_figures process = describe(heap->process());
+    const segment::process_figures process = describe(heap->process());
     if (figures && running.insert(process.process_id).second)
       answer("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
   }

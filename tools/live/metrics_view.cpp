@@ -10,7 +10,7 @@
 namespace heapwright::tool {
 namespace {
 
-using trace::size_scale;
+using segment::size_scale;
 
 /// As Prometheus has it: UTF-8, with three characters escaped. The program's own text may be any bytes; those beyond ASCII are not worth a label.
 std::string label_text(const std::string& text) {
@@ -28,7 +28,7 @@ class exposition {
  public:
   /// What follows is of this process. Labels are what it keeps for as long as it lives: a title that it
   /// changes (PostgreSQL's) would begin new time series.
-  void begin(const trace::process_figures& process) {
+  void begin(const segment::process_figures& process) {
     process_ = fmt::format("process=\"{}\",program=\"{}\"", process.process_id,
                            label_text(process.program.substr(process.program.rfind('/') + 1)));
     std::string title;
@@ -43,8 +43,8 @@ class exposition {
     line(name, type, help, "", value);
   }
 
-  void by_class(const char* name, const char* help, const trace::snapshot& figures,
-                std::uint64_t trace::class_figures::*member) {
+  void by_class(const char* name, const char* help, const segment::snapshot& figures,
+                std::uint64_t segment::class_figures::*member) {
     const auto classes = figures.by_class();
     for (unsigned c = 0; c < size_scale::count; ++c)
       if (classes[c].allocations != 0 || classes[c].frees != 0)
@@ -52,8 +52,8 @@ class exposition {
   }
 
   /// The number tells meters of the same name apart.
-  void by_meter(const char* name, const char* type, const char* help, const std::vector<trace::meter_figures>& meters,
-                std::uint64_t trace::meter_figures::*member) {
+  void by_meter(const char* name, const char* type, const char* help, const std::vector<segment::meter_figures>& meters,
+                std::uint64_t segment::meter_figures::*member) {
     for (std::size_t i = 0; i < meters.size(); ++i)
       line(name, type, help, fmt::format(",name=\"{}\",number=\"{}\"", label_text(meters[i].name), i),
            meters[i].*member);
@@ -101,9 +101,9 @@ std::string csv_text(const std::string& text) {
 void add_metrics(exposition& e, watched_process& process) {
   const auto seen = process.now();
   const moment& m = *seen;
-  const trace::process_figures& p = m.figures.process;
+  const segment::process_figures& p = m.figures.process;
   std::size_t alive = 0;
-  for (const trace::thread_figures& t : m.figures.threads) alive += t.state == trace::slot_state::alive;
+  for (const segment::thread_figures& t : m.figures.threads) alive += t.state == segment::slot_state::alive;
 
   e.begin(p);
   e.one("heapwright_process_up", "gauge", "Whether the process is there.", m.state == life::running ? 1 : 0);
@@ -149,14 +149,14 @@ void add_metrics(exposition& e, watched_process& process) {
   e.one("heapwright_threads_seen_total", "counter", "Threads that have ever called malloc or free.", p.threads_ever);
   e.one("heapwright_samples_lost_total", "counter", "Samples lost for want of room.", p.lost_samples);
   e.by_class("heapwright_class_allocations_total", "Blocks allocated, by the largest size of their class.", m.figures,
-             &trace::class_figures::allocations);
+             &segment::class_figures::allocations);
   e.by_class("heapwright_class_allocated_bytes_total", "Bytes allocated, by the largest size of their class.",
-             m.figures, &trace::class_figures::allocated_bytes);
+             m.figures, &segment::class_figures::allocated_bytes);
   e.by_class("heapwright_class_frees_total", "Blocks freed, by the largest size of their class.", m.figures,
-             &trace::class_figures::frees);
+             &segment::class_figures::frees);
   e.by_class("heapwright_class_freed_bytes_total", "Bytes freed, by the largest size of their class.", m.figures,
-             &trace::class_figures::freed_bytes);
-  using figures = trace::meter_figures;
+             &segment::class_figures::freed_bytes);
+  using figures = segment::meter_figures;
   e.by_meter("heapwright_meter_in_use_bytes", "gauge", "Bytes in use of an allocator of the program's own.", p.meters,
              &figures::in_use);
   e.by_meter("heapwright_meter_peak_bytes", "gauge", "The most that was in use at one moment.", p.meters,
@@ -202,11 +202,11 @@ std::string threads_csv(watched_process& process) {
   std::string text =
       "slot,thread_id,name,state,requested_bytes,allocations,allocated_bytes,frees,freed_bytes,net_bytes,peak_net_"
       "bytes\n";
-  for (const trace::thread_figures& t : seen->figures.threads) {
-    const trace::class_figures f = t.total();
-    const char* state = t.state == trace::slot_state::alive  ? "alive"
-                        : t.state == trace::slot_state::gone ? "gone"
-                                                             : "others";
+  for (const segment::thread_figures& t : seen->figures.threads) {
+    const segment::class_figures f = t.total();
+    const char* state = t.state == segment::slot_state::alive  ? "alive"
+                        : t.state == segment::slot_state::gone ? "gone"
+                                                               : "others";
     fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{}\n", t.slot, t.thread_id,
                    csv_text(t.name), state, t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes,
                    static_cast<std::int64_t>(f.allocated_bytes - f.freed_bytes), t.peak_net);
@@ -227,7 +227,7 @@ std::string sites_csv(watched_process& process) {
   const auto seen = process.now();
   std::string text =
       "site,live_bytes,live_blocks,allocations,allocated_bytes,frees,freed_bytes,short_lived_bytes,samples,stack\n";
-  for (const trace::stack_figures& s : process.stacks()) {
+  for (const segment::stack_figures& s : process.stacks()) {
     std::string stack;
     for (const std::uint64_t address : s.addresses) {
       for (const std::uint32_t number : process.places().at(address, seen->figures)) {

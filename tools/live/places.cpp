@@ -19,20 +19,20 @@ std::string key_of(const place& p) {
 places_book::places_book(function_patterns wrappers) : wrappers_(std::move(wrappers)) {}
 places_book::~places_book() = default;
 
-void places_book::know_modules(const trace::snapshot& figures) {
+void places_book::know_modules(const segment::snapshot& figures) {
   if (!symbols_) symbols_ = std::make_unique<symbolizer>(figures.modules, figures.process.own_id, figures.process.root);
   if (figures.modules.size() == modules_known_) return;
   symbols_->add_modules(figures.modules);
   modules_known_ = figures.modules.size();
 }
 
-void places_book::use_symbols(const trace::snapshot& figures, const std::function<void(symbolizer&)>& use) {
+void places_book::use_symbols(const segment::snapshot& figures, const std::function<void(symbolizer&)>& use) {
   const std::lock_guard hold(mutex_);
   know_modules(figures);
   use(*symbols_);
 }
 
-std::vector<std::uint32_t> places_book::at(std::uint64_t return_address, const trace::snapshot& figures) {
+std::vector<std::uint32_t> places_book::at(std::uint64_t return_address, const segment::snapshot& figures) {
   const std::lock_guard hold(mutex_);
   if (const auto found = at_.find(return_address); found != at_.end()) return found->second;
   know_modules(figures);

@@ -38,7 +38,7 @@ class places_book {
   ~places_book();
 
   /// Numbers of the places at a return address, the innermost inlined one first; never empty. Modules and process are those that the stack is of.
-  [[nodiscard]] std::vector<std::uint32_t> at(std::uint64_t return_address, const trace::snapshot& figures);
+  [[nodiscard]] std::vector<std::uint32_t> at(std::uint64_t return_address, const segment::snapshot& figures);
 
   [[nodiscard]] place operator[](std::uint32_t number) const;
 
@@ -49,10 +49,10 @@ class places_book {
   [[nodiscard]] std::size_t site_in(const std::vector<std::uint32_t>& places) const;
 
   /// Lets nobody else resolve meanwhile.
-  void use_symbols(const trace::snapshot& figures, const std::function<void(symbolizer&)>& use);
+  void use_symbols(const segment::snapshot& figures, const std::function<void(symbolizer&)>& use);
 
  private:
-  void know_modules(const trace::snapshot& figures);
+  void know_modules(const segment::snapshot& figures);
   std::uint32_t number_of(const place& p);
   [[nodiscard]] bool is_wrapper(const place& p) const;
 

@@ -11,14 +11,14 @@ namespace heapwright::tool {
 
 std::string pprof_answer(watched_process& process, bool is_heap, unsigned seconds) {
   const auto begin = process.now();
-  std::vector<trace::stack_figures> stacks = process.stacks();
+  std::vector<segment::stack_figures> stacks = process.stacks();
   if (seconds > 0) {
     const auto earlier = std::move(stacks);
     if (!process.wait(std::chrono::seconds(seconds))) throw std::runtime_error("the server is going away");
     stacks = stacks_between(process.stacks(), earlier);
   }
   const auto end = process.now();
-  const trace::process_figures& p = end->figures.process;
+  const segment::process_figures& p = end->figures.process;
   profile_options options;
   options.shown_first = is_heap ? heap_measure::inuse_space : heap_measure::alloc_space;
   options.interval = p.interval;
@@ -34,8 +34,8 @@ std::string pprof_answer(watched_process& process, bool is_heap, unsigned second
 
 std::string collapsed_answer(watched_process& process, const stack_question& question) {
   const auto seen = process.now();
-  std::vector<trace::stack_figures> stacks = process.stacks();
-  for (trace::stack_figures& s : stacks) {
+  std::vector<segment::stack_figures> stacks = process.stacks();
+  for (segment::stack_figures& s : stacks) {
     // Of a growth only what grows: the format knows no negative values.
     const measured m = measure(s, question);
     s.allocated_bytes = static_cast<std::uint64_t>(std::llround(std::max(question.since ? m.grown : m.value, 0.0)));

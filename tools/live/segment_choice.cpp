@@ -17,9 +17,9 @@ constexpr std::size_t longest_command = 80;
 /// One that has been replaced by exec goes on as another.
 bool is_segment_of(const std::filesystem::path& path, pid_t pid) {
   try {
-    const trace::process_figures process = trace::segment_reader(path).process();
-    return process.process_id == static_cast<std::uint32_t>(pid) && process.state != trace::process_state::replaced;
-  } catch (const trace::bad_segment&) {
+    const segment::process_figures process = segment::segment_reader(path).process();
+    return process.process_id == static_cast<std::uint32_t>(pid) && process.state != segment::process_state::replaced;
+  } catch (const segment::bad_segment&) {
     return false;
   }
 }
@@ -38,29 +38,29 @@ std::filesystem::path mapped_segment(pid_t pid) {
 
 }  // namespace
 
-trace::segment_reader open_segment(const std::filesystem::path& path, bool& may_control) {
+segment::segment_reader open_segment(const std::filesystem::path& path, bool& may_control) {
   try {
     try {
       may_control = true;
-      return trace::segment_reader(path, true);
-    } catch (const trace::bad_segment&) {
+      return segment::segment_reader(path, true);
+    } catch (const segment::bad_segment&) {
       may_control = false;
-      return trace::segment_reader(path);
+      return segment::segment_reader(path);
     }
-  } catch (const trace::bad_segment& trouble) {
+  } catch (const segment::bad_segment& trouble) {
     throw failure(exit_code::bad_input, trouble.what());
   }
 }
 
 std::filesystem::path segment_of(pid_t pid) {
   if (auto path = mapped_segment(pid); !path.empty()) return path;
-  for (const auto& path : trace::segments_in(trace::segment_directory()))
+  for (const auto& path : segment::segments_in(segment::segment_directory()))
     if (is_segment_of(path, pid)) return path;
   return {};
 }
 
 std::vector<std::filesystem::path> all_segments() {
-  std::vector<std::filesystem::path> all = trace::segments_in(trace::segment_directory());
+  std::vector<std::filesystem::path> all = segment::segments_in(segment::segment_directory());
   for (const pid_t pid : processes()) {
     const auto path = mapped_segment(pid);
     if (!path.empty() && std::find(all.begin(), all.end(), path) == all.end()) all.insert(all.begin(), path);
@@ -68,7 +68,7 @@ std::vector<std::filesystem::path> all_segments() {
   return all;
 }
 
-std::string command_of(const trace::process_figures& process) {
+std::string command_of(const segment::process_figures& process) {
   if (process.arguments.empty()) return printable(process.program, longest_command);
   return printable(fmt::format("{}", fmt::join(process.arguments, " ")), longest_command);
 }
@@ -77,14 +77,14 @@ std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& s
                                        const function_patterns& wrappers) {
   if (!segment.empty()) {
     bool may_control = false;
-    trace::segment_reader reader = open_segment(segment, may_control);
+    segment::segment_reader reader = open_segment(segment, may_control);
     return std::make_shared<watched_process>(std::move(reader), may_control, wrappers);
   }
   const std::string nothing = fmt::format(
       "process {} has no segment: the probe must be in it from its start, as `heapwright live -- COMMAND` does; "
       "`heapwright live --list` says which processes there are",
       pid);
-  if (trace::process_start(static_cast<std::uint32_t>(pid)) == 0)
+  if (segment::process_start(static_cast<std::uint32_t>(pid)) == 0)
     throw failure(exit_code::bad_input, fmt::format("no such process: {}", pid));
   if (mapped_files(pid).empty())
     throw failure(exit_code::bad_input,

@@ -23,9 +23,9 @@ namespace heapwright::tool {
                                                      const function_patterns& wrappers);
 
 /// What a person knows the process by: its command line, shortened to what a line of a terminal shows.
-[[nodiscard]] std::string command_of(const trace::process_figures& process);
+[[nodiscard]] std::string command_of(const segment::process_figures& process);
 
 /// Opened so that the probe can be told what to do, as far as that is permitted. Throws `failure`.
-[[nodiscard]] trace::segment_reader open_segment(const std::filesystem::path& path, bool& may_control);
+[[nodiscard]] segment::segment_reader open_segment(const std::filesystem::path& path, bool& may_control);
 
 }  // namespace heapwright::tool

@@ -30,10 +30,10 @@ descriptor locked(const std::filesystem::path& folder, int how) {
 }
 
 bool has_running_process(const std::filesystem::path& folder) {
-  for (const auto& path : trace::segments_in(folder)) {
+  for (const auto& path : segment::segments_in(folder)) {
     try {
-      if (trace::is_there(trace::segment_reader(path).process())) return true;
-    } catch (const trace::bad_segment&) {
+      if (segment::is_there(segment::segment_reader(path).process())) return true;
+    } catch (const segment::bad_segment&) {
       continue;
     }
   }

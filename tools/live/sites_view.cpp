@@ -10,8 +10,8 @@ namespace heapwright::tool {
 namespace {
 
 using json = nlohmann::ordered_json;
-using trace::lifetime_buckets;
-using trace::stack_figures;
+using segment::lifetime_buckets;
+using segment::stack_figures;
 
 json site_part(const call_site& site, const moment& m, place_table& places) {
   json numbers = json::array();
@@ -83,8 +83,8 @@ std::string leaks_view(watched_process& process, std::size_t most) {
   const std::uint64_t now = m.figures.at_ns;
   const time_span watched{std::min(std::max(m.figures.process.counting_since_ns, m.figures.process.started_ns), now),
                           now};
-  std::unordered_map<trace::reference, std::vector<aged_block>> of_stack;
-  for (const trace::sample_figures& sample : process.live_samples())
+  std::unordered_map<segment::reference, std::vector<aged_block>> of_stack;
+  for (const segment::sample_figures& sample : process.live_samples())
     of_stack[sample.at_stack].push_back({sample.at_ns, static_cast<double>(sample.bytes_for)});
 
   struct candidate {
@@ -95,7 +95,7 @@ std::string leaks_view(watched_process& process, std::size_t most) {
   std::size_t looked_at = 0, judged_count = 0;
   for (call_site& site : call_sites(process.stacks(), m.figures, process.places(), {})) {
     std::vector<aged_block> blocks;
-    for (const trace::reference stack : site.stacks)
+    for (const segment::reference stack : site.stacks)
       if (const auto found = of_stack.find(stack); found != of_stack.end())
         blocks.insert(blocks.end(), found->second.begin(), found->second.end());
     if (blocks.empty()) continue;

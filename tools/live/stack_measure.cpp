@@ -19,7 +19,7 @@ double value_of(stack_value kind, const baseline::counted& c) {
 
 /// Blocks of one stack are about equally long: what is known of its bytes is carried over to counts
 /// and shares of them.
-double variance_of(stack_value kind, const trace::stack_figures& s) {
+double variance_of(stack_value kind, const segment::stack_figures& s) {
   if (kind == stack_value::live) return s.live_variance();
   if (kind == stack_value::allocated || s.allocated_bytes == 0) return s.allocated_variance;
   const auto bytes = static_cast<double>(s.allocated_bytes);
@@ -29,7 +29,7 @@ double variance_of(stack_value kind, const trace::stack_figures& s) {
 
 /// Of what has changed since `then`. The samples of both moments are the same ones but for those taken
 /// and those freed in between, so that these bound the variance; so do both moments, each by itself.
-double growth_variance(stack_value kind, const trace::stack_figures& s, const baseline::counted& then) {
+double growth_variance(stack_value kind, const segment::stack_figures& s, const baseline::counted& then) {
   const double allocated = std::max(s.allocated_variance - then.allocated_variance, 0.0);
   if (kind == stack_value::allocated) return allocated;
   if (kind != stack_value::live) return variance_of(kind, s);
@@ -49,7 +49,7 @@ measured& measured::operator+=(const measured& o) noexcept {
 
 double error_of(double variance) noexcept { return 1.96 * std::sqrt(std::max(variance, 0.0)); }
 
-baseline::counted counted_by(const trace::stack_figures& s) {
+baseline::counted counted_by(const segment::stack_figures& s) {
   return {.live = s.live_bytes(),
           .at_peak = s.at_peak,
           .allocated_bytes = s.allocated_bytes,
@@ -59,7 +59,7 @@ baseline::counted counted_by(const trace::stack_figures& s) {
           .freed_variance = s.freed_variance};
 }
 
-measured measure(const trace::stack_figures& s, const stack_question& question) {
+measured measure(const segment::stack_figures& s, const stack_question& question) {
   const double now = value_of(question.value, counted_by(s));
   if (!question.since) return {now, 0, variance_of(question.value, s)};
   const auto found = question.since->stacks.find(s.id);
@@ -68,7 +68,8 @@ measured measure(const trace::stack_figures& s, const stack_question& question) 
   return {std::abs(grown), grown, growth_variance(question.value, s, then)};
 }
 
-std::vector<std::uint32_t> places_of(const trace::stack_figures& s, const trace::snapshot& figures, places_book& book) {
+std::vector<std::uint32_t> places_of(const segment::stack_figures& s, const segment::snapshot& figures,
+                                     places_book& book) {
   std::vector<std::uint32_t> all;
   for (const std::uint64_t address : s.addresses) {
     const auto here = book.at(address, figures);

@@ -22,12 +22,12 @@ struct measured {
 [[nodiscard]] double error_of(double variance) noexcept;
 
 /// What a baseline keeps of a stack.
-[[nodiscard]] baseline::counted counted_by(const trace::stack_figures& s);
+[[nodiscard]] baseline::counted counted_by(const segment::stack_figures& s);
 
-[[nodiscard]] measured measure(const trace::stack_figures& s, const stack_question& question);
+[[nodiscard]] measured measure(const segment::stack_figures& s, const stack_question& question);
 
 /// Places of all frames, the innermost first; inlined ones are frames of their own.
-[[nodiscard]] std::vector<std::uint32_t> places_of(const trace::stack_figures& s, const trace::snapshot& figures,
+[[nodiscard]] std::vector<std::uint32_t> places_of(const segment::stack_figures& s, const segment::snapshot& figures,
                                                    places_book& book);
 
 /// The places that an answer mentions, each once; an answer has its own numbers for them.

@@ -10,7 +10,7 @@ namespace heapwright::tool {
 namespace {
 
 using json = nlohmann::ordered_json;
-using trace::size_scale;
+using segment::size_scale;
 
 /// The program's own texts may be any bytes.
 std::string text_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
@@ -30,31 +30,31 @@ const char* name_of(life state) {
   return "";
 }
 
-const char* name_of(trace::slot_state state) {
+const char* name_of(segment::slot_state state) {
   switch (state) {
-    case trace::slot_state::alive: return "alive";
-    case trace::slot_state::gone: return "gone";
-    case trace::slot_state::everyone: return "others";
-    case trace::slot_state::unused: break;
+    case segment::slot_state::alive: return "alive";
+    case segment::slot_state::gone: return "gone";
+    case segment::slot_state::everyone: return "others";
+    case segment::slot_state::unused: break;
   }
   return "unused";
 }
 
 /// Of the program's processor time; null: not measured.
-json sampling_share(const trace::process_figures& p) {
+json sampling_share(const segment::process_figures& p) {
   if (p.processor_ns == 0) return nullptr;
   return static_cast<double>(p.sampling_ns) / static_cast<double>(p.processor_ns);
 }
 
 /// Of the time that the program has run; null: not measured.
 json sampling_share_of_time(const moment& m) {
-  const trace::process_figures& p = m.figures.process;
+  const segment::process_figures& p = m.figures.process;
   if (p.processor_ns == 0 || m.figures.at_ns <= p.started_ns) return nullptr;
   return static_cast<double>(p.sampling_ns) / static_cast<double>(m.figures.at_ns - p.started_ns);
 }
 
 json process_part(const moment& m) {
-  const trace::process_figures& p = m.figures.process;
+  const segment::process_figures& p = m.figures.process;
   return {{"id", p.process_id},
           {"state", name_of(m.state)},
           {"has_probe", m.has_probe},
@@ -119,7 +119,7 @@ std::string state_view(watched_process& process) {
   json& classes = result["classes"] = json::array();
   const auto by_class = m.figures.by_class();
   for (unsigned c = 0; c < size_scale::count; ++c) {
-    const trace::class_figures& f = by_class[c];
+    const segment::class_figures& f = by_class[c];
     if (f.allocations == 0 && f.frees == 0) continue;
     classes.push_back({size_scale::largest(c), f.allocations, f.allocated_bytes, f.frees, f.freed_bytes,
                        m.figures.process.class_peak[c]});
@@ -129,9 +129,9 @@ std::string state_view(watched_process& process) {
       "slot",  "id",          "state", "name", "began", "ended", "requested_bytes", "allocations", "allocated_bytes",
       "frees", "freed_bytes", "peak"};
   json& threads = result["threads"] = json::array();
-  for (const trace::thread_figures& t : m.figures.threads) {
-    const trace::class_figures f = t.total();
-    if (t.state == trace::slot_state::everyone && f.allocations == 0 && f.frees == 0) continue;
+  for (const segment::thread_figures& t : m.figures.threads) {
+    const segment::class_figures f = t.total();
+    if (t.state == segment::slot_state::everyone && f.allocations == 0 && f.frees == 0) continue;
     threads.push_back({t.slot, t.thread_id, name_of(t.state), t.name, time_of(m, t.began_ns), time_of(m, t.ended_ns),
                        t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes, t.peak_net});
   }
@@ -139,7 +139,7 @@ std::string state_view(watched_process& process) {
   result["meter_columns"] = {"number",   "name",        "open",   "allocations", "deallocations",
                              "failures", "total_bytes", "in_use", "peak"};
   json& meters = result["meters"] = json::array();
-  for (const trace::meter_figures& f : m.figures.process.meters)
+  for (const segment::meter_figures& f : m.figures.process.meters)
     meters.push_back({meters.size(), f.name, f.is_open, f.allocations, f.deallocations, f.failures, f.total_bytes,
                       f.in_use, f.peak});
   return text_of(result);
@@ -150,9 +150,9 @@ std::string cells_view(watched_process& process) {
   json result = {{"at", seen->unix_seconds(seen->figures.at_ns)},
                  {"columns", {"slot", "largest", "allocations", "allocated_bytes", "frees", "freed_bytes"}}};
   json& rows = result["rows"] = json::array();
-  for (const trace::thread_figures& t : seen->figures.threads) {
+  for (const segment::thread_figures& t : seen->figures.threads) {
     for (unsigned c = 0; c < size_scale::count; ++c) {
-      const trace::class_figures& f = t.classes[c];
+      const segment::class_figures& f = t.classes[c];
       if (f.allocations == 0 && f.frees == 0) continue;
       rows.push_back({t.slot, size_scale::largest(c), f.allocations, f.allocated_bytes, f.frees, f.freed_bytes});
     }
@@ -162,7 +162,7 @@ std::string cells_view(watched_process& process) {
 
 std::string history_view(watched_process& process, double since, std::size_t most) {
   const auto seen = process.now();
-  const trace::process_figures& p = seen->figures.process;
+  const segment::process_figures& p = seen->figures.process;
   const double after = std::clamp((since - seen->unix_seconds(p.started_ns)) * 1e9, 0.0, 9e18);
   json at = json::array(), live = json::array(), rss = json::array(), bytes = json::array(), count = json::array();
   for (const history_point& point :

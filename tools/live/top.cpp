@@ -102,7 +102,7 @@ void write_heap(screen_text& text, const moment& m) {
 
 /// How exact the sites are, and what that costs.
 std::string sampling_text(const moment& m) {
-  const trace::process_figures& p = m.figures.process;
+  const segment::process_figures& p = m.figures.process;
   if (p.interval == 0) return "sites: none, no block is sampled";
   if (p.interval == 1) return "sites: exact, every block is sampled";
   std::string text = fmt::format("sites: a sample every {}", show_bytes(static_cast<double>(p.interval)));
@@ -125,7 +125,8 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   if (!m.has_probe) return write_heap(text, m);
   text.line(printable(fmt::format("process {}  {}{}  {}", p.process_id, words_for(m.state),
                                   p.is_counting ? "" : "  (not counting)", command_of(p))));
-  const auto threads = std::ranges::count(m.figures.threads, trace::slot_state::alive, &trace::thread_figures::state);
+  const auto threads =
+      std::ranges::count(m.figures.threads, segment::slot_state::alive, &segment::thread_figures::state);
   text.line(fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),
                         p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),
                         m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads,
@@ -136,7 +137,7 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
         show_bytes(static_cast<double>(m.total.allocated_bytes)), show_count(static_cast<double>(m.total.frees))));
     return text.line(sampling_text(m));
   }
-  const trace::class_figures& last = before->total;
+  const segment::class_figures& last = before->total;
   const double seconds = static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
   text.line(fmt::format("allocations {}   {}   frees {}",
                         per_second(m.total.allocations, last.allocations, seconds, show_count),
@@ -175,7 +176,7 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   text.line(columns.line("live", "blocks", "allocated", "where, and called by"));
   for (const call_site& site : sites) {
     if (text.is_full()) return;
-    const trace::stack_figures& f = site.sum;
+    const segment::stack_figures& f = site.sum;
     text.line(columns.line(
         with_error(static_cast<double>(f.live_bytes()), f.live_variance()), show_count(std::round(f.live_blocks())),
         with_error(static_cast<double>(f.allocated_bytes), f.allocated_variance), text_of(site, process.places())));

@@ -88,7 +88,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
   call_tree tree(process.places(), question.by_line);
   std::uint64_t samples = 0;
   std::size_t cut = 0, stacks = 0;
-  for (const trace::stack_figures& s : process.stacks()) {
+  for (const segment::stack_figures& s : process.stacks()) {
     const measured m = measure(s, question);
     ++stacks;
     samples += question.value == stack_value::live ? s.live_samples : s.samples;

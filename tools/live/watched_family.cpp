@@ -10,11 +10,11 @@ namespace {
 
 std::string name_of(const std::filesystem::path& segment) { return segment.stem().string(); }
 
-bool is_of_process(const std::filesystem::path& segment, const trace::process_figures& process) {
+bool is_of_process(const std::filesystem::path& segment, const segment::process_figures& process) {
   try {
-    const trace::process_figures of = trace::segment_reader(segment).process();
+    const segment::process_figures of = segment::segment_reader(segment).process();
     return of.process_id == process.process_id && of.process_start == process.process_start;
-  } catch (const trace::bad_segment&) {
+  } catch (const segment::bad_segment&) {
     return false;
   }
 }
@@ -36,7 +36,7 @@ watched_family::watched_family(const opened_run& run, function_patterns wrappers
       wrappers_(std::move(wrappers)),
       first_name_(run.processes().front().name) {
   bool may_control = false;
-  trace::segment_reader reader = open_segment(first_segment_, may_control);
+  segment::segment_reader reader = open_segment(first_segment_, may_control);
   const auto& past = run.processes().front().past;
   first_ = past ? std::make_shared<watched_process>(std::move(reader), *past, wrappers_)
                 : std::make_shared<watched_process>(std::move(reader), may_control, wrappers_);
@@ -46,7 +46,7 @@ watched_family::watched_family(const opened_run& run, function_patterns wrappers
 std::shared_ptr<watched_process> watched_family::open(const std::filesystem::path& segment) const {
   try {
     bool may_control = false;
-    trace::segment_reader reader = open_segment(segment, may_control);
+    segment::segment_reader reader = open_segment(segment, may_control);
     if (run_ != nullptr) {
       const auto& all = run_->processes();
       const auto saved = std::ranges::find(all, segment, &saved_process::segment);
@@ -62,8 +62,8 @@ std::shared_ptr<watched_process> watched_family::open(const std::filesystem::pat
 void watched_family::follow_first() {
   const auto seen = first_->now(false);
   if (seen->state != life::replaced || is_stopped_) return;
-  const trace::process_figures& before = seen->figures.process;
-  for (const auto& path : trace::segments_in(folder_)) {
+  const segment::process_figures& before = seen->figures.process;
+  for (const auto& path : segment::segments_in(folder_)) {
     if (!is_of_process(path, before)) continue;
     // The newest comes first: where that is the one we have, nothing follows it yet.
     const auto next = name_of(path) == first_name_ ? nullptr : open(path);
@@ -87,7 +87,7 @@ std::shared_ptr<watched_process> watched_family::find(const std::string& name) {
   }
   if (is_stopped_) return nullptr;
   // A name is compared, never made into a path: it comes from a stranger.
-  for (const auto& path : trace::segments_in(folder_)) {
+  for (const auto& path : segment::segments_in(folder_)) {
     if (name_of(path) != name) continue;
     auto opened = open(path);
     if (!opened) return nullptr;
@@ -113,19 +113,19 @@ std::vector<family_member> watched_family::members(std::size_t most) {
   const auto seen = first->now();
   result.push_back({first_name, seen->figures.process, seen->live(), seen->state == life::running});
   if (folder_.empty()) return result;
-  for (const auto& path : trace::segments_in(folder_)) {
+  for (const auto& path : segment::segments_in(folder_)) {
     if (result.size() == most) break;
     if (name_of(path) == first_name) continue;
     try {
-      trace::snapshot other = trace::segment_reader(path).read();
-      if (other.process.state == trace::process_state::replaced) continue;  // it goes on as another
+      segment::snapshot other = segment::segment_reader(path).read();
+      if (other.process.state == segment::process_state::replaced) continue;  // it goes on as another
       const bool is_running =
-          run_ == nullptr && other.process.state == trace::process_state::running && trace::is_there(other.process);
+          run_ == nullptr && other.process.state == segment::process_state::running && segment::is_there(other.process);
       if (is_running) other.process.arguments = arguments_of(static_cast<pid_t>(other.process.process_id));
-      const trace::class_figures total = other.total();
+      const segment::class_figures total = other.total();
       result.push_back({name_of(path), other.process,
                         static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes), is_running});
-    } catch (const trace::bad_segment&) {
+    } catch (const segment::bad_segment&) {
       continue;
     }
   }

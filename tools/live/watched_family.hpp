@@ -20,7 +20,7 @@ namespace heapwright::tool {
 /// A process that can be asked for.
 struct family_member {
   std::string name;  ///< PID-START-N, as its segment is called; "" for the first where it has none
-  trace::process_figures process;
+  segment::process_figures process;
   std::int64_t live = 0;
   bool is_running = false;
 };

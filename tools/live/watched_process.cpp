@@ -45,10 +45,10 @@ std::optional<std::uint64_t> quick_rss(std::uint32_t process_id) {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-life life_of(const trace::process_figures& process) {
-  if (process.state == trace::process_state::exited) return life::exited;
-  if (process.state == trace::process_state::replaced) return life::replaced;
-  return trace::is_there(process) ? life::running : life::killed;
+life life_of(const segment::process_figures& process) {
+  if (process.state == segment::process_state::exited) return life::exited;
+  if (process.state == segment::process_state::replaced) return life::replaced;
+  return segment::is_there(process) ? life::running : life::killed;
 }
 
 /// Field 28 of /proc/PID/stat, where the first thread's stack begins: exec changes it. 0: it may not be read.
@@ -81,10 +81,10 @@ std::vector<std::string> arguments_of(pid_t process) {
   return arguments;
 }
 
-trace::process_figures describe(pid_t process) {
-  trace::process_figures p;
+segment::process_figures describe(pid_t process) {
+  segment::process_figures p;
   p.process_id = static_cast<std::uint32_t>(process);
-  p.process_start = trace::process_start(p.process_id);
+  p.process_start = segment::process_start(p.process_id);
   p.started_ns = clock_ns();
   p.started_unix_ns =
       static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
@@ -110,9 +110,9 @@ std::optional<live_blocks> moment::live_parts() const noexcept {
   return parts;
 }
 
-watched_process::watched_process(trace::segment_reader reader, bool may_control, function_patterns wrappers)
+watched_process::watched_process(segment::segment_reader reader, bool may_control, function_patterns wrappers)
     : reader_(std::move(reader)), may_control_(may_control), places_(std::move(wrappers)) {
-  const trace::process_figures process = reader_->process();
+  const segment::process_figures process = reader_->process();
   try {
     if (life_of(process) == life::running) heap_ = heap_record::find(static_cast<pid_t>(process.process_id));
   } catch (const failure&) {
@@ -121,7 +121,7 @@ watched_process::watched_process(trace::segment_reader reader, bool may_control,
   begin();
 }
 
-watched_process::watched_process(trace::segment_reader reader, process_past past, function_patterns wrappers)
+watched_process::watched_process(segment::segment_reader reader, process_past past, function_patterns wrappers)
     : reader_(std::move(reader)), past_(std::move(past)), places_(std::move(wrappers)) {
   for (const history_point& point : past_->points) history_.add(point);
   memory_ = past_->picture;
@@ -232,7 +232,7 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
   moment& m = *result;
   read_figures(m);
   m.total = m.figures.total();
-  for (const trace::thread_figures& thread : m.figures.threads) m.requested_bytes += thread.requested_bytes;
+  for (const segment::thread_figures& thread : m.figures.threads) m.requested_bytes += thread.requested_bytes;
   const std::uint32_t id = m.figures.process.process_id;
   if (m.state == life::running) {
     if (!detailed_ || (with_details && m.figures.at_ns >= detailed_at_ns_ + details_age_ns)) {
@@ -269,10 +269,10 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
 }
 
 /// Of a process that had ended before it was looked at: ages are counted to its end, not to now.
-std::uint64_t watched_process::last_sign_of_life(const trace::snapshot& figures) const {
+std::uint64_t watched_process::last_sign_of_life(const segment::snapshot& figures) const {
   if (figures.process.ended_ns != 0) return figures.process.ended_ns;
   std::uint64_t last = figures.process.started_ns;
-  for (const trace::stack_figures& s : reader_->stacks()) last = std::max(last, s.last_ns);
+  for (const segment::stack_figures& s : reader_->stacks()) last = std::max(last, s.last_ns);
   return std::min(last, figures.at_ns);
 }
 
@@ -287,13 +287,13 @@ bool watched_process::runs_another_program(pid_t process) {
 void watched_process::read_figures(moment& m) {
   m.has_probe = reader_.has_value();
   if (!reader_) {
-    m.state = trace::is_there(bare_) ? life::running : life::gone;
+    m.state = segment::is_there(bare_) ? life::running : life::gone;
     m.figures.process = bare_;
     m.figures.at_ns = clock_ns();
     return;
   }
   // The end is looked for first: figures read after it are the last ones.
-  const trace::process_figures process = reader_->process();
+  const segment::process_figures process = reader_->process();
   m.state = past_ ? past_->state : life_of(process);
   if (!past_ && m.state == life::running && runs_another_program(static_cast<pid_t>(process.process_id)))
     m.state = life::replaced;
@@ -307,8 +307,8 @@ std::shared_ptr<const memory_picture> watched_process::memory() {
   if (seen->state != life::running || (memory_ && seen->figures.at_ns < memory_->at_ns + memory_age_ns)) return memory_;
   auto made = std::make_shared<memory_picture>();
   std::vector<std::uint64_t> stacks;
-  for (const trace::thread_figures& t : seen->figures.threads)
-    if (t.state == trace::slot_state::alive && t.stack_at != 0) stacks.push_back(t.stack_at);
+  for (const segment::thread_figures& t : seen->figures.threads)
+    if (t.state == segment::slot_state::alive && t.stack_at != 0) stacks.push_back(t.stack_at);
   made->mappings = read_mappings(static_cast<pid_t>(seen->figures.process.process_id), stacks);
   made->python_arenas = python_arena_bytes(static_cast<pid_t>(seen->figures.process.process_id));
   made->at_ns = seen->figures.at_ns;
@@ -326,7 +326,7 @@ void watched_process::keep_baselines(const moment& m) {
   if (!is_first && marks.size() <= marks_seen_) return;
   auto made = std::make_shared<baseline>();
   made->at_ns = m.figures.at_ns;
-  for (const trace::stack_figures& s : stacks()) made->stacks.emplace(s.id, counted_by(s));
+  for (const segment::stack_figures& s : stacks()) made->stacks.emplace(s.id, counted_by(s));
   if (is_first) {
     made->name = "start";
     baselines_["start"] = std::move(made);
@@ -346,12 +346,12 @@ void watched_process::keep_baselines(const moment& m) {
   }
 }
 
-std::vector<trace::stack_figures> watched_process::stacks() {
-  return reader_ ? reader_->stacks() : std::vector<trace::stack_figures>();
+std::vector<segment::stack_figures> watched_process::stacks() {
+  return reader_ ? reader_->stacks() : std::vector<segment::stack_figures>();
 }
 
-std::vector<trace::sample_figures> watched_process::live_samples() {
-  return reader_ ? reader_->live_samples() : std::vector<trace::sample_figures>();
+std::vector<segment::sample_figures> watched_process::live_samples() {
+  return reader_ ? reader_->live_samples() : std::vector<segment::sample_figures>();
 }
 
 std::vector<history_point> watched_process::points(std::uint64_t since_ns, std::size_t most) const {

@@ -36,8 +36,8 @@ struct resident_memory {
 
 /// All that is known of one moment.
 struct moment {
-  trace::snapshot figures;
-  trace::class_figures total;
+  segment::snapshot figures;
+  segment::class_figures total;
   std::uint64_t requested_bytes = 0;
   life state = life::running;
   std::optional<resident_memory> memory;
@@ -66,7 +66,7 @@ struct baseline {
   };
   std::string name;
   std::uint64_t at_ns = 0;
-  std::unordered_map<trace::reference, counted> stacks;
+  std::unordered_map<segment::reference, counted> stacks;
 };
 
 /// What a viewer knows of a process and its segment does not: kept with a saved run.
@@ -83,22 +83,22 @@ struct process_past {
 [[nodiscard]] std::vector<std::string> arguments_of(pid_t process);
 
 /// What /proc says of a process, which has no segment.
-[[nodiscard]] trace::process_figures describe(pid_t process);
+[[nodiscard]] segment::process_figures describe(pid_t process);
 
 class watched_process {
  public:
   /// `wrappers`: as places_book has them.
-  watched_process(trace::segment_reader reader, bool may_control, function_patterns wrappers = {});
+  watched_process(segment::segment_reader reader, bool may_control, function_patterns wrappers = {});
   /// Of a saved run: nothing changes any more.
-  watched_process(trace::segment_reader reader, process_past past, function_patterns wrappers);
+  watched_process(segment::segment_reader reader, process_past past, function_patterns wrappers);
   /// Without a segment. Throws `failure` if the process does not run on libheapwright, or cannot be read.
   explicit watched_process(pid_t process);
   ~watched_process();
 
   /// `with_details`: somebody looks, who may cost the process something.
   [[nodiscard]] std::shared_ptr<const moment> now(bool with_details = true);
-  [[nodiscard]] std::vector<trace::stack_figures> stacks();
-  [[nodiscard]] std::vector<trace::sample_figures> live_samples();
+  [[nodiscard]] std::vector<segment::stack_figures> stacks();
+  [[nodiscard]] std::vector<segment::sample_figures> live_samples();
   /// Not older than two seconds, or the last that was seen of a process that has ended; null if there is none.
   [[nodiscard]] std::shared_ptr<const memory_picture> memory();
   [[nodiscard]] std::vector<history_point> points(std::uint64_t since_ns, std::size_t most) const;
@@ -136,14 +136,14 @@ class watched_process {
   std::shared_ptr<const moment> read(bool with_details);
   void read_figures(moment& m);
   [[nodiscard]] bool runs_another_program(pid_t process);
-  [[nodiscard]] std::uint64_t last_sign_of_life(const trace::snapshot& figures) const;
+  [[nodiscard]] std::uint64_t last_sign_of_life(const segment::snapshot& figures) const;
   void look(bool with_details) noexcept;
   void keep_baselines(const moment& m);
 
-  std::optional<trace::segment_reader> reader_;
+  std::optional<segment::segment_reader> reader_;
   bool may_control_ = false;
   std::optional<process_past> past_;  ///< of a saved run
-  trace::process_figures bare_;       ///< what is known of a process without a segment
+  segment::process_figures bare_;     ///< what is known of a process without a segment
   /// Of the program that was last seen to run: what tells it from others, and whether it has not the segment mapped.
   std::uint64_t image_ = 0;
   bool is_without_segment_ = false;

@@ -134,7 +134,7 @@ std::vector<Dwarf_Die> inlined_calls(Dwarf_Die function, Dwarf_Addr pc) {
 
 }  // namespace
 
-debug_file::debug_file(const trace::module_figures& module) : session_(dwfl_begin(&callbacks)) {
+debug_file::debug_file(const segment::module_figures& module) : session_(dwfl_begin(&callbacks)) {
   struct stat about {};
   // Opening a FIFO would block.
   if (!session_ || stat(module.path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return;

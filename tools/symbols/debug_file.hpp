@@ -20,7 +20,7 @@ namespace heapwright::tool {
 class debug_file {
  public:
   /// A file that cannot be read, or that does not have code where the module has, is as one without symbols.
-  explicit debug_file(const trace::module_figures& module);
+  explicit debug_file(const segment::module_figures& module);
 
   /// The functions at `pc`, innermost first; empty: no name is known.
   [[nodiscard]] std::vector<source_frame> frames_at(std::uint64_t pc);

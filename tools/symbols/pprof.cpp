@@ -67,10 +67,10 @@ class profile_writer {
     static_cast<void>(text(""));  // the first must be empty
   }
 
-  std::string write(const std::vector<trace::stack_figures>& stacks) {
+  std::string write(const std::vector<segment::stack_figures>& stacks) {
     for (const measure_text& m : measures) add_value_type(in_profile::sample_type, m.type, m.unit);
     if (!options_.program.empty()) add_program();
-    for (const trace::stack_figures& s : stacks) add_sample(s);
+    for (const segment::stack_figures& s : stacks) add_sample(s);
     for (const mapping& m : mappings_) add_mapping(m);
     out_.add_int64(in_profile::time_nanos, static_cast<std::int64_t>(options_.at_unix_ns));
     out_.add_int64(in_profile::duration_nanos, static_cast<std::int64_t>(options_.duration_ns));
@@ -84,7 +84,7 @@ class profile_writer {
 
  private:
   struct mapping {
-    trace::module_figures module;
+    segment::module_figures module;
     bool is_known = false;  ///< there are names of functions in it
   };
 
@@ -101,7 +101,7 @@ class profile_writer {
     out.add_int64(in_value_type::unit, unit_text);
   }
 
-  void add_sample(const trace::stack_figures& stack) {
+  void add_sample(const segment::stack_figures& stack) {
     std::array<std::int64_t, measures.size()> values{};
     bool is_zero = true;
     for (std::size_t i = 0; i < measures.size(); ++i) {
@@ -152,14 +152,14 @@ class profile_writer {
   }
 
   std::uint64_t mapping_id(std::uint64_t return_address, bool is_known) {
-    const trace::module_figures* const module = symbols_.module_of(return_address);
+    const segment::module_figures* const module = symbols_.module_of(return_address);
     if (module == nullptr) return 0;
     const std::uint64_t id = mapping_id(*module);
     mappings_[id - 1].is_known |= is_known;
     return id;
   }
 
-  std::uint64_t mapping_id(const trace::module_figures& module) {
+  std::uint64_t mapping_id(const segment::module_figures& module) {
     const auto [entry, is_new] = mapping_ids_.try_emplace({module.begin, module.path}, mappings_.size() + 1);
     if (is_new) mappings_.push_back({module});
     return entry->second;
@@ -167,7 +167,7 @@ class profile_writer {
 
   /// Also when no stack has an address in it.
   void add_program() {
-    for (const trace::module_figures& m : symbols_.modules())
+    for (const segment::module_figures& m : symbols_.modules())
       if (m.path == options_.program) {
         mapping_id(m);
         return;
@@ -224,7 +224,7 @@ std::string gzipped(std::string& data) {
 
 }  // namespace
 
-std::string pprof_profile(const std::vector<trace::stack_figures>& stacks, symbolizer& symbols,
+std::string pprof_profile(const std::vector<segment::stack_figures>& stacks, symbolizer& symbols,
                           const profile_options& options) {
   std::string data = profile_writer(symbols, options).write(stacks);
   return gzipped(data);

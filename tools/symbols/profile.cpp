@@ -16,8 +16,8 @@ Number growth(Number later, Number earlier) {
   return later > earlier ? later - earlier : Number{};
 }
 
-trace::stack_figures growth(trace::stack_figures later, const trace::stack_figures& earlier) {
-  using figures = trace::stack_figures;
+segment::stack_figures growth(segment::stack_figures later, const segment::stack_figures& earlier) {
+  using figures = segment::stack_figures;
   for (const auto counter : {&figures::samples, &figures::live_samples, &figures::allocated_bytes,
                              &figures::freed_bytes, &figures::short_lived_bytes})
     later.*counter = growth(later.*counter, earlier.*counter);
@@ -42,7 +42,7 @@ void add_name(std::string& to, const std::string& name) {
 
 }  // namespace
 
-std::int64_t value_of(const trace::stack_figures& stack, heap_measure measure) {
+std::int64_t value_of(const segment::stack_figures& stack, heap_measure measure) {
   switch (measure) {
     case heap_measure::alloc_objects: return rounded(stack.allocations);
     case heap_measure::alloc_space: return static_cast<std::int64_t>(stack.allocated_bytes);
@@ -52,24 +52,24 @@ std::int64_t value_of(const trace::stack_figures& stack, heap_measure measure) {
   return 0;
 }
 
-std::vector<trace::stack_figures> stacks_between(const std::vector<trace::stack_figures>& later,
-                                                 const std::vector<trace::stack_figures>& earlier) {
-  std::unordered_map<trace::reference, const trace::stack_figures*> before;
-  for (const trace::stack_figures& s : earlier) before.emplace(s.id, &s);
-  std::vector<trace::stack_figures> result;
-  for (const trace::stack_figures& s : later) {
+std::vector<segment::stack_figures> stacks_between(const std::vector<segment::stack_figures>& later,
+                                                   const std::vector<segment::stack_figures>& earlier) {
+  std::unordered_map<segment::reference, const segment::stack_figures*> before;
+  for (const segment::stack_figures& s : earlier) before.emplace(s.id, &s);
+  std::vector<segment::stack_figures> result;
+  for (const segment::stack_figures& s : later) {
     const auto known = before.find(s.id);
-    trace::stack_figures d = known == before.end() ? s : growth(s, *known->second);
+    segment::stack_figures d = known == before.end() ? s : growth(s, *known->second);
     if (d.allocations > 0 || d.frees > 0 || d.allocated_bytes != 0 || d.freed_bytes != 0)
       result.push_back(std::move(d));
   }
   return result;
 }
 
-std::string collapsed_stacks(const std::vector<trace::stack_figures>& stacks, symbolizer& symbols,
+std::string collapsed_stacks(const std::vector<segment::stack_figures>& stacks, symbolizer& symbols,
                              heap_measure measure) {
   std::string text;
-  for (const trace::stack_figures& s : stacks) {
+  for (const segment::stack_figures& s : stacks) {
     const std::int64_t value = value_of(s, measure);
     if (value <= 0) continue;
     const std::size_t line = text.size();

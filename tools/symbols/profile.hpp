@@ -25,19 +25,19 @@ struct profile_options {
 
 /// A line for each stack whose value is above 0: `outermost;...;innermost VALUE`. Inlined functions are frames of their
 /// own.
-[[nodiscard]] std::string collapsed_stacks(const std::vector<trace::stack_figures>& stacks, symbolizer& symbols,
+[[nodiscard]] std::string collapsed_stacks(const std::vector<segment::stack_figures>& stacks, symbolizer& symbols,
                                            heap_measure measure);
 
 /// profile.proto, compressed by gzip, as files of pprof are. Throws std::runtime_error if it cannot be compressed.
-[[nodiscard]] std::string pprof_profile(const std::vector<trace::stack_figures>& stacks, symbolizer& symbols,
+[[nodiscard]] std::string pprof_profile(const std::vector<segment::stack_figures>& stacks, symbolizer& symbols,
                                         const profile_options& options);
 
 /// What happened from `earlier` to `later`, two readings of the same segment: of each stack its allocations and frees
 /// meanwhile, and those with neither left out. `live_samples` is how many more are live, 0 if fewer.
-[[nodiscard]] std::vector<trace::stack_figures> stacks_between(const std::vector<trace::stack_figures>& later,
-                                                               const std::vector<trace::stack_figures>& earlier);
+[[nodiscard]] std::vector<segment::stack_figures> stacks_between(const std::vector<segment::stack_figures>& later,
+                                                                 const std::vector<segment::stack_figures>& earlier);
 
 /// Negative where more has been freed than allocated, as in a difference.
-[[nodiscard]] std::int64_t value_of(const trace::stack_figures& stack, heap_measure measure);
+[[nodiscard]] std::int64_t value_of(const segment::stack_figures& stack, heap_measure measure);
 
 }  // namespace heapwright::tool

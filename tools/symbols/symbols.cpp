@@ -11,12 +11,12 @@
 namespace heapwright::tool {
 
 struct symbolizer::known_module {
-  trace::module_figures figures;
+  segment::module_figures figures;
   std::string path;                  ///< as this process opens it
   std::unique_ptr<debug_file> file;  ///< null: not yet opened
 
   debug_file& opened() {
-    trace::module_figures here = figures;
+    segment::module_figures here = figures;
     here.path = path;
     if (!file) file = std::make_unique<debug_file>(here);
     return *file;
@@ -25,13 +25,13 @@ struct symbolizer::known_module {
 
 namespace {
 
-bool are_same(const trace::module_figures& a, const trace::module_figures& b) {
+bool are_same(const segment::module_figures& a, const segment::module_figures& b) {
   return a.begin == b.begin && a.end == b.end && a.base == b.base && a.path == b.path;
 }
 
 }  // namespace
 
-symbolizer::symbolizer(const std::vector<trace::module_figures>& modules, std::uint32_t process_id, std::string root)
+symbolizer::symbolizer(const std::vector<segment::module_figures>& modules, std::uint32_t process_id, std::string root)
     : root_(std::move(root)), code_made_(fmt::format("{}/tmp/perf-{}.map", root_, process_id)) {
   add_modules(modules);
 }
@@ -39,8 +39,8 @@ symbolizer::symbolizer(symbolizer&&) noexcept = default;
 symbolizer& symbolizer::operator=(symbolizer&&) noexcept = default;
 symbolizer::~symbolizer() = default;
 
-void symbolizer::add_modules(const std::vector<trace::module_figures>& modules) {
-  for (const trace::module_figures& m : modules) {
+void symbolizer::add_modules(const std::vector<segment::module_figures>& modules) {
+  for (const segment::module_figures& m : modules) {
     if (std::ranges::any_of(modules_, [&](const auto& known) { return are_same(known->figures, m); })) continue;
     modules_.push_back(std::make_unique<known_module>(known_module{m, root_ + m.path, nullptr}));
     ++generation_;
@@ -54,13 +54,13 @@ symbolizer::known_module* symbolizer::find(std::uint64_t pc) const {
   return nullptr;
 }
 
-std::vector<trace::module_figures> symbolizer::modules() const {
-  std::vector<trace::module_figures> all;
+std::vector<segment::module_figures> symbolizer::modules() const {
+  std::vector<segment::module_figures> all;
   for (const auto& m : modules_) all.push_back(m->figures);
   return all;
 }
 
-const trace::module_figures* symbolizer::module_of(std::uint64_t return_address) const {
+const segment::module_figures* symbolizer::module_of(std::uint64_t return_address) const {
   const known_module* const m = find(return_address - 1);
   return m == nullptr ? nullptr : &m->figures;
 }
@@ -99,7 +99,7 @@ void symbolizer::look_up(location& where) {
   where.frames = {{name != nullptr ? *name : fmt::format("{:#x}", where.address)}};
 }
 
-mapped_module symbolizer::describe(const trace::module_figures& module) {
+mapped_module symbolizer::describe(const segment::module_figures& module) {
   for (const auto& m : modules_)
     if (are_same(m->figures, module)) {
       debug_file& file = m->opened();

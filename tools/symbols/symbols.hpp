@@ -43,7 +43,7 @@ struct location {
 
 /// A module as profiles describe it.
 struct mapped_module {
-  trace::module_figures figures;
+  segment::module_figures figures;
   std::uint64_t file_offset = 0;  ///< of what is mapped at its begin
   std::string build_id = {};      ///< in hexadecimal; empty: none, or the file cannot be read
 };
@@ -51,7 +51,7 @@ struct mapped_module {
 class symbolizer {
  public:
   /// `process_id`: as the process sees itself. `root`: what its paths begin with here; empty for /.
-  symbolizer(const std::vector<trace::module_figures>& modules, std::uint32_t process_id, std::string root = {});
+  symbolizer(const std::vector<segment::module_figures>& modules, std::uint32_t process_id, std::string root = {});
   symbolizer(symbolizer&&) noexcept;
   symbolizer& operator=(symbolizer&&) noexcept;
   ~symbolizer();
@@ -60,13 +60,13 @@ class symbolizer {
   const location& resolve(std::uint64_t return_address);
 
   /// All that are known now: those that are new are added, and win where they overlap older ones.
-  void add_modules(const std::vector<trace::module_figures>& modules);
+  void add_modules(const std::vector<segment::module_figures>& modules);
 
-  [[nodiscard]] std::vector<trace::module_figures> modules() const;
+  [[nodiscard]] std::vector<segment::module_figures> modules() const;
   /// The module of an address; null: none.
-  [[nodiscard]] const trace::module_figures* module_of(std::uint64_t return_address) const;
+  [[nodiscard]] const segment::module_figures* module_of(std::uint64_t return_address) const;
 
-  [[nodiscard]] mapped_module describe(const trace::module_figures& module);
+  [[nodiscard]] mapped_module describe(const segment::module_figures& module);
 
  private:
   struct known_module;

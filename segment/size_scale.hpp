@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 
 class size_scale {
  public:
@@ -41,4 +41,4 @@ static_assert(size_scale::largest(59) == 1 << 20 && size_scale::index(1 << 20) =
 static_assert(size_scale::index(65) == 4 && size_scale::index(80) == 4 && size_scale::index(81) == 5);
 static_assert(size_scale::index((1 << 20) + 1) == 60 && size_scale::largest(60) == 2 << 20);
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

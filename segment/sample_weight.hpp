@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 
 /// An interval in 16 bits: exact up to 2047, and for powers of two; otherwise less by up to a thousandth. Only such intervals are sampled by.
 class sampling_interval {
@@ -80,4 +80,4 @@ struct weight {
   return interval.is_one() ? weight{1024, bytes, 0} : weight_of(bytes, interval.bytes());
 }
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

@@ -18,7 +18,7 @@
 
 #include "segment.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 
 class segment_file {
  public:
@@ -75,4 +75,4 @@ class record_window {
   std::size_t length_ = 0;
 };
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

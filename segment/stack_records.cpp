@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 namespace {
 
 static_assert(stack_length(deepest_stack) <= record_window::longest);
@@ -121,4 +121,4 @@ void stack_records::follow_chain(reference first) {
   for (reference id = first; id != 0 && followed_.insert(id).second;) id = visit(id).next;
 }
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

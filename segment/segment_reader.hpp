@@ -15,7 +15,7 @@
 
 #include "segment.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 
 /// What is wrong with a file that was to be read: `what()` is a whole sentence with its path.
 class bad_segment : public std::runtime_error {
@@ -182,4 +182,4 @@ class segment_reader {
 /// All segments there, the newest process first. Those that cannot be read are left out.
 [[nodiscard]] std::vector<std::filesystem::path> segments_in(const std::filesystem::path& directory);
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

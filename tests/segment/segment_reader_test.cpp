@@ -10,7 +10,7 @@
 
 #include "segment_builder.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 namespace {
 
 class segment_reading : public testing::Test {
@@ -363,4 +363,4 @@ TEST(process, is_there_until_it_ends) {
 }
 
 }  // namespace
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

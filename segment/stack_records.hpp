@@ -13,7 +13,7 @@
 #include "segment_file.hpp"
 #include "segment_reader.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 
 inline constexpr std::uint32_t deepest_stack = 512;
 
@@ -48,4 +48,4 @@ class stack_records {
   std::unordered_set<reference> followed_;
 };
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

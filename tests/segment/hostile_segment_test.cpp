@@ -9,7 +9,7 @@
 #include "segment_builder.hpp"
 #include "segment_reader.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 namespace {
 
 void fill(segment_builder& built) {
@@ -166,4 +166,4 @@ TEST_F(hostile_segment, other_files_are_refused_with_a_sentence) {
 }
 
 }  // namespace
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

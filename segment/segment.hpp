@@ -33,7 +33,7 @@
 
 #include "size_scale.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 
 inline constexpr auto relaxed = std::memory_order_relaxed;
 using counter = std::atomic<std::uint64_t>;
@@ -278,4 +278,4 @@ static_assert(sizeof(stack) % reference_unit == 0 && sizeof(sample) % reference_
 /// Where modules are: behind the header, at its own alignment.
 inline constexpr std::size_t modules_at = (sizeof(segment_header) + 63) / 64 * 64;
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

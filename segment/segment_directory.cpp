@@ -9,7 +9,7 @@
 
 #include "segment_reader.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 
 std::uint64_t process_start(std::uint32_t process_id) {
   std::ifstream file("/proc/" + std::to_string(process_id) + "/stat");
@@ -79,4 +79,4 @@ std::vector<std::filesystem::path> segments_in(const std::filesystem::path& dire
   return paths;
 }
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

@@ -18,13 +18,13 @@
 #include "sample_weight.hpp"
 #include "segment.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 
 /// A folder that goes with its content.
 class scratch_folder {
  public:
   scratch_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "heapwright-trace-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "heapwright-segment-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
     path_ = name;
   }
@@ -145,4 +145,4 @@ void set_text(std::array<char, Size>& to, const std::string& text) {
   std::memcpy(to.data(), text.data(), std::min(text.size(), Size));
 }
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

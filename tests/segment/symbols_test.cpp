@@ -70,10 +70,10 @@ TEST(symbols, of_a_stripped_file_are_what_it_exports) {
 
 TEST(symbols, of_a_file_that_is_gone_or_another_are_offsets) {
   const loaded_code code(fixture("known_code.so"));
-  const trace::scratch_folder folder;
+  const segment::scratch_folder folder;
   const auto name_with = [&](const std::string& content, const char* name) {
     if (!content.empty()) std::ofstream(folder / name) << content;
-    trace::module_figures module = code.module;
+    segment::module_figures module = code.module;
     module.path = folder / name;
     return symbolizer({module}, no_process()).resolve(code.address).frames.at(0).function;
   };
@@ -86,7 +86,7 @@ TEST(symbols, of_a_file_that_is_gone_or_another_are_offsets) {
   EXPECT_EQ(name_with(bytes.substr(0, 100), "header.so"), "header.so" + offset);
   EXPECT_EQ(name_with(bytes, "whole.so"), "known::widget::inlined");
 
-  trace::module_figures elsewhere = code.module;
+  segment::module_figures elsewhere = code.module;
   elsewhere.end += 1 << 30;
   EXPECT_EQ(symbolizer({elsewhere}, no_process()).resolve(code.address).frames.at(0).function, "known_code.so" + offset)
       << "more code than the file has";
@@ -94,11 +94,11 @@ TEST(symbols, of_a_file_that_is_gone_or_another_are_offsets) {
 
 TEST(symbols, damaged_files_break_nothing) {
   const loaded_code code(fixture("known_code.so"));
-  const trace::scratch_folder folder;
+  const segment::scratch_folder folder;
   std::ifstream whole(code.module.path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(whole), {}};
   std::uint64_t random = 1;
-  trace::module_figures module = code.module;
+  segment::module_figures module = code.module;
   for (int round = 0; round < 200; ++round) {
     std::string damaged = bytes;
     for (int i = 0; i < 20; ++i) {
@@ -137,7 +137,7 @@ TEST(symbols, become_known_when_their_module_does) {
 
 TEST(symbols, a_later_module_wins_over_one_that_was_unloaded) {
   const loaded_code code(fixture("known_code.so"));
-  trace::module_figures earlier = code.module;
+  segment::module_figures earlier = code.module;
   earlier.path = "/lib/earlier.so";
   symbolizer symbols({earlier, code.module}, no_process());
   EXPECT_EQ(symbols.resolve(code.address).module, code.module.path);

@@ -78,9 +78,9 @@ std::vector<std::int64_t> packed(const message& m, std::uint32_t field) {
   return values;
 }
 
-trace::stack_figures stack_of(trace::reference id, std::vector<std::uint64_t> addresses, double blocks,
-                              std::uint64_t bytes, double frees = 0, std::uint64_t freed = 0) {
-  trace::stack_figures s;
+segment::stack_figures stack_of(segment::reference id, std::vector<std::uint64_t> addresses, double blocks,
+                                std::uint64_t bytes, double frees = 0, std::uint64_t freed = 0) {
+  segment::stack_figures s;
   s.id = id;
   s.addresses = std::move(addresses);
   s.allocations = blocks;
@@ -97,7 +97,7 @@ class profiles : public testing::Test {
 };
 
 TEST_F(profiles, collapsed_have_a_line_for_each_stack) {
-  trace::stack_figures cut = stack_of(3, {0x55}, 1, 9);
+  segment::stack_figures cut = stack_of(3, {0x55}, 1, 9);
   cut.is_cut = true;
   EXPECT_EQ(collapsed_stacks({stack_of(1, {code.address, 0x1010}, 3.4, 300, 1, 100), cut, stack_of(4, {}, 1, 1),
                               stack_of(5, {0x66}, 2, 2, 2, 2)},

@@ -14,7 +14,7 @@
 
 #include "segment_reader.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 namespace {
 
 constexpr std::uint64_t last_offset = std::numeric_limits<off_t>::max();
@@ -122,4 +122,4 @@ const std::byte* record_window::at(std::uint64_t offset, std::size_t bytes) {
   return reinterpret_cast<const std::byte*>(lines_.data()) + (offset - begin_);
 }
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment

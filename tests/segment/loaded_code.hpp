@@ -31,7 +31,7 @@ class loaded_code {
   loaded_code& operator=(const loaded_code&) = delete;
   ~loaded_code() { dlclose(handle_); }
 
-  trace::module_figures module;
+  segment::module_figures module;
   std::uint64_t address = 0;              ///< a return address in known::widget::inlined, inlined into outer
   std::uint64_t address_in_exported = 0;  ///< one in an exported function
   int line_in_inlined = 0, line_in_outer = 0;
@@ -42,6 +42,6 @@ class loaded_code {
   void* handle_;
 };
 
-inline std::string fixture(const std::string& name) { return std::string(HEAPWRIGHT_TRACE_FIXTURES) + "/" + name; }
+inline std::string fixture(const std::string& name) { return std::string(HEAPWRIGHT_SEGMENT_FIXTURES) + "/" + name; }
 
 }  // namespace heapwright::tool

@@ -14,7 +14,7 @@
 #include "segment_file.hpp"
 #include "stack_records.hpp"
 
-namespace heapwright::trace {
+namespace heapwright::segment {
 namespace {
 
 std::uint64_t monotonic_ns() noexcept {
@@ -301,4 +301,4 @@ bool segment_reader::add_mark(const std::string& name) {
   return true;
 }
 
-}  // namespace heapwright::trace
+}  // namespace heapwright::segment
