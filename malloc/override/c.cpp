@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../../abi/export.hpp"
 #include "../process_heap.hpp"
-#include "export.hpp"
 
 namespace heapwright::process {
 namespace {
