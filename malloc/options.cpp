@@ -4,7 +4,7 @@
 
 #include <heapwright/core/text.hpp>
 
-#include "override/export.hpp"
+#include "../abi/export.hpp"
 
 namespace heapwright::process {
 namespace {

@@ -7,8 +7,8 @@
 #include <heapwright/core/text.hpp>
 #include <heapwright/malloc/process_record.hpp>
 
+#include "../abi/export.hpp"
 #include "options.hpp"
-#include "override/export.hpp"
 #include "process_heap.hpp"
 #include "statistics.hpp"
 

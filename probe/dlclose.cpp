@@ -1,7 +1,7 @@
 // Code that is unmapped may be followed by other code at the same addresses.
 #include <dlfcn.h>
 
-#include "../malloc/override/export.hpp"
+#include "../abi/export.hpp"
 #include "unwind.hpp"
 
 extern "C" HEAPWRIGHT_EXPORT int dlclose(void* library) noexcept {

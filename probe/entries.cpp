@@ -7,7 +7,7 @@
 
 #include <heapwright/core/bits.hpp>
 
-#include "../malloc/override/export.hpp"
+#include "../abi/export.hpp"
 #include "observer.hpp"
 
 using namespace heapwright;

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <new>
 
-#include "../malloc/override/cxx_runtime.hpp"
-#include "../malloc/override/default_operators.hpp"
+#include "../abi/cxx_runtime.hpp"
+#include "../abi/default_operators.hpp"
 #include "observer.hpp"
 
 using namespace heapwright::probe;

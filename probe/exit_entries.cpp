@@ -5,7 +5,7 @@
 
 #include <sys/syscall.h>
 
-#include "../malloc/override/export.hpp"
+#include "../abi/export.hpp"
 #include "observer.hpp"
 
 namespace {

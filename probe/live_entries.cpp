@@ -7,7 +7,7 @@
 
 #include <heapwright/live.h>
 
-#include "../malloc/override/export.hpp"
+#include "../abi/export.hpp"
 #include "clocks.hpp"
 #include "observer.hpp"
 

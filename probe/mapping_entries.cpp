@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../malloc/override/export.hpp"
+#include "../abi/export.hpp"
 #include "malloc_mappings.hpp"
 #include "next_malloc.hpp"
 

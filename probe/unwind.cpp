@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "../malloc/shared/own_object.hpp"
+#include "../abi/own_object.hpp"
 
 namespace heapwright::probe {
 namespace {

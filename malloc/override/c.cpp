@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../../abi/export.hpp"
 #include "allocate.hpp"
-#include "export.hpp"
 
 namespace heapwright::process {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <new>
 
+#include "../../abi/cxx_runtime.hpp"
+#include "../../abi/default_operators.hpp"
 #include "allocate.hpp"
-#include "cxx_runtime.hpp"
-#include "default_operators.hpp"
 
 namespace heapwright::process {
 namespace {

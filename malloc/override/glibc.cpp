@@ -6,9 +6,9 @@
 
 #include <heapwright/core/text.hpp>
 
+#include "../../abi/export.hpp"
 #include "../process_heap.hpp"
 #include "../statistics.hpp"
-#include "export.hpp"
 
 using namespace heapwright;
 using namespace heapwright::process;

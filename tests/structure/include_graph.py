@@ -21,9 +21,9 @@ TOOLS_MAY_USE = {"heapwright/malloc/process_record.hpp", "heapwright/malloc/proc
 # What programs call in the probe.
 PROBES_FACE = "heapwright/live.h"
 PROBE_MAY_USE = {"core", "platform", "sync"}
-PROBE_NEIGHBOURS = {"../segment/segment.hpp", "../segment/sample_weight.hpp", "../malloc/override/cxx_runtime.hpp",
-                    "../malloc/override/default_operators.hpp", "../malloc/override/export.hpp",
-                    "../malloc/shared/own_object.hpp"}
+PROBE_NEIGHBOURS = {"../segment/segment.hpp", "../segment/sample_weight.hpp", "../abi/cxx_runtime.hpp",
+                    "../abi/default_operators.hpp", "../abi/export.hpp",
+                    "../abi/own_object.hpp"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 

@@ -6,7 +6,7 @@
 
 #include <heapwright/core/check.hpp>
 
-#include "../override/cxx_runtime.hpp"
+#include "cxx_runtime.hpp"
 
 // std::get_new_handler and std::__throw_bad_alloc, by the names they have in libstdc++ and libc++ alike.
 extern "C" {

@@ -1,13 +1,13 @@
 // Runs in every process, in most before all else: it asks the loader nothing where there is no C++
 // runtime, and allocates only where a program replaces operators.
-#include "../override/default_operators.hpp"
+#include "default_operators.hpp"
 
 #include <cstdint>
 #include <initializer_list>
 
 #include <dlfcn.h>
 
-#include "../override/cxx_runtime.hpp"
+#include "cxx_runtime.hpp"
 #include "own_object.hpp"
 
 namespace heapwright::process {

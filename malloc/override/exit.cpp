@@ -5,7 +5,7 @@
 
 #include <sys/syscall.h>
 
-#include "../override/export.hpp"
+#include "../../abi/export.hpp"
 #include "../statistics.hpp"
 
 extern "C" {

@@ -5,7 +5,7 @@
 // The compiler makes it one when it optimises; tests/malloc checks the effect.
 #include <dlfcn.h>
 
-#include "../override/export.hpp"
+#include "export.hpp"
 
 extern "C" HEAPWRIGHT_EXPORT void* dlopen(const char* file, int mode) noexcept {
   using dlopen_function = void*(const char*, int);
