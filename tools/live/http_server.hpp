@@ -4,7 +4,8 @@
 // bounded: connections, what each may send and how long it may take for that, requests under way, and events waiting for a slow reader (none: it
 // misses them). Without viewers nothing happens here: the thread sleeps in poll.
 //
-// docs/design/0018-the-live-server.md compares it with the HTTP libraries that Debian 12 has.
+// docs/design/0018-live-has-its-own-http-server.md compares it with the HTTP libraries of
+// Debian 12.
 #pragma once
 
 #include <chrono>

@@ -3,7 +3,7 @@
 // States: 0 free; 1 held; 2 held and somebody may be sleeping. Only the holder leaves 1 or 2, always to 0, and wakes one
 // sleeper if it was 2. A sleeper that wakes takes the lock as 2, since others may still sleep.
 // (Drepper, "Futexes Are Tricky", mutex 2.) A spin comes first, a microsecond or more where the processor takes a hint to wait:
-// to sleep and be woken takes several (docs/design/0016).
+// to sleep and be woken takes several (docs/design/0024).
 #pragma once
 
 #include <atomic>
