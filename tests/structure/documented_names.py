@@ -19,9 +19,6 @@ EXCEPTIONS = {
     ("docs/java-and-python.md", "py::function"),  # how a frame of Python is shown
     ("docs/live.md", "os::malloc"),               # the Java machine's
     ("docs/recipes.md", "app::NAME"),             # a placeholder
-    # To be emptied: the page waits for the heap's new names.
-    ("docs/life-of-a-block.md", "heap::allocate_large"),
-    ("docs/life-of-a-block.md", "heap::before_fork"),
 }
 
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
