@@ -1,5 +1,6 @@
-// A C program may load a C++ library later, and privately (RTLD_LOCAL), as interpreters do with extension modules; then the weak
-// symbols were bound to nothing. A runtime that is loaded can still be asked for by its name.
+// A C program may load a C++ library later, and privately (RTLD_LOCAL), as interpreters do with
+// extension modules; then the weak symbols were bound to nothing. A runtime that is loaded can
+// still be asked for by its name.
 #include <initializer_list>
 
 #include <dlfcn.h>
@@ -8,7 +9,8 @@
 
 #include "cxx_runtime.hpp"
 
-// std::get_new_handler and std::__throw_bad_alloc, by the names they have in libstdc++ and libc++ alike.
+// std::get_new_handler and std::__throw_bad_alloc, by the names they have in libstdc++ and libc++
+// alike.
 extern "C" {
 [[gnu::weak]] std::new_handler _ZSt15get_new_handlerv() noexcept;
 [[gnu::weak]] void _ZSt17__throw_bad_allocv();
@@ -54,8 +56,8 @@ void throw_bad_alloc() {
 }
 
 void* new_caught(std::size_t size, std::size_t alignment) noexcept {
-  // The runtime's own nothrow form is exactly that: it calls the throwing form, which is ours, and catches. A `catch` here would
-  // need the runtime when the library is loaded.
+  // The runtime's own nothrow form is exactly that: it calls the throwing form, which is ours, and
+  // catches. A `catch` here would need the runtime when the library is loaded.
   const std::nothrow_t nothrow;
   if (alignment <= alignof(std::max_align_t)) {
     using form = void*(std::size_t, const std::nothrow_t&);

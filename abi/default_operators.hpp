@@ -1,6 +1,7 @@
-// A program may replace operator new(size_t) and operator delete(void*) alone: the standard's default of each other form calls
-// these ([new.delete.single], [new.delete.array]). Ours do not, for speed. So where a program replaces one of the forms that
-// defaults call, ours hand over to the defaults of the C++ runtime.
+// A program may replace operator new(size_t) and operator delete(void*) alone: the standard's
+// default of each other form calls these ([new.delete.single], [new.delete.array]). Ours do not,
+// for speed. So where a program replaces one of the forms that defaults call, ours hand over to the
+// defaults of the C++ runtime.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,8 @@ struct default_operators {
   void (*delete_array_aligned_nothrow)(void*, std::align_val_t, const std::nothrow_t&) noexcept;
 };
 
-/// Written once, when the shared library is loaded. A program that is linked statically replaces all forms or none.
+/// Written once, when the shared library is loaded. A program that is linked statically replaces
+/// all forms or none.
 [[gnu::visibility("hidden")]] extern constinit default_operators defaults;
 
 }  // namespace heapwright::process

@@ -1,8 +1,10 @@
-// RTLD_DEEPBIND lets a plugin find libc's malloc and free before ours, while what libc allocates for it (strdup, getline) comes
-// from ours: its free would be handed a pointer it cannot know, and abort. So the flag is taken away.
+// RTLD_DEEPBIND lets a plugin find libc's malloc and free before ours, while what libc allocates
+// for it (strdup, getline) comes from ours: its free would be handed a pointer it cannot know, and
+// abort. So the flag is taken away.
 //
-// The call to the real dlopen must be a jump: dlopen searches the RUNPATH of the library that its return address lies in.
-// The compiler makes it one when it optimises; tests/malloc checks the effect.
+// The call to the real dlopen must be a jump: dlopen searches the RUNPATH of the library that its
+// return address lies in. The compiler makes it one when it optimises; tests/malloc checks the
+// effect.
 #include <dlfcn.h>
 
 #include "export.hpp"

@@ -1,8 +1,10 @@
-// In a statically linked program only C++ code refers to operator new, and so to this file: the C++ runtime is linked in with it.
+// In a statically linked program only C++ code refers to operator new, and so to this file: the C++
+// runtime is linked in with it.
 #include "cxx_runtime.hpp"
 #include "default_operators.hpp"
 
-// By the name that it has in libstdc++ and libc++ alike: `throw` would put a copy of the exception's type into the archive.
+// By the name that it has in libstdc++ and libc++ alike: `throw` would put a copy of the
+// exception's type into the archive.
 extern "C" [[noreturn]] void _ZSt17__throw_bad_allocv();
 
 namespace heapwright::process {

@@ -1,8 +1,11 @@
-// How long single mallocs and frees take while another thread is busy too: `latency [OPERATIONS]` prints one line of JSON, in nanoseconds.
+// How long single mallocs and frees take while another thread is busy too: `latency [OPERATIONS]`
+// prints one line of JSON, in nanoseconds.
 //
-// Every operation is timed with the processor's time stamp counter, which costs some 10 ns itself, the same under every allocator. The times go to
-// a histogram that is made beforehand, so that measuring allocates nothing. What the machine does with the thread meanwhile (interrupts,
-// neighbours) is in the highest times; it is the same for all too, which is why they are compared in rounds.
+// Every operation is timed with the processor's time stamp counter, which costs some 10 ns itself,
+// the same under every allocator. The times go to a histogram that is made beforehand, so that
+// measuring allocates nothing. What the machine does with the thread meanwhile (interrupts,
+// neighbours) is in the highest times; it is the same for all too, which is why they are compared
+// in rounds.
 #include "workloads/workload.hpp"
 
 #include <algorithm>
@@ -75,7 +78,8 @@ class histogram {
   std::uint64_t largest_ = 0;
 };
 
-/// A working set of blocks of all kinds that drifts: most are replaced soon, some stay, now and then a large part goes at once.
+/// A working set of blocks of all kinds that drifts: most are replaced soon, some stay, now and
+/// then a large part goes at once.
 template <class Malloc, class Free>
 void churn(unsigned seed, std::uint64_t operations, const std::atomic<bool>& stop, Malloc allocate, Free release) {
   random_engine random(seed);

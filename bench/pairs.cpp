@@ -1,4 +1,5 @@
-// What callgrind counts: `pairs WHAT N` does WHAT N times and nothing else that depends on N. script/instructions runs it.
+// What callgrind counts: `pairs WHAT N` does WHAT N times and nothing else that depends on N.
+// script/instructions runs it.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Node containers in pools: the container's node type need not be known, for each size has its pool. What is too large goes to malloc.
+// Node containers in pools: the container's node type need not be known, for each size has its
+// pool. What is too large goes to malloc.
 #include <heapwright/kit.hpp>
 
 #include <cstdio>

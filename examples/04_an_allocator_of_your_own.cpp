@@ -1,4 +1,5 @@
-// Two functions make an allocator. This one hands out memory of malloc and says so; the kit's combinators take it as they take any other.
+// Two functions make an allocator. This one hands out memory of malloc and says so; the kit's
+// combinators take it as they take any other.
 #include <heapwright/kit.hpp>
 
 #include <cstdio>

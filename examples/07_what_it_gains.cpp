@@ -1,5 +1,5 @@
-// What a list gains: ten thousand numbers in and out again, from malloc, from a pool of nodes, and in an arena that is emptied at once. A round
-// of each in turn, and the medians of all rounds.
+// What a list gains: ten thousand numbers in and out again, from malloc, from a pool of nodes, and
+// in an arena that is emptied at once. A round of each in turn, and the medians of all rounds.
 #include <heapwright/kit.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// One heap for each part of a program: each with a limit, figures of its own, and an end at which all its memory goes back at once, whatever was
-// forgotten.
+// One heap for each part of a program: each with a limit, figures of its own, and an end at which
+// all its memory goes back at once, whatever was forgotten.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,6 @@
-// A thread with a heap of its own for all that it allocates with new, whoever deletes it: prefaulted, never shrinking, undisturbed by the rest of the
-// program. Its operators new and delete do it, and no library knows.
+// A thread with a heap of its own for all that it allocates with new, whoever deletes it:
+// prefaulted, never shrinking, undisturbed by the rest of the program. Its operators new and delete
+// do it, and no library knows.
 #include <cstdio>
 #include <cstdlib>
 #include <map>

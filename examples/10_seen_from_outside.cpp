@@ -1,5 +1,6 @@
-// A program that tells the live view about itself: phases by name, memory that it maps by itself, and an allocator with a meter. Under `heapwright live -- ./program` the page
-// shows them; without, nothing is told and nothing is different.
+// A program that tells the live view about itself: phases by name, memory that it maps by itself,
+// and an allocator with a meter. Under `heapwright live -- ./program` the page shows them; without,
+// nothing is told and nothing is different.
 #include <cstdio>
 
 #include <heapwright/kit.hpp>

@@ -1,5 +1,6 @@
-// A heap in memory that the program has been given: a static array here, or shared memory, or that of a device. No system call,
-// no malloc: every block lies in the array, and everything that best_fit knows of it too, but for the object itself.
+// A heap in memory that the program has been given: a static array here, or shared memory, or that
+// of a device. No system call, no malloc: every block lies in the array, and everything that
+// best_fit knows of it too, but for the object itself.
 #include <heapwright/kit.hpp>
 
 #include <cstdio>
@@ -33,7 +34,8 @@ int main() {
   for (void*& block : blocks) block = h.allocate(1000);
   show("filled", h);
 
-  // With deferred merging a free is quick and leaves neighbours apart, until a request finds no block that is large enough.
+  // With deferred merging a free is quick and leaves neighbours apart, until a request finds no
+  // block that is large enough.
   for (void* block : blocks) h.deallocate(block);
   show("freed", h);
   std::printf("merged: %zu bytes are untouched again\n", h.defragment());

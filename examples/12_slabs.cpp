@@ -1,5 +1,5 @@
-// Slabs: blocks of one size, tracked by a bitmap apart from them. A double free ends the program in every build, and a program
-// that gives much back says how much it wants to keep.
+// Slabs: blocks of one size, tracked by a bitmap apart from them. A double free ends the program in
+// every build, and a program that gives much back says how much it wants to keep.
 #include <heapwright/kit.hpp>
 
 #include <cstdio>
@@ -22,7 +22,8 @@ void show(const char* when, const Slab& slab) {
 }  // namespace
 
 int main() {
-  // Slabs of 64 KiB; two of them stay when they are empty, the others go back to the system at once.
+  // Slabs of 64 KiB; two of them stay when they are empty, the others go back to the system at
+  // once.
   constexpr heapwright::slab_plan plan{.bytes = 64 * heapwright::KiB, .keep_empty = 2};
   heapwright::slab<heapwright::system_pages> orders(heapwright::layout::of<order>(), plan);
 

@@ -1,4 +1,5 @@
-// The recipe that this malloc is made from. `heapwright build` names another, of a header that it has the compiler read first.
+// The recipe that this malloc is made from. `heapwright build` names another, of a header that it
+// has the compiler read first.
 #pragma once
 
 #include <heapwright/heap/recipe.hpp>

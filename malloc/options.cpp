@@ -38,7 +38,8 @@ void report(const option& o, const char* given) noexcept {
   line.add("; using ").add(o.default_value).add("\n").write_to(2);
 }
 
-// The table as text, "NAME\tDEFAULT\tMEANING\n" for each option, for readers of the file (heapwright info).
+// The table as text, "NAME\tDEFAULT\tMEANING\n" for each option, for readers of the file
+// (heapwright info).
 constexpr std::size_t listed_bytes = 1024;
 
 constexpr auto list_options() {

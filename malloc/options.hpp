@@ -1,5 +1,6 @@
-// What a user may set for libheapwright from the environment: one table, from which the parser, `heapwright info` and
-// docs/options.md come. Ignored in setuid programs and whatever else the kernel marks as secure (AT_SECURE).
+// What a user may set for libheapwright from the environment: one table, from which the parser,
+// `heapwright info` and docs/options.md come. Ignored in setuid programs and whatever else the
+// kernel marks as secure (AT_SECURE).
 #pragma once
 
 #include <array>
@@ -33,8 +34,8 @@ inline constexpr const char* stats_file_variable = "HEAPWRIGHT_STATS_FILE";
 /// The options in effect: until the environment has been read, the defaults.
 class options {
  public:
-  /// The value asked for in the environment, or the default; a value that is no number in the option's range is reported to
-  /// stderr and not taken.
+  /// The value asked for in the environment, or the default; a value that is no number in the
+  /// option's range is reported to stderr and not taken.
   void read_environment(char** environment) noexcept;
 
   /// Where reports go instead of stderr; null: nowhere else. A string of the environment.

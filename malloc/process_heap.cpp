@@ -15,8 +15,9 @@ constinit heap_type the_heap;
 
 namespace {
 
-// Of an archive, a program gets only what something refers to. With the heap have to come start-up and all of malloc: a program
-// that refers to operator new alone would get that from us, and malloc from libc.
+// Of an archive, a program gets only what something refers to. With the heap have to come start-up
+// and all of malloc: a program that refers to operator new alone would get that from us, and malloc
+// from libc.
 [[gnu::used]] const process_record* const brings_startup = &heapwright_process_record;
 [[gnu::used]] void* (*const brings_malloc)(std::size_t) = &std::malloc;
 
@@ -68,7 +69,8 @@ thread_local constinit cache_type* this_cache = no_cache_of_its_own;
 
 namespace {
 
-/// The calling thread's cache, opened if it has none yet; null when it has ended or there is no memory for one.
+/// The calling thread's cache, opened if it has none yet; null when it has ended or there is no
+/// memory for one.
 cache_type* cache_of_this_thread() noexcept {
   if (this_cache != no_cache_of_its_own) [[likely]]
     return this_cache;

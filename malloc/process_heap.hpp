@@ -27,13 +27,15 @@ inline constexpr std::size_t natural_alignment = class_table<chosen_recipe>::nat
 
 extern constinit heap_type the_heap;
 
-// Static TLS, of which there is little for libraries loaded by dlopen: this word, and the flag of a thread that has ended.
+// Static TLS, of which there is little for libraries loaded by dlopen: this word, and the flag of a
+// thread that has ended.
 extern thread_local constinit cache_type* this_cache [[gnu::tls_model("initial-exec")]];
 
 /// Opens the calling thread's cache, if it has none; the first one hooks fork.
 void register_this_thread() noexcept;
 
-// The slow steps of malloc and free, in any state of the thread. Null: no memory. They leave errno alone.
+// The slow steps of malloc and free, in any state of the thread. Null: no memory. They leave errno
+// alone.
 [[nodiscard, gnu::noinline]] void* allocate_slow(std::size_t size) noexcept;
 [[nodiscard, gnu::noinline]] void* allocate_class_slow(unsigned c) noexcept;
 [[nodiscard, gnu::noinline]] void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept;
@@ -48,8 +50,8 @@ inline void deallocate(void* p) noexcept {
   deallocate_slow(p);
 }
 
-/// The size is looked at in checked builds only: a program that deletes an object through a pointer to a base without a
-/// virtual destructor says a wrong one, and goes on well under other mallocs.
+/// The size is looked at in checked builds only: a program that deletes an object through a pointer
+/// to a base without a virtual destructor says a wrong one, and goes on well under other mallocs.
 inline void deallocate_sized(void* p, [[maybe_unused]] std::size_t size) noexcept {
   if constexpr (misuse<chosen_recipe, linux_os>::checks) {
     if (p == nullptr) return;

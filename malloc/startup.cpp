@@ -1,5 +1,5 @@
-// What happens once per process: options are read, fork is hooked, the record for outside readers is completed. malloc works
-// before this has run, with the defaults.
+// What happens once per process: options are read, fork is hooked, the record for outside readers
+// is completed. malloc works before this has run, with the defaults.
 #include <array>
 
 #include <unistd.h>
@@ -82,9 +82,10 @@ void record_options() noexcept {
   std::memcpy(heapwright_process_record.options, listed.c_str(), listed.size() + 1);
 }
 
-/// The shared library is linked with -z initfirst: this runs before all other constructors, so that its fork handlers, registered
-/// first, lock last and unlock first; handlers of other libraries may allocate. glibc has not set `environ` by then, but hands
-/// the environment to constructors; musl does not, but has.
+/// The shared library is linked with -z initfirst: this runs before all other constructors, so that
+/// its fork handlers, registered first, lock last and unlock first; handlers of other libraries may
+/// allocate. glibc has not set `environ` by then, but hands the environment to constructors; musl
+/// does not, but has.
 [[gnu::constructor(101)]] void start(int, char**, char** environment) noexcept {
   if (environ != nullptr) environment = environ;
   settings.read_environment(environment);

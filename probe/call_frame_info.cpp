@@ -21,7 +21,8 @@ constexpr std::uint64_t dwarf_stack_pointer = 31, dwarf_frame_pointer = 29;
 constexpr unsigned omitted = 0xFF, format_mask = 0x0F, relative_mask = 0x70, relative_to_itself = 0x10,
                    relative_to_table = 0x30;
 
-/// Reads what is in memory, one thing after the other. Past the end everything is 0, and it says so.
+/// Reads what is in memory, one thing after the other. Past the end everything is 0, and it says
+/// so.
 class table_reader {
  public:
   table_reader(const std::uint8_t* begin, const std::uint8_t* end) noexcept : p_(begin), end_(end) {}
@@ -113,7 +114,8 @@ struct common_entry {
   table_reader instructions{nullptr, nullptr};
 };
 
-/// Reads at `address`, up to the end of the module. A pointer from a table can have any value: outside of the module nothing is there.
+/// Reads at `address`, up to the end of the module. A pointer from a table can have any value:
+/// outside of the module nothing is there.
 table_reader reader_at(const code_object& module, std::uintptr_t address) noexcept {
   const auto* const end = reinterpret_cast<const std::uint8_t*>(module.end);
   return {address < module.begin || address >= module.end ? end : reinterpret_cast<const std::uint8_t*>(address), end};
@@ -284,7 +286,8 @@ class interpreter {
 
   void save(std::uint64_t n, std::uint64_t factored) noexcept { set(n, {saved_register::at_cfa, scaled(factored)}); }
 
-  /// Unsigned, because a product that is too long for a frame must not be undefined behaviour; as_rule refuses it.
+  /// Unsigned, because a product that is too long for a frame must not be undefined behaviour;
+  /// as_rule refuses it.
   [[nodiscard]] std::int64_t scaled(std::uint64_t factored) const noexcept {
     return static_cast<std::int64_t>(factored * static_cast<std::uint64_t>(common_.data_alignment));
   }
@@ -299,7 +302,8 @@ class interpreter {
     if (n == common_.return_register) now.return_address = initial_.return_address;
   }
 
-  /// The frame pointer plus an offset, or what is there: what compilers write for functions that align their stack.
+  /// The frame pointer plus an offset, or what is there: what compilers write for functions that
+  /// align their stack.
   struct offset_expression {
     bool is_of_frame_pointer, is_dereferenced;
     std::int64_t offset;
@@ -349,7 +353,8 @@ frame_rule as_rule(const frame_state& s) noexcept {
   return rule;
 }
 
-/// The address of the entry of the function around `pc`, by the sorted table of .eh_frame_hdr; 0 when there is none.
+/// The address of the entry of the function around `pc`, by the sorted table of .eh_frame_hdr; 0
+/// when there is none.
 std::uintptr_t find_function_entry(const code_object& module, std::uintptr_t header, std::uintptr_t pc) noexcept {
   struct pair {
     std::int32_t begin, entry;
@@ -383,7 +388,8 @@ std::uintptr_t find_function_entry(const code_object& module, std::uintptr_t hea
 constexpr frame_rule guess{
     .cfa_offset = 16, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
 
-/// By the module's tables, whose .eh_frame_hdr is at `header`. Reads nothing outside of the module, whatever they say.
+/// By the module's tables, whose .eh_frame_hdr is at `header`. Reads nothing outside of the module,
+/// whatever they say.
 frame_rule rule_in(const code_object& module, std::uintptr_t header, std::uintptr_t pc) noexcept {
   const std::uintptr_t entry = find_function_entry(module, header, pc);
   if (entry == 0) return guess;

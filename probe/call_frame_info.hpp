@@ -1,8 +1,10 @@
-// How to get from a function's frame to its caller's, for one address of code: read from the tables that every program has for exceptions (.eh_frame; DWARF 5,
-// 6.4, and the Linux Standard Base's .eh_frame_hdr).
+// How to get from a function's frame to its caller's, for one address of code: read from the tables
+// that every program has for exceptions (.eh_frame; DWARF 5, 6.4, and the Linux Standard Base's
+// .eh_frame_hdr).
 //
-// Of all registers only three matter: the stack pointer, the frame pointer and where the return address is. What compilers write about them fits into
-// eight bytes; what does not (hand-written assembly that keeps its frame elsewhere) ends the walk.
+// Of all registers only three matter: the stack pointer, the frame pointer and where the return
+// address is. What compilers write about them fits into eight bytes; what does not (hand-written
+// assembly that keeps its frame elsewhere) ends the walk.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,8 @@ struct frame_rule {
 
   std::int32_t cfa_offset = 0;
   std::int16_t frame_pointer_at = 0;  ///< CFA + 8 times this has the caller's frame pointer; 0: it is unchanged
-  /// CFA + 8 times this has the return address; 0: it is in the link register; beside_frame_pointer: it follows the caller's frame pointer.
+  /// CFA + 8 times this has the return address; 0: it is in the link register;
+  /// beside_frame_pointer: it follows the caller's frame pointer.
   std::int8_t return_address_at = 0;
   frame_kind kind = frame_kind::none;
 
@@ -40,7 +43,8 @@ struct code_object {
   const char* path;
 };
 
-/// The rule for the code at `pc`. If it is of a file that is mapped, `object` is told; its begin is 0 otherwise. Searches and interprets tables: for code that is met for the first time.
+/// The rule for the code at `pc`. If it is of a file that is mapped, `object` is told; its begin is
+/// 0 otherwise. Searches and interprets tables: for code that is met for the first time.
 [[nodiscard]] frame_rule find_frame_rule(std::uintptr_t pc, code_object& object) noexcept;
 
 }  // namespace heapwright::probe

@@ -1,5 +1,6 @@
-// The C entries of malloc, each passed on to the malloc below and noted. What they promise is what the malloc below promises. malloc_usable_size is not
-// among them: it changes nothing, and programs like redis ask it for each block.
+// The C entries of malloc, each passed on to the malloc below and noted. What they promise is what
+// the malloc below promises. malloc_usable_size is not among them: it changes nothing, and programs
+// like redis ask it for each block.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
-// All replaceable forms of operator new and delete: malloc with the new-handler loop, then bad_alloc or null, and free. A malloc that has operators of its
-// own is reached by its malloc and free: so each block is counted once, whichever way it was asked for.
+// All replaceable forms of operator new and delete: malloc with the new-handler loop, then
+// bad_alloc or null, and free. A malloc that has operators of its own is reached by its malloc and
+// free: so each block is counted once, whichever way it was asked for.
 #include <cstddef>
 #include <new>
 

@@ -1,5 +1,5 @@
-// _exit and _Exit end a process without its destructors, and are how shells end: the segment says that it exited, not that it
-// was killed.
+// _exit and _Exit end a process without its destructors, and are how shells end: the segment says
+// that it exited, not that it was killed.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -10,7 +10,8 @@
 
 namespace {
 
-// Found when the probe is loaded: a signal handler that calls _exit may have interrupted the loader.
+// Found when the probe is loaded: a signal handler that calls _exit may have interrupted the
+// loader.
 void (*next_exit)(int) = nullptr;
 
 [[gnu::constructor]] void find_next_exit() noexcept {

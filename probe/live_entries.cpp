@@ -1,7 +1,10 @@
-// What programs themselves tell the probe (include/heapwright/live.h, whose functions find these by name): marks, memory that no malloc gave out, meters.
+// What programs themselves tell the probe (include/heapwright/live.h, whose functions find these by
+// name): marks, memory that no malloc gave out, meters.
 //
-// Meters lie in the segment's header: unused -> being_made -> open -> closed -> being_made -> ...; a place is taken by exchanging its state, so no lock has to be
-// seen to when the process forks. While there is no segment the header is the process's own, and is copied into the segment when it is made.
+// Meters lie in the segment's header: unused -> being_made -> open -> closed -> being_made -> ...;
+// a place is taken by exchanging its state, so no lock has to be seen to when the process forks.
+// While there is no segment the header is the process's own, and is copied into the segment when it
+// is made.
 #include <algorithm>
 #include <cstring>
 

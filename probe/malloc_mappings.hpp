@@ -1,11 +1,12 @@
-// Which memory the malloc below has mapped for itself, in the segment: a leak scan must not take its records and its free
-// memory for the program's own.
+// Which memory the malloc below has mapped for itself, in the segment: a leak scan must not take
+// its records and its free memory for the program's own.
 //
-// Calls of mmap, munmap and mremap from the malloc's library are noted (mapping_entries.cpp). Those of libc's malloc do
-// not come by, and those of a malloc within the program cannot be told from the program's own: of these nothing is known.
+// Calls of mmap, munmap and mremap from the malloc's library are noted (mapping_entries.cpp). Those
+// of libc's malloc do not come by, and those of a malloc within the program cannot be told from the
+// program's own: of these nothing is known.
 //
-// A place is taken by exchanging its address. Only the malloc unmaps what it has mapped, so one thread at a time changes
-// a place.
+// A place is taken by exchanging its address. Only the malloc unmaps what it has mapped, so one
+// thread at a time changes a place.
 #pragma once
 
 #include <cstddef>

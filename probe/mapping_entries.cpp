@@ -1,6 +1,7 @@
 // mmap and its kin, passed on; calls that come from the malloc below are noted.
 //
-// While the functions below are not known, calls go to the kernel: the first may come before dlsym can be asked.
+// While the functions below are not known, calls go to the kernel: the first may come before dlsym
+// can be asked.
 #include <atomic>
 #include <cstdarg>
 #include <cstddef>

@@ -1,7 +1,8 @@
 // The malloc below the probe, whoever's it is: the next in the order in which symbols are searched.
 //
-// States: unknown, then known for ever. While it is unknown each entry points to a function that finds all of them first. What dlsym itself asks for
-// meanwhile comes from a small room of its own, which is never given back.
+// States: unknown, then known for ever. While it is unknown each entry points to a function that
+// finds all of them first. What dlsym itself asks for meanwhile comes from a small room of its own,
+// which is never given back.
 #pragma once
 
 #include <array>
@@ -22,8 +23,9 @@ struct next_malloc {
 
 extern constinit next_malloc next [[gnu::visibility("hidden")]];
 
-/// What malloc_usable_size will say of a fresh block, as far as the malloc below promises it: jemalloc's nallocx does, for each size that is asked for.
-/// To ask after each malloc would take longer, there, than malloc does.
+/// What malloc_usable_size will say of a fresh block, as far as the malloc below promises it:
+/// jemalloc's nallocx does, for each size that is asked for. To ask after each malloc would take
+/// longer, there, than malloc does.
 class promised_sizes {
  public:
   struct promise {

@@ -81,7 +81,8 @@ thread_local constinit thread_memory* this_memory [[gnu::tls_model("initial-exec
 thread_local constinit std::uint32_t this_owner [[gnu::tls_model("initial-exec")]] = 0;
 thread_local constinit tick_clock this_clock [[gnu::tls_model("initial-exec")]];
 
-/// While it lives, what the probe itself asks libc for, which may call malloc, is counted but leads to nothing further. Keeps errno.
+/// While it lives, what the probe itself asks libc for, which may call malloc, is counted but leads
+/// to nothing further. Keeps errno.
 class inside {
  public:
   inside() noexcept : was_(is_inside) { is_inside = true; }
@@ -99,7 +100,8 @@ class inside {
 
 // --- threads without a slot
 
-/// Where those are counted that have no slot: before there is a segment, or in slot 0. Several threads may be here.
+/// Where those are counted that have no slot: before there is a segment, or in slot 0. Several
+/// threads may be here.
 void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocation) noexcept {
   const bool has_segment = now == stage::observed;
   thread_slot& s = has_segment ? slot_of(the_segment, 0) : early_slot;
@@ -115,7 +117,8 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
 
 // --- beginning
 
-/// libc keeps what it knows of a thread at the end of the thread's stack: nothing else says where that is without calling malloc.
+/// libc keeps what it knows of a thread at the end of the thread's stack: nothing else says where
+/// that is without calling malloc.
 std::uintptr_t end_of_this_stack() noexcept {
   if (::getpid() != ::gettid()) return static_cast<std::uintptr_t>(::pthread_self());
   return &__libc_stack_end != nullptr ? reinterpret_cast<std::uintptr_t>(__libc_stack_end) : 0;
@@ -567,7 +570,8 @@ void* reallocated_slow(void* p, std::size_t requested, std::uint64_t bytes, std:
   return allocated(p, requested, bytes, size_scale::index(bytes));
 }
 
-// The sample is taken out before another thread can have the address, and put back if the block stays.
+// The sample is taken out before another thread can have the address, and put back if the block
+// stays.
 void* reallocate_sample(void* p, std::size_t requested) noexcept {
   begin_thread();
   if (!has_segment()) return next.reallocate(p, requested);  // the samples are still the parent's

@@ -1,4 +1,5 @@
-// What every call of malloc and free passes through: it is counted in the thread's slot of the segment, and now and then sampled.
+// What every call of malloc and free passes through: it is counted in the thread's slot of the
+// segment, and now and then sampled.
 //
 //   allocated  ->  counters of this_slot                                        a few loads and stores, no atomic read-modify-write
 //              ->  allocated_slow   when the thread's next sample is due, when its net bytes leave their band,
@@ -7,8 +8,9 @@
 //              ->  freeing_sample   when the block may be a sample
 //   realloc    ->  counters of this_slot  ->  reallocated_slow, reallocate_sample  likewise
 //
-// States of a process: early (before its segment is there: counted in `early_slot`), observed, and unobserved (no segment can be had: calls are
-// passed on). A fork makes the child early again, with what it has inherited.
+// States of a process: early (before its segment is there: counted in `early_slot`), observed, and
+// unobserved (no segment can be had: calls are passed on). A fork makes the child early again, with
+// what it has inherited.
 //
 // Invariant, for each thread, between calls: net_bytes is within its band (peak.hpp).
 #pragma once
@@ -31,7 +33,8 @@ extern constinit segment::segment_header* the_segment [[gnu::visibility("hidden"
 
 extern constinit sample_table the_samples [[gnu::visibility("hidden")]];
 
-/// Never null: `early_slot` for threads without a slot. Its band is empty, so that each of their calls takes a slow step.
+/// Never null: `early_slot` for threads without a slot. Its band is empty, so that each of their
+/// calls takes a slow step.
 extern thread_local constinit segment::thread_slot* this_slot
     [[gnu::tls_model("initial-exec"), gnu::visibility("hidden")]];
 
@@ -45,10 +48,12 @@ inline constexpr std::uint64_t size_not_known = ~std::uint64_t{0};
 /// Of a block that may be a sample: reallocates it, and notes that.
 [[gnu::noinline]] void* reallocate_sample(void* p, std::size_t requested) noexcept;
 
-/// For a thread without a slot: it gets one, and the child of a fork its segment; until then the samples are the parent's.
+/// For a thread without a slot: it gets one, and the child of a fork its segment; until then the
+/// samples are the parent's.
 void begin_thread() noexcept;
 
-/// The process is about to end. Takes no lock: signal handlers may call it. Does nothing in the child of a vfork.
+/// The process is about to end. Takes no lock: signal handlers may call it. Does nothing in the
+/// child of a vfork.
 void note_exit() noexcept;
 
 [[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
@@ -84,7 +89,8 @@ bool begin_peak_again() noexcept;
   return allocated(p, requested, bytes, segment::size_scale::index(bytes));
 }
 
-/// The same for one that was asked for without more alignment than all have, and did not come of a realloc.
+/// The same for one that was asked for without more alignment than all have, and did not come of a
+/// realloc.
 [[gnu::always_inline]] inline void* allocated_anew(void* p, std::size_t requested) noexcept {
   if (p == nullptr) [[unlikely]]
     return p;
@@ -119,7 +125,8 @@ inline void freeing(void* p) noexcept {
   count_freed(next.usable_size(p));
 }
 
-/// Notes that a block of `before` bytes, no sample, has become p, not null: a free and an allocation, in one go.
+/// Notes that a block of `before` bytes, no sample, has become p, not null: a free and an
+/// allocation, in one go.
 [[gnu::always_inline]] inline void* reallocated(void* p, std::size_t requested, std::uint64_t before) noexcept {
   const std::uint64_t bytes = next.usable_size(p);
   segment::thread_slot& s = *this_slot;

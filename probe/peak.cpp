@@ -35,8 +35,8 @@ bool raise_to(counter& most, std::uint64_t value) noexcept {
   return false;
 }
 
-/// Takes out of a sum what a thread has published in `published` beyond its net bytes. Nothing if the thread, or another one that
-/// settles, has written there meanwhile.
+/// Takes out of a sum what a thread has published in `published` beyond its net bytes. Nothing if
+/// the thread, or another one that settles, has written there meanwhile.
 void take_out(counter& published, std::uint64_t seen, std::uint64_t beyond, counter& sum) noexcept {
   if (is_more(beyond, 0) && published.compare_exchange_strong(seen, seen - beyond, relaxed))
     add_shared(sum, 0 - beyond);
@@ -87,8 +87,8 @@ void peak_keeper::publish(thread_slot& s, std::uint32_t slot) noexcept {
   raise_peak(sum + (is_endless ? header_->live : behind_).load(relaxed));
 }
 
-// settle() reads the begin of an endless band first, and writes there only if it has not changed: so the begin is written last when the
-// band stops being endless, and first when it begins to be.
+// settle() reads the begin of an endless band first, and writes there only if it has not changed:
+// so the begin is written last when the band stops being endless, and first when it begins to be.
 void peak_keeper::move_published(thread_slot& s, std::uint64_t bytes, std::uint64_t grain) noexcept {
   const std::uint64_t net = s.net_bytes.load(relaxed);
   const std::uint64_t beyond = s.band_bytes.load(relaxed) - s.band_ahead.load(relaxed);
@@ -141,8 +141,8 @@ void peak_keeper::raise_peak(std::uint64_t published) noexcept {
   add_shared(h.peak_number, 1);
 }
 
-// Looking at all slots takes long where there are many. In the precise mode the few that may be behind are settled first; otherwise a
-// class must have grown by a grain for each slot.
+// Looking at all slots takes long where there are many. In the precise mode the few that may be
+// behind are settled first; otherwise a class must have grown by a grain for each slot.
 void peak_keeper::raise_class_peak(unsigned c, std::uint64_t published) noexcept {
   counter& peak = header_->class_peak[c];
   const std::uint32_t slots = last_slot_.load(std::memory_order_acquire);

@@ -1,17 +1,23 @@
-// Live bytes of the process and of each size class, and their peaks, without a variable that every call of every thread writes to.
+// Live bytes of the process and of each size class, and their peaks, without a variable that every
+// call of every thread writes to.
 //
-// Usual mode: a thread publishes its net bytes in header.live when they are peak_grain away from what it has published.
+// Usual mode: a thread publishes its net bytes in header.live when they are peak_grain away from
+// what it has published.
 //
-// Precise mode (interval 1): the first few slots have an endless band. Such a thread publishes in behind_, and only what is above all
-// that it has published there: it may have freed more since. So header.live + behind_ is never less than what is live. When it exceeds
-// the peak, what these threads have freed is taken out, and the peak is raised to certainly_live(). Other threads publish with each call.
+// Precise mode (interval 1): the first few slots have an endless band. Such a thread publishes in
+// behind_, and only what is above all that it has published there: it may have freed more since. So
+// header.live + behind_ is never less than what is live. When it exceeds the peak, what these
+// threads have freed is taken out, and the peak is raised to certainly_live(). Other threads
+// publish with each call.
 //
-// The net bytes of a class are published in header.class_live: in the precise mode likewise, usually with each sample of the thread
-// and when it ends. What is published may then be more than is live, by any amount: a thread may free everything and fall idle. So it
-// only says when to look; the peak is raised to class_certainly_live().
+// The net bytes of a class are published in header.class_live: in the precise mode likewise,
+// usually with each sample of the thread and when it ends. What is published may then be more than
+// is live, by any amount: a thread may free everything and fall idle. So it only says when to look;
+// the peak is raised to class_certainly_live().
 //
-// Both read what was allocated of all threads before they read what was freed. At a moment between the two, at
-// least these allocations and at most these frees had happened: so what is left was live then, whatever the threads do meanwhile.
+// Both read what was allocated of all threads before they read what was freed. At a moment between
+// the two, at least these allocations and at most these frees had happened: so what is left was
+// live then, whatever the threads do meanwhile.
 //
 // Invariant, while no thread is within a call:  header.live = the sum of published_net() over all slots + what was counted apart
 //                                               header.class_live likewise, with class_published
@@ -34,8 +40,8 @@ class peak_keeper {
  public:
   void reset(segment::segment_header& h, std::uint64_t interval) noexcept;
 
-  /// Bytes between samples: decides between the two modes. Returns the grain, 0 in the precise mode. Each thread follows when it
-  /// publishes next.
+  /// Bytes between samples: decides between the two modes. Returns the grain, 0 in the precise
+  /// mode. Each thread follows when it publishes next.
   std::uint64_t follow(std::uint64_t interval) noexcept {
     const std::uint64_t wanted = interval == 1 ? 0 : usual_grain;
     if (grain() != wanted) [[unlikely]]

@@ -20,7 +20,8 @@ namespace heapwright::probe {
   return 2 * sum + exponent * ln_2;
 }
 
-/// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled"). `state` must not be 0.
+/// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators,
+/// scrambled"). `state` must not be 0.
 [[nodiscard]] constexpr std::uint64_t next_random(std::uint64_t& state) noexcept {
   state ^= state >> 12;
   state ^= state << 25;
@@ -28,7 +29,8 @@ namespace heapwright::probe {
   return state * 0x2545F4914F6CDD1D;
 }
 
-/// Bytes until the next sample, where there is one in `interval` bytes on average. With an interval of 1 all bytes are: 0.
+/// Bytes until the next sample, where there is one in `interval` bytes on average. With an interval
+/// of 1 all bytes are: 0.
 [[nodiscard]] constexpr std::int64_t bytes_to_next_sample(std::uint64_t interval, std::uint64_t& state) noexcept {
   if (interval <= 1) return 0;
   const double uniform = (static_cast<double>(next_random(state) >> 11) + 0.5) / 9007199254740992.0;  // in (0, 1)

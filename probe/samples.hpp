@@ -1,8 +1,9 @@
 // The sampled blocks that are live, in the segment, by address.
 //
-// Chains of a hash table, without locks. A record is of one chain for ever, and is free (address 0) or of one live block. Whoever adds a block claims a
-// free record of the block's chain, or puts a new one before it. A block is freed once: so only one thread takes its sample out, and does so by a plain
-// store, before anybody else can be given the address.
+// Chains of a hash table, without locks. A record is of one chain for ever, and is free (address 0)
+// or of one live block. Whoever adds a block claims a free record of the block's chain, or puts a
+// new one before it. A block is freed once: so only one thread takes its sample out, and does so by
+// a plain store, before anybody else can be given the address.
 //
 // In front of the table stands a filter, in memory of the process's own. Nearly every free ends
 // there, with one look. Where every block is sampled it could only slow down: it is given up.
@@ -30,11 +31,12 @@ struct taken_sample {
 ///          n + 1   0      n samples, of any tag: from the second one until there is none
 ///          63      0      62 samples or more: it stays, as does a filter that was given up
 ///
-/// With m live samples a free of another block is looked for in the table once in 2 (32,768 / m)^2 times.
+/// With m live samples a free of another block is looked for in the table once in 2 (32,768 / m)^2
+/// times.
 class sample_filter {
  public:
-  /// The look of every free: one load and one branch. A branch of its own for an empty slot would be
-  /// mispredicted in up to a quarter of the frees.
+  /// The look of every free: one load and one branch. A branch of its own for an empty slot would
+  /// be mispredicted in up to a quarter of the frees.
   [[nodiscard]] bool may_have(const void* p) const noexcept {
     const std::uint64_t hash = hash_of(p);
     // 0: the tag is that of `p`. Below 2 * one_sample: no sample, or one of another tag.
@@ -124,7 +126,8 @@ class sample_table {
  private:
   using link = std::atomic<segment::reference>;
 
-  /// Neighbours in memory are neighbours here, as programs work on what is near; 16 MiB further on it begins somewhere else.
+  /// Neighbours in memory are neighbours here, as programs work on what is near; 16 MiB further on
+  /// it begins somewhere else.
   [[nodiscard]] link& bucket_of(std::uintptr_t address) const noexcept {
     return buckets_[((address >> 4) + (address >> 24) * 0x9E3779B97F4A7C15) & mask_];
   }

@@ -1,6 +1,6 @@
 // How often to sample: the interval that holds the time spent on samples to a share of the
-// program's processor time, or to a smaller share of the time that passes, if that is more: a server
-// that waits for requests most of the time must not wait for its leaks too.
+// program's processor time, or to a smaller share of the time that passes, if that is more: a
+// server that waits for requests most of the time must not wait for its leaks too.
 //
 // A policy without clocks: observer.cpp tells it numbers at the end of each window of samples.
 //
@@ -21,8 +21,8 @@ class sampling_pace {
  public:
   static constexpr std::uint64_t finest = 4 * 1024, coarsest = 16 * 1024 * 1024;
 
-  /// Of the program's processor time, as measured around each sample. Not in it: what is done when a
-  /// sampled block is freed, and what samples push out of the processor's caches.
+  /// Of the program's processor time, as measured around each sample. Not in it: what is done when
+  /// a sampled block is freed, and what samples push out of the processor's caches.
   static constexpr double share = 0.008;
 
   /// Of the time that passes: 1 ms in a second.

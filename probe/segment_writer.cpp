@@ -41,7 +41,8 @@ std::size_t read_file(const char* path, char (&buffer)[Size]) noexcept {
   return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
-/// Field 22 of /proc/self/stat. The name of the program, which may have spaces and parentheses, ends with the last one.
+/// Field 22 of /proc/self/stat. The name of the program, which may have spaces and parentheses,
+/// ends with the last one.
 std::uint64_t ticks_at_process_start() noexcept {
   char stat[1024];
   const std::size_t n = read_file("/proc/self/stat", stat);
@@ -114,8 +115,9 @@ pid_t process_of(const char* name) noexcept {
   return std::strcmp(name, ".segment") == 0 ? process : 0;
 }
 
-/// What processes have left that are gone stays to be read, but not without end: a server that forks for each request would fill the memory. A file
-/// system in memory lists its newest files first.
+/// What processes have left that are gone stays to be read, but not without end: a server that
+/// forks for each request would fill the memory. A file system in memory lists its newest files
+/// first.
 void remove_old_segments(const char* directory) noexcept {
   constexpr unsigned kept = 64;
   const int fd = ::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

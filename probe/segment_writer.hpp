@@ -1,7 +1,8 @@
 // Makes the segment of this process, and room in it.
 //
-// The file is sparse, and memory for a page of it may run out: then touching the page would kill the program (SIGBUS). So every page is made present
-// before it is used, and what there is no page for is not recorded.
+// The file is sparse, and memory for a page of it may run out: then touching the page would kill
+// the program (SIGBUS). So every page is made present before it is used, and what there is no page
+// for is not recorded.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,8 @@ struct settings {
 
 [[nodiscard]] settings read_settings(char** environment) noexcept;
 
-/// A new segment of this process, header complete and slot 0 ready; null when it cannot be had. It is mapped until the process ends.
+/// A new segment of this process, header complete and slot 0 ready; null when it cannot be had. It
+/// is mapped until the process ends.
 [[nodiscard]] segment::segment_header* create_segment(const settings& of) noexcept;
 
 template <class T>
@@ -49,7 +51,8 @@ class growing_part {
   /// All before `used` has been taken, and is present up to the next whole page.
   void reset(void* begin, std::size_t bytes, segment::counter* used) noexcept;
 
-  /// `bytes` zero bytes, aligned to segment::reference_unit; null when the part is full or there is no memory.
+  /// `bytes` zero bytes, aligned to segment::reference_unit; null when the part is full or there is
+  /// no memory.
   [[nodiscard]] void* take(std::size_t bytes) noexcept;
 
   [[nodiscard]] segment::reference refer(const void* p) const noexcept {

@@ -1,4 +1,5 @@
-// What several threads count together. While there is only one it costs no more than a thread's own counters.
+// What several threads count together. While there is only one it costs no more than a thread's own
+// counters.
 #pragma once
 
 #include <bit>
@@ -9,8 +10,8 @@
 
 namespace heapwright::probe {
 
-/// To a counter that one thread writes to. Of a relaxed load and store GCC makes three or four instructions, where the processor has one that is
-/// no less whole: a tenth of what counting takes.
+/// To a counter that one thread writes to. Of a relaxed load and store GCC makes three or four
+/// instructions, where the processor has one that is no less whole: a tenth of what counting takes.
 inline void add(segment::counter& c, std::uint64_t n) noexcept {
 #if defined(__x86_64__)
   asm("addq %1, %0" : "+m"(c) : "er"(n) : "cc");

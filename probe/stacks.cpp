@@ -18,7 +18,8 @@ void stack_table::reset(segment_header& h) noexcept {
   mask_ = h.stack_buckets - 1;
 }
 
-/// Goes by the hash alone: of a million stacks no two have the same 64 bits, but in one of thirty million programs.
+/// Goes by the hash alone: of a million stacks no two have the same 64 bits, but in one of thirty
+/// million programs.
 stack* stack_table::find(std::uint64_t hash, std::uint32_t owner) const noexcept {
   for (reference r = bucket_of(hash, owner).load(std::memory_order_acquire); r != 0;) {
     stack& s = at(r);

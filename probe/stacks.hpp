@@ -1,9 +1,11 @@
-// The call stacks that allocate, in the segment: each once for every thread slot in which it was met, so that a thread counts there without locked
-// instructions, and once for everyone (segment.hpp).
+// The call stacks that allocate, in the segment: each once for every thread slot in which it was
+// met, so that a thread counts there without locked instructions, and once for everyone
+// (segment.hpp).
 //
-// Chains of a hash table. A stack is complete before the chain leads to it, and never goes away, so looking one up needs no lock; two threads that add the
-// same one at once may both succeed, and a reader adds up what they have. When the room is half used up, new stacks are everyone's: those are needed
-// whatever happens, and one that belongs to somebody is only faster.
+// Chains of a hash table. A stack is complete before the chain leads to it, and never goes away, so
+// looking one up needs no lock; two threads that add the same one at once may both succeed, and a
+// reader adds up what they have. When the room is half used up, new stacks are everyone's: those
+// are needed whatever happens, and one that belongs to somebody is only faster.
 #pragma once
 
 #include "segment_writer.hpp"
@@ -15,13 +17,15 @@ class stack_table {
  public:
   void reset(segment::segment_header& h) noexcept;
 
-  /// The stack of these calls with this owner, or with owner 0, added if it is new; null when there is no room.
+  /// The stack of these calls with this owner, or with owner 0, added if it is new; null when there
+  /// is no room.
   [[nodiscard]] segment::stack* find_or_add(const call_memo& calls, std::uint32_t owner) noexcept;
 
   /// The same stack with owner 0; null when there is no room.
   [[nodiscard]] segment::stack* everyones(segment::stack& s) noexcept;
 
-  /// Takes over what is in the table of another segment. False: there is no room; its samples have no stacks here then.
+  /// Takes over what is in the table of another segment. False: there is no room; its samples have
+  /// no stacks here then.
   [[nodiscard]] bool copy_from(segment::segment_header& other) noexcept;
 
   [[nodiscard]] segment::reference refer(const segment::stack* s) const noexcept { return part_.refer(s); }

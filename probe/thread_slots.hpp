@@ -1,8 +1,9 @@
 // Which thread has which slot of the segment.
 //
-// States of a slot: unused -> alive -> gone -> alive ... A thread that ends leaves its figures in its slot, to be seen by name. Once there are more than a
-// few of those, a new thread takes over the one that has been gone longest, whose figures move to slot 0; so a slot's memory is used again, and the
-// sum over all slots never changes by it.
+// States of a slot: unused -> alive -> gone -> alive ... A thread that ends leaves its figures in
+// its slot, to be seen by name. Once there are more than a few of those, a new thread takes over
+// the one that has been gone longest, whose figures move to slot 0; so a slot's memory is used
+// again, and the sum over all slots never changes by it.
 #pragma once
 
 #include <array>

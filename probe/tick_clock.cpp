@@ -33,7 +33,8 @@ std::uint64_t tick_clock::read_both() noexcept {
   if (!kernel_goes_by_ticks) return ns;
   std::uint64_t ticks = processor_ticks(), since_ns = ns - ns_;
   if (ns_ != 0 && since_ns < shortest_ns) return ns;
-  // Another thread may have run between the two readings: of three times the one with the least between them.
+  // Another thread may have run between the two readings: of three times the one with the least
+  // between them.
   std::uint64_t least = ~std::uint64_t{0};
   for (int i = 0; i < 3; ++i) {
     const std::uint64_t before = processor_ticks(), read = monotonic_ns(), between = processor_ticks() - before;

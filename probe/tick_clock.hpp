@@ -1,9 +1,10 @@
-// CLOCK_MONOTONIC for every allocation that is sampled: from the processor's counter of ticks, where the kernel too takes its time from there, and twice
-// as fast. Otherwise it is clock_gettime.
+// CLOCK_MONOTONIC for every allocation that is sampled: from the processor's counter of ticks,
+// where the kernel too takes its time from there, and twice as fast. Otherwise it is clock_gettime.
 //
-// Each thread goes by a moment at which it has read both, and reads both again every few milliseconds; how long a tick is comes from the two last such
-// moments. So it follows the kernel's clock to some microseconds, whatever either of them does, but two threads, or two readings around such a
-// moment, may be that far apart: what is later may have the smaller time.
+// Each thread goes by a moment at which it has read both, and reads both again every few
+// milliseconds; how long a tick is comes from the two last such moments. So it follows the kernel's
+// clock to some microseconds, whatever either of them does, but two threads, or two readings around
+// such a moment, may be that far apart: what is later may have the smaller time.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 namespace heapwright::probe {
 namespace {
 
-/// Rules by address. Entries are written and read without a lock: one that was torn has a check that does not fit (Hyatt, Mann, "A
-/// lock-less transposition table implementation").
+/// Rules by address. Entries are written and read without a lock: one that was torn has a check
+/// that does not fit (Hyatt, Mann, "A lock-less transposition table implementation").
 class rule_table {
  public:
   bool find(std::uintptr_t pc, frame_rule& rule) const noexcept {
@@ -66,7 +66,8 @@ class stack_bounds {
  public:
   stack_bounds(std::uintptr_t begin, std::uintptr_t end) noexcept : begin_(begin), end_(begin < end ? end : 0) {}
 
-  /// Whether there is a word. Of a stack that is not the thread's own (a coroutine's) only the beginning is known.
+  /// Whether there is a word. Of a stack that is not the thread's own (a coroutine's) only the
+  /// beginning is known.
   [[nodiscard]] bool has(std::uintptr_t address) const noexcept {
     constexpr std::uintptr_t believable = 1 << 20;
     return address >= begin_ && address % 8 == 0 && address < (end_ != 0 ? end_ - 7 : begin_ + believable);
@@ -145,7 +146,8 @@ bool call_memo::still_leads_to(const entry& inner, entry& outer) noexcept {
 void call_memo::walk(machine_state f, std::uintptr_t stack_end,
                      void (*new_object)(const code_object&) noexcept) noexcept {
   const stack_bounds stack(f.sp, stack_end);
-  // Of a stack that is not known well, or was too deep, or with code that is gone, nothing is believed.
+  // Of a stack that is not known well, or was too deep, or with code that is gone, nothing is
+  // believed.
   unsigned known = stack.is_known() && is_known_ && !is_cut_ && generation_ == rules.generation() ? count_ : 0;
   generation_ = rules.generation();
   is_known_ = stack.is_known();
@@ -217,7 +219,8 @@ bool call_memo::remembered_stack::add(std::uintptr_t address) noexcept {
   return true;
 }
 
-/// Each word is compared only when those before it are what they were: so nothing is read that a walk would not read.
+/// Each word is compared only when those before it are what they were: so nothing is read that a
+/// walk would not read.
 std::uint32_t call_memo::recall(const machine_state& from, std::uintptr_t caller,
                                 std::uintptr_t stack_end) const noexcept {
   if (from.sp >= stack_end) return 0;

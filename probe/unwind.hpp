@@ -1,16 +1,21 @@
-// The calls that led here. Each step is a look into a table of rules that have been worked out before (call_frame_info.hpp), and most steps need not be
-// taken: a thread's stack mostly changes at its inner end. The walk goes outwards until it meets a frame of the last walk; if all return addresses
-// and frame pointers that the last walk has read from there on are still what they were, so are the calls, and comparing them takes no look-up.
+// The calls that led here. Each step is a look into a table of rules that have been worked out
+// before (call_frame_info.hpp), and most steps need not be taken: a thread's stack mostly changes
+// at its inner end. The walk goes outwards until it meets a frame of the last walk; if all return
+// addresses and frame pointers that the last walk has read from there on are still what they were,
+// so are the calls, and comparing them takes no look-up.
 //
-// A program asks for memory from few places, again and again. So whole stacks can be remembered too: where each return address lay, and what it was. One
-// that is met again takes a comparison of each of these words, and no walk.
+// A program asks for memory from few places, again and again. So whole stacks can be remembered
+// too: where each return address lay, and what it was. One that is met again takes a comparison of
+// each of these words, and no walk.
 //
-// Frame pointers are compared only where a frame further out is found by them: elsewhere the register has whatever the program keeps there.
+// Frame pointers are compared only where a frame further out is found by them: elsewhere the
+// register has whatever the program keeps there.
 //
-// Invariant of a call_memo: entries[i] is the frame that entries[i + 1], further in, returns to; entries[0] is the outermost, or, of a stack deeper
-// than `most`, where the walk has ended.
+// Invariant of a call_memo: entries[i] is the frame that entries[i + 1], further in, returns to;
+// entries[0] is the outermost, or, of a stack deeper than `most`, where the walk has ended.
 //
-// Never reads beyond the stack: a frame lies above the one before it and below the stack's end, or the walk ends. Allocates nothing.
+// Never reads beyond the stack: a frame lies above the one before it and below the stack's end, or
+// the walk ends. Allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -50,11 +55,13 @@ class call_memo {
   /// The i-th, from the innermost.
   [[nodiscard]] std::uintptr_t address(unsigned i) const noexcept { return entries_[depth_ - 1 - i].at.pc; }
 
-  /// Walks from `from`, a state of the calling thread, whose memo this is. `stack_end`: where its stack ends, 0: not known. `new_object` is called
-  /// for files whose code is met for the first time.
+  /// Walks from `from`, a state of the calling thread, whose memo this is. `stack_end`: where its
+  /// stack ends, 0: not known. `new_object` is called for files whose code is met for the first
+  /// time.
   void walk(machine_state from, std::uintptr_t stack_end, void (*new_object)(const code_object&) noexcept) noexcept;
 
-  /// What has been remembered of these very calls; 0: nothing. `caller`: where the function that is at `from` returns to.
+  /// What has been remembered of these very calls; 0: nothing. `caller`: where the function that is
+  /// at `from` returns to.
   [[nodiscard]] std::uint32_t recall(const machine_state& from, std::uintptr_t caller,
                                      std::uintptr_t stack_end) const noexcept;
 

@@ -1,5 +1,5 @@
-// What a sampled block stands for: by its size and the interval between samples at that time, which a sample has in 16 bits. Without libm, which the
-// observed program may not have.
+// What a sampled block stands for: by its size and the interval between samples at that time, which
+// a sample has in 16 bits. Without libm, which the observed program may not have.
 #pragma once
 
 #include <bit>
@@ -7,7 +7,8 @@
 
 namespace heapwright::segment {
 
-/// An interval in 16 bits: exact up to 2047, and for powers of two; otherwise less by up to a thousandth. Only such intervals are sampled by.
+/// An interval in 16 bits: exact up to 2047, and for powers of two; otherwise less by up to a
+/// thousandth. Only such intervals are sampled by.
 class sampling_interval {
  public:
   constexpr explicit sampling_interval(std::uint64_t bytes) noexcept {

@@ -1,5 +1,6 @@
-// The segment: a file in memory into which the probe of one process writes what its program does with malloc, and which other processes read,
-// while it runs and after it has ended in whatever way.
+// The segment: a file in memory into which the probe of one process writes what its program does
+// with malloc, and which other processes read, while it runs and after it has ended in whatever
+// way.
 //
 //   segment_header                                                    at 0
 //   module[max_modules]                                               at modules_at
@@ -9,15 +10,20 @@
 //   std::atomic<std::uint32_t>[header.sample_buckets]                 at header.sample_index_at: the first sample of each chain
 //   samples, one behind the other                                     at header.samples_at, up to header.samples_used
 //
-// Numbers are as the machine has them. The file is sparse: what has not been used is not in memory. Records refer to each other by `reference`s, so that
-// the file can be mapped anywhere. A reader trusts nothing: a program that is killed, or that overwrites what is not its own, leaves anything.
+// Numbers are as the machine has them. The file is sparse: what has not been used is not in memory.
+// Records refer to each other by `reference`s, so that the file can be mapped anywhere. A reader
+// trusts nothing: a program that is killed, or that overwrites what is not its own, leaves
+// anything.
 //
-// Everything that changes is atomic. Counters of a thread have one writer, the thread; a reader sees each as it was at some moment of its reading.
-// What is counted: a block's bytes are malloc_usable_size's. A realloc that succeeds is a free of the old block and an allocation of the new.
+// Everything that changes is atomic. Counters of a thread have one writer, the thread; a reader
+// sees each as it was at some moment of its reading. What is counted: a block's bytes are
+// malloc_usable_size's. A realloc that succeeds is a free of the old block and an allocation of the
+// new.
 //
-// Sampling: a block of s bytes is sampled with the probability p(s) = 1 - exp(-s / interval), as if each byte were chosen with 1 / interval. A
-// sampled block stands for 1 / p(s) blocks and s / p(s) bytes: so every sum over samples estimates the same sum over all blocks without bias. With
-// an interval of 1 every block is sampled and stands for itself.
+// Sampling: a block of s bytes is sampled with the probability p(s) = 1 - exp(-s / interval), as if
+// each byte were chosen with 1 / interval. A sampled block stands for 1 / p(s) blocks and s / p(s)
+// bytes: so every sum over samples estimates the same sum over all blocks without bias. With an
+// interval of 1 every block is sampled and stands for itself.
 //
 // The interval may change at any time. A thread goes by a new one after its next sample, and each
 // sample has the weight of the interval that it was drawn by: the estimates stay without bias. A
@@ -47,7 +53,8 @@ inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
 
 inline constexpr std::array<char, 16> segment_magic{"heapwright segm"};
 
-/// Where a stack or a sample is: its distance from the first one's place, in units of 16 bytes, plus 1; 0: none.
+/// Where a stack or a sample is: its distance from the first one's place, in units of 16 bytes,
+/// plus 1; 0: none.
 using reference = std::uint32_t;
 inline constexpr std::size_t reference_unit = 16;
 
@@ -120,12 +127,13 @@ struct segment_header {
   counter peak{};  ///< the most bytes that were live at one moment, to peak_grain for each thread, either way
   counter peak_at_ns{};
   counter peak_number{};  ///< changes with each new peak: see stack_counters::at_peak
-  /// Since the peak began (again): the most by which a thread's net bytes were beyond what it had published. 0: the
-  /// interval was 1 throughout, and the peak is exact.
+  /// Since the peak began (again): the most by which a thread's net bytes were beyond what it had
+  /// published. 0: the interval was 1 throughout, and the peak is exact.
   counter peak_grain{};
   std::array<counter, size_scale::count> class_live{};  ///< bytes by class that the threads have published
-  /// The most bytes of each class that were live at one moment. Never more than there were; where peak_grain is not 0,
-  /// perhaps less: by what each thread allocates between two of its samples, and peak_grain for each thread.
+  /// The most bytes of each class that were live at one moment. Never more than there were; where
+  /// peak_grain is not 0, perhaps less: by what each thread allocates between two of its samples,
+  /// and peak_grain for each thread.
   std::array<counter, size_scale::count> class_peak{};
   counter threads_ever{};
   counter threads_folded{};  ///< threads that are gone and whose slots others have; their figures are in slot 0
@@ -148,7 +156,8 @@ struct segment_header {
   counter lost_mappings{};  ///< for want of room there
 };
 
-/// What was mapped from a file when code in it was first seen in a stack: code at `pc` is at pc - base + the file's own first address, as ELF files say.
+/// What was mapped from a file when code in it was first seen in a stack: code at `pc` is at pc -
+/// base + the file's own first address, as ELF files say.
 struct module {
   std::uint64_t begin;  ///< of the mapping
   std::uint64_t end;
@@ -172,7 +181,8 @@ enum class slot_state : std::uint32_t {
       3,  ///< slot 0: threads whose slots were taken over, threads on their way out, and those for which there was no slot
 };
 
-/// What one thread has done. 4 KiB; only the thread writes, except to what it has published, and to slot 0, where all add atomically.
+/// What one thread has done. 4 KiB; only the thread writes, except to what it has published, and to
+/// slot 0, where all add atomically.
 struct alignas(64) thread_slot {
   std::atomic<std::uint32_t> state{};  ///< slot_state
   std::uint32_t thread_id{};           ///< the system's; of slot 0: 0
@@ -198,7 +208,8 @@ struct alignas(64) thread_slot {
 };
 static_assert(sizeof(thread_slot) <= 4096);
 
-/// The band of a thread that publishes nothing in the header's `live`; it is to be looked at. With interval 1 some do so.
+/// The band of a thread that publishes nothing in the header's `live`; it is to be looked at. With
+/// interval 1 some do so.
 inline constexpr std::uint64_t endless_band = std::uint64_t{1} << 62;
 
 /// What of a thread's net bytes is in the header's `live`.
@@ -211,13 +222,15 @@ inline constexpr std::size_t thread_slot_bytes = 4096;
 
 inline constexpr unsigned lifetime_buckets = 16;
 
-/// Lifetimes are counted by powers of four: bucket 0 below a microsecond, 1 below 4, 2 below 16, ... the last for all longer ones (from 268 s).
+/// Lifetimes are counted by powers of four: bucket 0 below a microsecond, 1 below 4, 2 below 16,
+/// ... the last for all longer ones (from 268 s).
 [[nodiscard]] constexpr unsigned lifetime_bucket(std::uint64_t ns) noexcept {
   const unsigned bucket = ns < 1000 ? 0 : static_cast<unsigned>(std::bit_width(ns / 1000) + 1) / 2;
   return bucket < lifetime_buckets ? bucket : lifetime_buckets - 1;
 }
 
-/// Sums over samples, in what they stand for. Counts are in 1/1024 of a block. Samples that are live: `samples` less the sum of `lifetimes`.
+/// Sums over samples, in what they stand for. Counts are in 1/1024 of a block. Samples that are
+/// live: `samples` less the sum of `lifetimes`.
 struct stack_counters {
   counter samples;  ///< as many blocks were really looked at
   counter allocations;
@@ -238,9 +251,11 @@ struct stack_counters {
   std::array<counter, lifetime_buckets> lifetimes;  ///< samples, by how long they lived
 };
 
-/// A call stack and what one thread has done with blocks that it has allocated there. The return addresses follow it, the innermost first, `depth` of
-/// them. There are several with the same addresses: one for each thread slot (`owner`), which alone writes its counters, and one with owner 0, for
-/// all others: threads without a slot, and those who free what the owner has allocated. Their sums are the figures of the stack.
+/// A call stack and what one thread has done with blocks that it has allocated there. The return
+/// addresses follow it, the innermost first, `depth` of them. There are several with the same
+/// addresses: one for each thread slot (`owner`), which alone writes its counters, and one with
+/// owner 0, for all others: threads without a slot, and those who free what the owner has
+/// allocated. Their sums are the figures of the stack.
 struct alignas(16) stack {
   std::uint64_t hash;           ///< of the addresses; 0: not yet complete
   std::atomic<reference> next;  ///< in its chain
@@ -257,7 +272,8 @@ struct alignas(16) stack {
   return (sizeof(stack) + depth * sizeof(std::uint64_t) + 63) / 64 * 64;
 }
 
-/// A sampled block that is live, or, with address 0, a record to be used again. It belongs to its chain for ever.
+/// A sampled block that is live, or, with address 0, a record to be used again. It belongs to its
+/// chain for ever.
 struct alignas(16) sample {
   counter address_and_interval;     ///< 48 bits and 16
   std::uint64_t bytes;              ///< malloc_usable_size's. What it stands for: sample_weight.hpp

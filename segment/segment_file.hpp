@@ -1,12 +1,13 @@
 // The bytes of a segment, for those who trust nothing that is in it.
 //
-// Everything read is a copy, made by the kernel: a file that is cut off while it is read gives short reads, where a
-// mapping would give SIGBUS. What is beyond the end of the file is not there, so a length from the file needs no other
-// check than that it cannot overflow. The kernel copies words of eight bytes, at their own alignment, as whole; and it
-// orders memory with each page that it takes hold of, so reads happen in the order of calls.
+// Everything read is a copy, made by the kernel: a file that is cut off while it is read gives
+// short reads, where a mapping would give SIGBUS. What is beyond the end of the file is not there,
+// so a length from the file needs no other check than that it cannot overflow. The kernel copies
+// words of eight bytes, at their own alignment, as whole; and it orders memory with each page that
+// it takes hold of, so reads happen in the order of calls.
 //
-// Only the header is ever mapped, to be written to: marks are counted by the program too, which takes an atomic
-// addition. Its length is checked right before each write.
+// Only the header is ever mapped, to be written to: marks are counted by the program too, which
+// takes an atomic addition. Its length is checked right before each write.
 #pragma once
 
 #include <cstddef>
@@ -32,15 +33,16 @@ class segment_file {
 
   /// A copy of the header; throws bad_segment if it is not one that this reader understands.
   [[nodiscard]] std::unique_ptr<segment_header> header() const;
-  /// The header itself, to be written to. Throws bad_segment if it is gone, std::logic_error if the file may not be
-  /// controlled.
+  /// The header itself, to be written to. Throws bad_segment if it is gone, std::logic_error if the
+  /// file may not be controlled.
   [[nodiscard]] segment_header& control();
 
   /// How many of the bytes asked for there are.
   [[nodiscard]] std::size_t read(std::uint64_t offset, void* into, std::size_t bytes) const noexcept;
 
-  /// Calls `each` with the index and the bytes of each whole record in `bytes` from `offset`. Holes of the file, which
-  /// are all zero, are passed over: the time is that for what the file really holds.
+  /// Calls `each` with the index and the bytes of each whole record in `bytes` from `offset`. Holes
+  /// of the file, which are all zero, are passed over: the time is that for what the file really
+  /// holds.
   void for_each_record(std::uint64_t offset, std::uint64_t bytes, std::size_t record_bytes,
                        const std::function<void(std::uint64_t, const std::byte*)>& each) const;
 
@@ -60,8 +62,8 @@ class record_window {
 
   static constexpr std::size_t longest = 16 * 1024;
 
-  /// Valid until the next call; null if the file does not have as much. Aligned to 16, if all offsets asked for are
-  /// equal modulo 16.
+  /// Valid until the next call; null if the file does not have as much. Aligned to 16, if all
+  /// offsets asked for are equal modulo 16.
   [[nodiscard]] const std::byte* at(std::uint64_t offset, std::size_t bytes);
 
  private:

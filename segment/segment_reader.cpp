@@ -1,5 +1,5 @@
-// From the bytes of a segment to figures. Each answer begins with a fresh copy of the header, and uses only offsets
-// from that copy.
+// From the bytes of a segment to figures. Each answer begins with a fresh copy of the header, and
+// uses only offsets from that copy.
 #include "segment_reader.hpp"
 
 #include <algorithm>
@@ -129,8 +129,9 @@ std::array<std::uint64_t, size_scale::count> freed_bytes_of(const segment_file& 
   return sums;
 }
 
-/// What threads have not published yet may put what is live now above the peaks that are known. `freed` was read after all threads
-/// were: at a moment in between, no less was live than what they had allocated by then less what is freed by now.
+/// What threads have not published yet may put what is live now above the peaks that are known.
+/// `freed` was read after all threads were: at a moment in between, no less was live than what they
+/// had allocated by then less what is freed by now.
 void raise_peaks(snapshot& seen, const std::array<std::uint64_t, size_scale::count>& freed) {
   const auto classes = seen.by_class();
   std::uint64_t total = 0;  // unsigned: the figures of a damaged segment may add up to anything
@@ -232,8 +233,8 @@ process_figures segment_reader::process() const { return described(*file_->heade
 snapshot segment_reader::read() const {
   snapshot result;
   std::array<std::uint64_t, size_scale::count> freed{};
-  // A fold takes microseconds. One that takes longer has been stopped or killed in the middle, and will not end for our
-  // waiting.
+  // A fold takes microseconds. One that takes longer has been stopped or killed in the middle, and
+  // will not end for our waiting.
   constexpr unsigned attempts = 20;
   for (unsigned attempt = 1; attempt <= attempts; ++attempt) {
     const auto before = file_->header();

@@ -1,7 +1,8 @@
 // Reads the segment of a process (segment.hpp), living or dead, and tells its probe what to do.
 //
-// A segment may be cut off, torn or overwritten, also while it is read: what does not fit is left out, never followed,
-// and what is read is a copy. A reader can be used by several threads at once; each answer is of its own.
+// A segment may be cut off, torn or overwritten, also while it is read: what does not fit is left
+// out, never followed, and what is read is a copy. A reader can be used by several threads at once;
+// each answer is of its own.
 #pragma once
 
 #include <algorithm>
@@ -116,7 +117,8 @@ struct process_figures {
   std::vector<mapping_figures> malloc_mappings;  ///< in no order
   bool knows_malloc_mappings = false;            ///< these are all there are
 
-  /// Whether counting began with the process, so that what is live is known and not only how it has changed.
+  /// Whether counting began with the process, so that what is live is known and not only how it has
+  /// changed.
   [[nodiscard]] bool counts_from_start() const noexcept {
     return counting_since_ns != 0 && counting_since_ns <= started_ns;
   }
@@ -127,7 +129,8 @@ struct snapshot {
   std::uint64_t at_ns = 0;  ///< CLOCK_MONOTONIC
   process_figures process;
   std::vector<thread_figures> threads;  ///< slot 0 first; alive and gone ones
-  /// The process ended, or was stopped, while it moved figures to slot 0: some may be there twice or not at all.
+  /// The process ended, or was stopped, while it moved figures to slot 0: some may be there twice
+  /// or not at all.
   bool is_torn = false;
   std::vector<module_figures> modules;
 
@@ -137,8 +140,9 @@ struct snapshot {
 
 class segment_reader {
  public:
-  /// Throws bad_segment. `may_control`: opened for writing too, which the control functions need: without it they throw
-  /// std::logic_error. All throw bad_segment when the file's header is no longer there.
+  /// Throws bad_segment. `may_control`: opened for writing too, which the control functions need:
+  /// without it they throw std::logic_error. All throw bad_segment when the file's header is no
+  /// longer there.
   explicit segment_reader(const std::filesystem::path& file, bool may_control = false);
   segment_reader(segment_reader&&) noexcept;
   segment_reader& operator=(segment_reader&&) noexcept;
@@ -165,15 +169,17 @@ class segment_reader {
   std::string root_;
 };
 
-/// Whether the process that a segment tells of is still there (and not another one with its id). One that has ended is
-/// not, also while its parent has not yet asked for its status. One that has executed another program is.
+/// Whether the process that a segment tells of is still there (and not another one with its id).
+/// One that has ended is not, also while its parent has not yet asked for its status. One that has
+/// executed another program is.
 [[nodiscard]] bool is_there(const process_figures& process);
 
 /// The id that this process knows a process by which calls itself `own_id`, in whatever namespace,
 /// and began at `start`. 0: there is none. O(processes).
 [[nodiscard]] std::uint32_t id_here(std::uint32_t own_id, std::uint64_t start);
 
-/// When the process began, in clock ticks since boot: with its id, what tells it from all others. 0: there is none, or it has ended.
+/// When the process began, in clock ticks since boot: with its id, what tells it from all others.
+/// 0: there is none, or it has ended.
 [[nodiscard]] std::uint64_t process_start(std::uint32_t process_id);
 
 /// Where probes put their segments: HEAPWRIGHT_SEGMENT_DIR, or /dev/shm/heapwright-UID.

@@ -1,7 +1,8 @@
-// The scale on which the probe counts blocks by their size: four classes per doubling from 64 bytes to a MiB, one per doubling beyond.
+// The scale on which the probe counts blocks by their size: four classes per doubling from 64 bytes
+// to a MiB, one per doubling beyond.
 //
-// A block's size here is what malloc_usable_size says of it, which is the same when it is freed as when it was allocated: so a free
-// counts in the class of its allocation, whoever frees.
+// A block's size here is what malloc_usable_size says of it, which is the same when it is freed as
+// when it was allocated: so a free counts in the class of its allocation, whoever frees.
 #pragma once
 
 #include <bit>
@@ -14,7 +15,8 @@ class size_scale {
  public:
   static constexpr unsigned count = 80;
 
-  /// The class of a block of `size` bytes: the first whose largest is not less; the last for what is longer than all.
+  /// The class of a block of `size` bytes: the first whose largest is not less; the last for what
+  /// is longer than all.
   [[nodiscard]] static constexpr unsigned index(std::uint64_t size) noexcept {
     if (size <= 64) return static_cast<unsigned>((size - std::uint64_t{size != 0}) / 16);
     const auto doublings = static_cast<unsigned>(63 ^ std::countl_zero(size - 1));

@@ -70,7 +70,8 @@ stack_records::known_stacks stack_records::all() {
   return merged(std::move(found_));
 }
 
-/// Those with the same addresses become one, with the id of the first of them, which stays the first.
+/// Those with the same addresses become one, with the id of the first of them, which stays the
+/// first.
 stack_records::known_stacks stack_records::merged(std::vector<stack_figures> records) {
   std::ranges::sort(records, [](const stack_figures& a, const stack_figures& b) {
     return std::tie(a.is_cut, a.addresses, a.id) < std::tie(b.is_cut, b.addresses, b.id);
@@ -117,7 +118,8 @@ stack_records::record stack_records::visit(reference id) {
 }
 
 void stack_records::follow_chain(reference first) {
-  // Chains do not share stacks: what has been followed before is a circle, or the doing of a stranger.
+  // Chains do not share stacks: what has been followed before is a circle, or the doing of a
+  // stranger.
   for (reference id = first; id != 0 && followed_.insert(id).second;) id = visit(id).next;
 }
 

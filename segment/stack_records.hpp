@@ -1,9 +1,9 @@
 // Finds the stacks of a segment, and adds up what several threads have counted of the same one.
 //
-// They lie one behind the other, each as long as its depth says: that order finds all of them, also in a file that has
-// been cut off. But a stack for which room was taken and that is not yet written has no length, and after a fork it may
-// never get one: then the chains lead to those behind it. A reference is followed once, and only to what lies within
-// the file.
+// They lie one behind the other, each as long as its depth says: that order finds all of them, also
+// in a file that has been cut off. But a stack for which room was taken and that is not yet written
+// has no length, and after a fork it may never get one: then the chains lead to those behind it. A
+// reference is followed once, and only to what lies within the file.
 #pragma once
 
 #include <unordered_map>

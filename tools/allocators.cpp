@@ -1,4 +1,5 @@
-// Candidates become allocators only by proof: the loader is asked what the target would be bound to.
+// Candidates become allocators only by proof: the loader is asked what the target would be bound
+// to.
 #include "allocators.hpp"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ constexpr known_allocator known[] = {
     {"tbb", "libtbbmalloc_proxy.so.2"},
 };
 
-/// The file the loader chose for a preload, after proof that the target's code would be bound to it.
+/// The file the loader chose for a preload, after proof that the target's code would be bound to
+/// it.
 std::string proven(const program& target, const allocator& candidate) {
   const listing objects = ask_loader(target, candidate.library);
   if (!objects.complaint.empty())

@@ -1,4 +1,5 @@
-// The subcommands: what each can be told, and the function that carries it out and returns the exit code.
+// The subcommands: what each can be told, and the function that carries it out and returns the exit
+// code.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@ struct run_options {
   std::string library;  ///< empty for libheapwright.so
   wanted_statistics statistics = wanted_statistics::none;
 };
-/// Becomes the command, unless statistics are wanted: then it returns the exit code, or ends by the command's signal.
+/// Becomes the command, unless statistics are wanted: then it returns the exit code, or ends by the
+/// command's signal.
 int run(const run_options& options);
 
 struct compare_options {

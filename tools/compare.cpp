@@ -1,4 +1,5 @@
-// `heapwright compare`: everything is checked before anything is measured; then the experiment, and its views.
+// `heapwright compare`: everything is checked before anything is measured; then the experiment, and
+// its views.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -51,7 +52,8 @@ class progress_line {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Standard input as given by the user, to be read again by each run; nothing for a terminal or a device.
+/// Standard input as given by the user, to be read again by each run; nothing for a terminal or a
+/// device.
 std::optional<scratch_file> given_input() {
   struct stat about {};
   if (fstat(STDIN_FILENO, &about) != 0) return std::nullopt;

@@ -95,8 +95,8 @@ std::vector<compiler_result> compiler::run(const std::vector<compiler_run>& runs
 }
 
 std::string recipe_errors(const std::string& complaints) {
-  // GCC: "static assertion failed: SENTENCE"; Clang: "static assertion failed due to requirement '...': SENTENCE", before 16
-  // "static_assert failed due to requirement '...' "SENTENCE"".
+  // GCC: "static assertion failed: SENTENCE"; Clang: "static assertion failed due to requirement
+  // '...': SENTENCE", before 16 "static_assert failed due to requirement '...' "SENTENCE"".
   static const std::regex asserted(R"re(static[_ ]assert(?:ion)? failed(?: due to requirement '.*')?:? "?(.*?)"?)re");
   std::vector<std::string> sentences, others;
   std::istringstream lines(complaints);

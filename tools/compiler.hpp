@@ -18,12 +18,14 @@ struct compiler_result {
 
 class compiler {
  public:
-  /// `command`: as the user gave it, or empty for $CXX, or else c++. May have options of its own: "ccache g++ -m64". What runs is
-  /// ended as soon as a signal has come and `is_interrupted` says so.
+  /// `command`: as the user gave it, or empty for $CXX, or else c++. May have options of its own:
+  /// "ccache g++ -m64". What runs is ended as soon as a signal has come and `is_interrupted` says
+  /// so.
   compiler(const std::string& command, bool (*is_interrupted)());
 
-  /// Runs until one fails or all are done, as many at once as there are processors; `done` hears how many are. The results are in
-  /// order, of those that were begun. Throws `failure` if there is no such compiler.
+  /// Runs until one fails or all are done, as many at once as there are processors; `done` hears
+  /// how many are. The results are in order, of those that were begun. Throws `failure` if there is
+  /// no such compiler.
   std::vector<compiler_result> run(const std::vector<compiler_run>& runs,
                                    const std::function<void(std::size_t)>& done = {}) const;
 
@@ -34,8 +36,9 @@ class compiler {
   bool (*is_interrupted_)();
 };
 
-/// The error lines of a compiler's complaints about a recipe: the sentences of its static_asserts alone, if there are any; otherwise every
-/// line that says "error:", shortened to what one can read. Each on a line of its own, after a line break.
+/// The error lines of a compiler's complaints about a recipe: the sentences of its static_asserts
+/// alone, if there are any; otherwise every line that says "error:", shortened to what one can
+/// read. Each on a line of its own, after a line break.
 std::string recipe_errors(const std::string& complaints);
 
 }  // namespace heapwright::tool

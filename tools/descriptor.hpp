@@ -1,4 +1,5 @@
-// A file descriptor with one owner, and the reading of files too small or too strange (/proc) for a stream.
+// A file descriptor with one owner, and the reading of files too small or too strange (/proc) for a
+// stream.
 #pragma once
 
 #include <optional>

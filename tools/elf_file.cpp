@@ -1,4 +1,5 @@
-// Reading through libelf, which copes with either byte order and word size; only the questions are ours.
+// Reading through libelf, which copes with either byte order and word size; only the questions are
+// ours.
 #include "elf_file.hpp"
 
 #include <algorithm>

@@ -1,7 +1,9 @@
-// One ELF file on disk: what kind of program it is, which symbols it defines, and the bytes behind a symbol.
+// One ELF file on disk: what kind of program it is, which symbols it defines, and the bytes behind
+// a symbol.
 //
-// Addresses are those in the file; in a process they are shifted by the load bias. A file is read once, when opened,
-// and the object keeps it open: its content stays readable when the path is replaced by an upgrade.
+// Addresses are those in the file; in a process they are shifted by the load bias. A file is read
+// once, when opened, and the object keeps it open: its content stays readable when the path is
+// replaced by an upgrade.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +40,8 @@ class elf_file {
   [[nodiscard]] bool exports(const char* name) const { return find(name, true).has_value(); }
   /// A defined symbol, from the dynamic table or else from the static one.
   [[nodiscard]] std::optional<symbol> find(const char* name) const;
-  /// The initial content of a symbol, as the file holds it; empty if the symbol is missing or has none (.bss).
+  /// The initial content of a symbol, as the file holds it; empty if the symbol is missing or has
+  /// none (.bss).
   [[nodiscard]] std::string content(const char* name) const;
 
  private:

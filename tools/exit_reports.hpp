@@ -1,7 +1,9 @@
-// What the processes of a command on libheapwright have said of themselves at their end (heapwright/malloc/process_report.hpp).
+// What the processes of a command on libheapwright have said of themselves at their end
+// (heapwright/malloc/process_report.hpp).
 //
-// They append to a file without a name, which they reach through this process's /proc entry: nothing is left behind, whatever becomes
-// of this process or of them. A process that may not look into this one (another user's), or is in another /proc, reports nothing.
+// They append to a file without a name, which they reach through this process's /proc entry:
+// nothing is left behind, whatever becomes of this process or of them. A process that may not look
+// into this one (another user's), or is in another /proc, reports nothing.
 #pragma once
 
 #include <string>
@@ -17,7 +19,8 @@ namespace heapwright::tool {
 
 class exit_reports {
  public:
-  /// Tells what is started from now on, by the environment, where to report. Throws `failure` if there can be no file.
+  /// Tells what is started from now on, by the environment, where to report. Throws `failure` if
+  /// there can be no file.
   exit_reports();
 
   /// In the order in which the processes have ended.
@@ -27,7 +30,8 @@ class exit_reports {
   scratch_file file_;
 };
 
-/// The last report of a process, as a page; a sentence that there is none where it has none. `died_of`: the signal, or 0.
+/// The last report of a process, as a page; a sentence that there is none where it has none.
+/// `died_of`: the signal, or 0.
 [[nodiscard]] std::string page_view(const std::vector<process_report>& all, pid_t process, int died_of);
 
 /// A row for each process, those with the highest peaks first, and their sum.

@@ -1,4 +1,5 @@
-// The rows of the comparison are the state: each run adds a measurement to its row, or the reason why the row has none.
+// The rows of the comparison are the state: each run adds a measurement to its row, or the reason
+// why the row has none.
 #include "experiment.hpp"
 
 #include <algorithm>
@@ -66,9 +67,9 @@ class running_experiment {
   }
 
  private:
-  /// The first run leaves the program as it is and shows which malloc each of its processes has. Where that is glibc's
-  /// throughout, it has been glibc's warm-up. Otherwise glibc is put under it like any other allocator, and the program
-  /// as built gets a row of its own.
+  /// The first run leaves the program as it is and shows which malloc each of its processes has.
+  /// Where that is glibc's throughout, it has been glibc's warm-up. Otherwise glibc is put under it
+  /// like any other allocator, and the program as built gets a row of its own.
   void warm_up() {
     total_ = (plan_.rounds + 1) * static_cast<unsigned>(plan_.candidates.size() + 1);
     result_.rows.push_back({{"glibc", ""}, "", {}, "", ""});
@@ -151,7 +152,8 @@ class running_experiment {
     return {};
   }
 
-  /// Helper processes may be out of reach of a preload; the reader must know, for their share is no allocator's doing.
+  /// Helper processes may be out of reach of a preload; the reader must know, for their share is no
+  /// allocator's doing.
   void note_if_unreachable(const comparison_row& row, const seen_process& process) {
     if (!same_file(process.executable, process.malloc)) {
       if (!row.who.library.empty() && !same_file(process.malloc, row.who.library))

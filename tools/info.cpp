@@ -99,7 +99,8 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
       show_bytes(static_cast<double>(figures.mapped_peak)), show_bytes(static_cast<double>(figures.returned_total)));
 }
 
-/// Where the malloc of a process is that has no record of ours; `file` is empty if that is not known.
+/// Where the malloc of a process is that has no record of ours; `file` is empty if that is not
+/// known.
 std::string about_malloc(pid_t pid, const std::string& file) {
   if (file.empty()) return "its malloc is unknown";
   if (file != executable_of(pid)) return fmt::format("its malloc is {} ({})", malloc_name(file), file);

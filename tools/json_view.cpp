@@ -1,5 +1,5 @@
-// A comparison as JSON, for programs, and as the page that draws itself from the same JSON. The shape is described in
-// docs/compare.md and changes only together with "format".
+// A comparison as JSON, for programs, and as the page that draws itself from the same JSON. The
+// shape is described in docs/compare.md and changes only together with "format".
 #include <cstring>
 
 #include <fmt/format.h>
@@ -111,7 +111,8 @@ std::string json_view(const comparison& all) {
 
 std::string page_view(const comparison& all) {
   std::string data = json_view(all);
-  // Inside <script>, only '<' can end the data or open a comment; as an escape it means the same to JSON.
+  // Inside <script>, only '<' can end the data or open a comment; as an escape it means the same to
+  // JSON.
   for (std::size_t at = 0; (at = data.find('<', at)) != std::string::npos;) data.replace(at, 1, "\\u003c");
   std::string page(compare_page);
   const std::string_view place = "/*DATA*/";

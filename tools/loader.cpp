@@ -1,4 +1,5 @@
-// The loader answers in text made for people, stable for decades; its two forms are quoted where they are parsed.
+// The loader answers in text made for people, stable for decades; its two forms are quoted where
+// they are parsed.
 #include "loader.hpp"
 
 #include <cstdlib>
@@ -49,7 +50,8 @@ listing ask_loader(const program& target, const std::string& library) {
   }
 
   listing result{{target.path}, {}};
-  // "\tlibc.so.6 => /lib/libc.so.6 (0x...)", "\t/lib64/ld-linux.so.2 (0x...)", "\tlinux-vdso.so.1 (0x...)"
+  // "\tlibc.so.6 => /lib/libc.so.6 (0x...)", "\t/lib64/ld-linux.so.2 (0x...)", "\tlinux-vdso.so.1
+  // (0x...)"
   std::istringstream lines(output.content());
   for (std::string line; std::getline(lines, line);) {
     const auto end = line.rfind(" (0x");
@@ -57,7 +59,8 @@ listing ask_loader(const program& target, const std::string& library) {
     if (start != std::string::npos && end != std::string::npos && start < end)
       result.objects.push_back(line.substr(start, end - start));
   }
-  // "ERROR: ld.so: object 'X' from LD_PRELOAD cannot be preloaded (reason): ignored." Others that the user preloads are theirs.
+  // "ERROR: ld.so: object 'X' from LD_PRELOAD cannot be preloaded (reason): ignored." Others that
+  // the user preloads are theirs.
   const std::string text = errors.content();
   const std::string marker = fmt::format("'{}' from LD_PRELOAD cannot be preloaded (", library);
   if (const auto at = text.find(marker); at != std::string::npos) {

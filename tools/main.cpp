@@ -49,7 +49,8 @@ void what_to_watch(const std::vector<std::string>& words, live_options& options)
   if (said != 1) throw failure(exit_code::bad_input, "live: say one of COMMAND, PID, --list and --file FILE");
 }
 
-/// A word behind `--` is a command. Without that a single word may be a segment: a file that cannot be executed.
+/// A word behind `--` is a command. Without that a single word may be a segment: a file that cannot
+/// be executed.
 void what_has_leaked(const std::vector<std::string>& words, bool is_command, leaks_options& options) {
   namespace fs = std::filesystem;
   std::error_code ignored;

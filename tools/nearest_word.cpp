@@ -1,4 +1,5 @@
-// The distance is found row by row of the usual table: row i, column j has that of the first i letters to the first j.
+// The distance is found row by row of the usual table: row i, column j has that of the first i
+// letters to the first j.
 #include "nearest_word.hpp"
 
 #include <algorithm>

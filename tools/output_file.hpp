@@ -7,8 +7,8 @@
 
 namespace heapwright::tool {
 
-/// Throws failure if the path cannot be written to now: to be asked before long work, whose result would be lost. Empty and
-/// "-" are no files.
+/// Throws failure if the path cannot be written to now: to be asked before long work, whose result
+/// would be lost. Empty and "-" are no files.
 void check_writable(const std::string& path);
 
 /// Writes texts to paths, each whatever becomes of the others. Then throws failure with this code

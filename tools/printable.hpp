@@ -8,8 +8,8 @@
 
 namespace heapwright::tool {
 
-/// Control characters, also those that UTF-8 has in two bytes, which a terminal would obey, become \xNN, tabs spaces. Cut after `limit` bytes, between
-/// characters.
+/// Control characters, also those that UTF-8 has in two bytes, which a terminal would obey, become
+/// \xNN, tabs spaces. Cut after `limit` bytes, between characters.
 [[nodiscard]] inline std::string printable(std::string_view text, std::size_t limit = std::string_view::npos) {
   std::string result;
   const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };

@@ -1,5 +1,6 @@
-// From the kernel's auxiliary vector to the program headers, to the dynamic section, to the loader's list: all read
-// from outside, with every address taken for what it is, a number from a stranger.
+// From the kernel's auxiliary vector to the program headers, to the dynamic section, to the
+// loader's list: all read from outside, with every address taken for what it is, a number from a
+// stranger.
 #include "process_image.hpp"
 
 #include <algorithm>
@@ -33,7 +34,8 @@ std::string read_text(pid_t pid, std::uint64_t address) {
   return text;
 }
 
-/// The address of the loader's list, from the program headers that the kernel tells every process about.
+/// The address of the loader's list, from the program headers that the kernel tells every process
+/// about.
 std::uint64_t loader_list(pid_t pid) {
   const auto vector = read_file(fmt::format("/proc/{}/auxv", pid));
   std::uint64_t headers = 0;
@@ -76,7 +78,8 @@ void for_each_object(pid_t pid, const Each& each) {
   }
 }
 
-/// Paths in lookup order; empty if the process has no such list (yet) or its memory is not ours to read.
+/// Paths in lookup order; empty if the process has no such list (yet) or its memory is not ours to
+/// read.
 std::vector<std::string> listed_objects(pid_t pid) {
   std::vector<std::string> objects;
   for_each_object(pid, [&](std::uint64_t, const link_map& object) {

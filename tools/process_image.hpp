@@ -1,8 +1,10 @@
-// A live process seen from outside: what is mapped into it, its memory, and which malloc its code is bound to.
+// A live process seen from outside: what is mapped into it, its memory, and which malloc its code
+// is bound to.
 //
-// The dynamic loader keeps a list of loaded objects for debuggers (r_debug, see link.h) in the order in which symbols
-// are looked up; the first object on it that defines `malloc` is the malloc of the process. Where the memory may not be
-// read, the mapped files are known still, but not their order.
+// The dynamic loader keeps a list of loaded objects for debuggers (r_debug, see link.h) in the
+// order in which symbols are looked up; the first object on it that defines `malloc` is the malloc
+// of the process. Where the memory may not be read, the mapped files are known still, but not their
+// order.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,8 @@ struct mapping {
 /// All processes that /proc shows.
 std::vector<pid_t> processes();
 
-/// The mappings that show files, in the order of their addresses. Empty if the process is gone or not ours to look at.
+/// The mappings that show files, in the order of their addresses. Empty if the process is gone or
+/// not ours to look at.
 std::vector<mapping> mapped_files(pid_t pid);
 
 bool read_memory(pid_t pid, std::uint64_t address, void* into, std::size_t size);
@@ -36,8 +39,9 @@ std::string path_inside(pid_t pid, const std::string& path);
 /// The path of the program it runs; empty if that cannot be found out.
 std::string executable_of(pid_t pid);
 
-/// The file whose malloc the process is bound to: a library, or the executable when it brings its own or is static.
-/// Nothing while the loader has not come that far, or when it cannot be found out.
+/// The file whose malloc the process is bound to: a library, or the executable when it brings its
+/// own or is static. Nothing while the loader has not come that far, or when it cannot be found
+/// out.
 std::optional<std::string> malloc_of(pid_t pid);
 
 /// Where the loader's records of loaded objects (link_map) are; empty if they cannot be read.

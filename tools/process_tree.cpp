@@ -1,4 +1,5 @@
-// Walks /proc/PID/task/TID/children, which costs in proportion to the tree, not to the processes of the machine.
+// Walks /proc/PID/task/TID/children, which costs in proportion to the tree, not to the processes of
+// the machine.
 #include "process_tree.hpp"
 
 #include <charconv>
@@ -37,7 +38,8 @@ void add_children(pid_t parent, const std::string& parent_statm, pid_t except, s
       while (at != end && *at == ' ') ++at;
       if (pid == except) continue;
       const std::string statm = read_file(fmt::format("/proc/{}/statm", pid)).value_or("");
-      // Seven equal figures are one memory seen twice: a vforked child that has not called exec yet.
+      // Seven equal figures are one memory seen twice: a vforked child that has not called exec
+      // yet.
       members.push_back({pid, statm == parent_statm ? 0 : resident_pages(statm) * page_size});
       add_children(pid, statm, except, members);
     }

@@ -1,5 +1,5 @@
-// The processes that descend from this one. As a subreaper, this process also inherits descendants whose parent died,
-// so none escapes.
+// The processes that descend from this one. As a subreaper, this process also inherits descendants
+// whose parent died, so none escapes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace heapwright::tool {
 
 struct tree_member {
   pid_t pid;
-  /// Bytes resident; 0 for a process that shares its parent's memory (vfork, before the exec) and is counted there.
+  /// Bytes resident; 0 for a process that shares its parent's memory (vfork, before the exec) and
+  /// is counted there.
   std::uint64_t resident;
 };
 

@@ -20,8 +20,8 @@
 namespace heapwright::tool {
 namespace {
 
-/// The file execvp would run. A directory or a file without permission is passed over as long as PATH has more to
-/// offer.
+/// The file execvp would run. A directory or a file without permission is passed over as long as
+/// PATH has more to offer.
 std::string find_command(const std::string& name) {
   const auto runnable = [](const std::string& path) {
     struct stat about {};
@@ -49,7 +49,8 @@ std::string find_command(const std::string& name) {
   throw in_the_way.empty() ? refuse(name, ENOENT) : refuse(in_the_way, EACCES);
 }
 
-/// The command a script hands itself to, from its `#!` line; empty if it has none. Of env(1), what follows its options.
+/// The command a script hands itself to, from its `#!` line; empty if it has none. Of env(1), what
+/// follows its options.
 std::string interpreter_of(const std::string& script) {
   const descriptor file(open(script.c_str(), O_RDONLY | O_CLOEXEC));
   char start[256];  // The kernel looks no further either.

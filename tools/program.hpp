@@ -1,5 +1,6 @@
-// From a command line to the ELF program that will run: through PATH, `#!` lines and /usr/bin/env. And from there to
-// the question that decides everything else: does preloading have any effect on it?
+// From a command line to the ELF program that will run: through PATH, `#!` lines and /usr/bin/env.
+// And from there to the question that decides everything else: does preloading have any effect on
+// it?
 #pragma once
 
 #include <string>

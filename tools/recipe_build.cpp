@@ -141,8 +141,8 @@ std::string recipe_build::object_of(const std::string& name, const std::string& 
 void recipe_build::check() const {
   show_step("checking the recipe");
   // First the header alone: of what is made from a wrong one, the compiler has too much to say.
-  // What follows the header at first is code, not an #include, and passes for its next line: so an error of its last
-  // line is told of the header.
+  // What follows the header at first is code, not an #include, and passes for its next line: so an
+  // error of its last line is told of the header.
   const std::string text = read_header(header_);
   const std::string is_recipe = fmt::format("#line {} \"{}\"\nconstexpr const heapwright::recipe& checked = ::{};",
                                             std::ranges::count(text, '\n') + 1, header_, name_);

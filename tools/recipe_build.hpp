@@ -60,7 +60,8 @@ class recipe_build {
  public:
   /// `recipe`: the name of one in the header, qualified; empty for the one that there is.
   /// `compiler`: empty for $CXX, or else c++. `choose`: what the user should do where there are
-  /// several. Throws `failure` if there is no such recipe. To be made while an `interruptible` lives.
+  /// several. Throws `failure` if there is no such recipe. To be made while an `interruptible`
+  /// lives.
   recipe_build(const std::string& header, const std::string& recipe, const std::string& compiler,
                const std::string& choose);
 

@@ -13,8 +13,8 @@
 
 namespace heapwright::tool {
 
-/// The words of a piece of C++: names, numbers, "::", single characters. Comments and directives are
-/// left out, and a literal is the word "\"".
+/// The words of a piece of C++: names, numbers, "::", single characters. Comments and directives
+/// are left out, and a literal is the word "\"".
 [[nodiscard]] std::vector<std::string> words_of_code(const std::string& text);
 
 /// Qualified, without a leading "::", in the order in which they stand in the text. O(text).

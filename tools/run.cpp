@@ -1,6 +1,8 @@
-// `heapwright run`: becomes the command, with our malloc preloaded. Nothing of this tool remains in the process.
+// `heapwright run`: becomes the command, with our malloc preloaded. Nothing of this tool remains in
+// the process.
 //
-// With statistics it stays beside the command: it passes signals on, prints once the command has ended, and ends as the command did.
+// With statistics it stays beside the command: it passes signals on, prints once the command has
+// ended, and ends as the command did.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

@@ -1,4 +1,5 @@
-// Outputs may be large: they are compared as mapped files, and only a line's worth of them is ever copied.
+// Outputs may be large: they are compared as mapped files, and only a line's worth of them is ever
+// copied.
 #include "scratch_file.hpp"
 
 #include <algorithm>

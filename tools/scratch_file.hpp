@@ -1,5 +1,6 @@
-// A temporary file without a name: whatever becomes of this process, nothing is left behind. Holds what a measured
-// command reads (its input, fed to each run from the start) and writes (its output, compared between runs).
+// A temporary file without a name: whatever becomes of this process, nothing is left behind. Holds
+// what a measured command reads (its input, fed to each run from the start) and writes (its output,
+// compared between runs).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct difference {
   std::string found;
 };
 
-/// The first line in which two files differ; nothing if they are equal. Lines are cut and made printable for a message.
+/// The first line in which two files differ; nothing if they are equal. Lines are cut and made
+/// printable for a message.
 std::optional<difference> first_difference(const scratch_file& expected, const scratch_file& found);
 
 }  // namespace heapwright::tool

@@ -18,7 +18,8 @@ double student_t_95(unsigned degrees) {
   constexpr double exact[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582,
                               2.446912,  2.364624, 2.306004, 2.262157, 2.228139};
   if (degrees <= std::size(exact)) return exact[degrees - 1];
-  // Cornish-Fisher expansion around the normal quantile: at 11 degrees and more, right to the fifth decimal.
+  // Cornish-Fisher expansion around the normal quantile: at 11 degrees and more, right to the fifth
+  // decimal.
   const double z = 1.959964;
   const double n = degrees;
   const double z3 = std::pow(z, 3), z5 = std::pow(z, 5), z7 = std::pow(z, 7), z9 = std::pow(z, 9);
@@ -76,7 +77,8 @@ std::optional<unsigned> ratio_estimate::rounds_to_decide(double tolerance, unsig
 std::vector<unsigned> order_of_round(unsigned round, unsigned contestants) {
   std::vector<unsigned> order(contestants);
   for (unsigned place = 0; place < contestants; ++place) {
-    // 0, 1, n-1, 2, n-2, ...: the steps between neighbours are all different, so shifting covers every pair once.
+    // 0, 1, n-1, 2, n-2, ...: the steps between neighbours are all different, so shifting covers
+    // every pair once.
     const unsigned zigzag = place % 2 == 1 ? (place + 1) / 2 : contestants - place / 2;
     order[place] = (zigzag + round) % contestants;
   }

@@ -1,5 +1,5 @@
-// A comparison as text: its verdicts, then a table with two lines to an allocator, the medians and below them the ratios to
-// the baseline.
+// A comparison as text: its verdicts, then a table with two lines to an allocator, the medians and
+// below them the ratios to the baseline.
 #include <algorithm>
 #include <limits>
 #include <span>

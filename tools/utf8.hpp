@@ -7,7 +7,8 @@
 
 namespace heapwright::tool {
 
-/// How many bytes the character at the front has; 0: there is none, or what is there is no UTF-8 (RFC 3629: neither overlong forms nor surrogates).
+/// How many bytes the character at the front has; 0: there is none, or what is there is no UTF-8
+/// (RFC 3629: neither overlong forms nor surrogates).
 [[nodiscard]] constexpr std::size_t utf8_length(std::string_view text) noexcept {
   const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const unsigned first = at(0);

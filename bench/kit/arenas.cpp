@@ -1,5 +1,6 @@
-// S1: a vector of 100 objects of S bytes, emplaced without a reserve, in an arena on the stack that is large enough for every array it
-// grows through: 255 x S bytes and rounding. The objects' copies do nothing, so that only memory is measured.
+// S1: a vector of 100 objects of S bytes, emplaced without a reserve, in an arena on the stack that
+// is large enough for every array it grows through: 255 x S bytes and rounding. The objects' copies
+// do nothing, so that only memory is measured.
 #include <array>
 #include <cstddef>
 #include <memory_resource>

@@ -1,5 +1,6 @@
-// S0: standard containers. Rows of pop, erase and find are timed alone; those of push and insert with the container's construction and
-// destruction. "both" is push or insert i, then pop or erase on odd i.
+// S0: standard containers. Rows of pop, erase and find are timed alone; those of push and insert
+// with the container's construction and destruction. "both" is push or insert i, then pop or erase
+// on odd i.
 #include <cstdint>
 #include <deque>
 #include <list>

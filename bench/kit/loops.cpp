@@ -35,7 +35,8 @@ void pairs(const char* memory) {
         [] {
           return [a = std::make_shared<A>(), blocks = std::vector<void*>(1000)](std::int64_t size) mutable {
             return seconds([&] {
-              // Variables of the loop's own: what is captured would be read anew in each round, or not, as the allocator's types have it.
+              // Variables of the loop's own: what is captured would be read anew in each round, or
+              // not, as the allocator's types have it.
               A& pool = *a;
               void** const held = blocks.data();
               const std::int64_t n_blocks = size;

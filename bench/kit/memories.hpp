@@ -1,6 +1,7 @@
-// Where a container of the benchmarks gets its memory: each memory has `of<T>`, a standard allocator, and `get<T>()`, one of these that
-// uses this memory. A memory lives as long as one benchmark, so that it is as warm as malloc is; `restart`, where there is one, goes before
-// each iteration.
+// Where a container of the benchmarks gets its memory: each memory has `of<T>`, a standard
+// allocator, and `get<T>()`, one of these that uses this memory. A memory lives as long as one
+// benchmark, so that it is as warm as malloc is; `restart`, where there is one, goes before each
+// iteration.
 #pragma once
 
 #include <heapwright/kit.hpp>
@@ -73,7 +74,8 @@ struct kit_arena : by_kit<arena_in_pages<TakeBack>> {
   void restart() { this->memory.reset(); }
 };
 
-/// What memory costs without an allocator: the next bytes, which are warm, without a look at their end, and nothing when they come back.
+/// What memory costs without an allocator: the next bytes, which are warm, without a look at their
+/// end, and nothing when they come back.
 struct bare_bump : reserved {
   std::byte* next = begin;
   void* allocate(heapwright::layout l) noexcept { return std::exchange(next, next + heapwright::align_up(l.size, 8)); }
@@ -81,7 +83,8 @@ struct bare_bump : reserved {
   void reset() { next = begin; }
 };
 
-/// The same, with a list per size of what came back, for nodes and for the long strings: where memory is used again, it is in the cache.
+/// The same, with a list per size of what came back, for nodes and for the long strings: where
+/// memory is used again, it is in the cache.
 struct bare_lists : bare_bump {
   struct link {
     link* next;

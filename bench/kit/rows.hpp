@@ -10,7 +10,8 @@ void add_containers();  ///< S0
 void add_arenas();      ///< S1
 void add_slabs();       ///< S2
 
-/// S2 for the first time in this process: prints nanoseconds and page faults. False: there is no such memory or row.
+/// S2 for the first time in this process: prints nanoseconds and page faults. False: there is no
+/// such memory or row.
 bool print_first_round(std::string_view memory, int n, std::size_t size);
 
 void add_trees();    ///< S3

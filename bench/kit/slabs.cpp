@@ -1,4 +1,5 @@
-// S2: N blocks of s bytes, each filled as soon as it is there, then freed in the same order: warm, and for the first time in a process.
+// S2: N blocks of s bytes, each filled as soon as it is there, then freed in the same order: warm,
+// and for the first time in a process.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -104,7 +105,8 @@ void rows(const char* memory) {
 
 // --- the first time
 
-/// Linkers define both. The benchmark's own code is in memory before anything is timed: which of its pages a row needs is chance.
+/// Linkers define both. The benchmark's own code is in memory before anything is timed: which of
+/// its pages a row needs is chance.
 extern "C" const char __executable_start, etext;
 
 void bring_code_into_memory() {

@@ -1,4 +1,5 @@
-// Registers a benchmark of which only a part is timed: `body(n)` returns the seconds that count, for `work` units of work.
+// Registers a benchmark of which only a part is timed: `body(n)` returns the seconds that count,
+// for `work` units of work.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -18,9 +19,10 @@ double seconds(F&& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// "SYSTEM/ROW/MEMORY/SIZE". `make()` gives the body, which owns whatever has to outlive one iteration. The counter "ns", per unit of work, is the median
-/// of the iterations, which a moment of another program's does not move. Their number is fixed: the library would repeat until what is timed lasts long
-/// enough, and what is not timed may last a hundred times longer.
+/// "SYSTEM/ROW/MEMORY/SIZE". `make()` gives the body, which owns whatever has to outlive one
+/// iteration. The counter "ns", per unit of work, is the median of the iterations, which a moment
+/// of another program's does not move. Their number is fixed: the library would repeat until what
+/// is timed lasts long enough, and what is not timed may last a hundred times longer.
 template <class Make>
 void add(const std::string& system, const std::string& row, const std::string& memory, std::int64_t size,
          std::int64_t iterations, Make make, int work = 1) {

@@ -1,4 +1,5 @@
-// `probe_pair THREADS` prints the nanoseconds that one pair of malloc(64) and free takes a processor, with so many threads at it at once, each on its own.
+// `probe_pair THREADS` prints the nanoseconds that one pair of malloc(64) and free takes a
+// processor, with so many threads at it at once, each on its own.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,6 @@
-// `lookup_bench WORK MAP SPANS ACCESS PASSES`: how free finds the span of a block. Prints the median of the passes as one
-// line of JSON, in nanoseconds. script/bench lookup runs it side by side and under cachegrind.
+// `lookup_bench WORK MAP SPANS ACCESS PASSES`: how free finds the span of a block. Prints the
+// median of the passes as one line of JSON, in nanoseconds. script/bench lookup runs it side by
+// side and under cachegrind.
 //
 //   WORK     lookup     size class and owner of 2^18 blocks, one after the other
 //            free       the same, and each block is put into the free list of its class
@@ -10,7 +11,8 @@
 //            search     binary search in a sorted array of where spans begin
 //   ACCESS   random, or local: blocks in the order of their addresses
 //
-// All have spans of 16 KiB with blocks of 64 bytes at the same places. No block lies where another map has a header.
+// All have spans of 16 KiB with blocks of 64 bytes at the same places. No block lies where another
+// map has a header.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

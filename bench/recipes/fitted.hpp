@@ -1,7 +1,9 @@
-// A recipe for each row of `script/bench recipes`, as one would write it who knows what the row does.
+// A recipe for each row of `script/bench recipes`, as one would write it who knows what the row
+// does.
 #include <heapwright/heap/recipe.hpp>
 
-// Much is allocated at once, and used densely: large pieces, there before they are asked for, and kept.
+// Much is allocated at once, and used densely: large pieces, there before they are asked for, and
+// kept.
 inline constexpr heapwright::recipe dense{
     .pages = {.growth = 64 * heapwright::MiB, .give_back = heapwright::give_back_policy::when_asked, .prefault = true},
 };

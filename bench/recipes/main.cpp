@@ -1,5 +1,6 @@
-// `recipes_bench ROW [own]` does one of four measurements once, in a process that has done nothing before, and prints one line of JSON. Times are in
-// nanoseconds per block. `own`: with a heap of one's own for one thread instead of malloc, where the row is for one thread.
+// `recipes_bench ROW [own]` does one of four measurements once, in a process that has done nothing
+// before, and prints one line of JSON. Times are in nanoseconds per block. `own`: with a heap of
+// one's own for one thread instead of malloc, where the row is for one thread.
 //
 //   locality   1,024,000 blocks of 32 bytes; the processor's caches emptied; written and read: only that is timed
 //   local      37 sizes from 8 to 2048 bytes, 1000 blocks of each, mixed: allocated, written, verified (not timed), freed, half in order and half in

@@ -1,4 +1,5 @@
-// Blocks by themselves: of one size and of many, in and out of order, zeroed, aligned, large, growing.
+// Blocks by themselves: of one size and of many, in and out of order, zeroed, aligned, large,
+// growing.
 #include "workload.hpp"
 
 #include <algorithm>

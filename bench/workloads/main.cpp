@@ -1,4 +1,5 @@
-// `workloads NAME [SCALE]` does one workload and prints its checksum; `workloads --list` names them.
+// `workloads NAME [SCALE]` does one workload and prints its checksum; `workloads --list` names
+// them.
 #include "workload.hpp"
 
 #include <cstdio>
@@ -30,7 +31,8 @@ int main(int argc, char** argv) {
     std::printf("%llu\n", static_cast<unsigned long long>(w.run(scale)));
   });
   if (known) {
-    // What is in memory at the end is to be what the allocator keeps, not what is left after libraries have taken themselves apart.
+    // What is in memory at the end is to be what the allocator keeps, not what is left after
+    // libraries have taken themselves apart.
     std::fflush(stdout);
     std::_Exit(0);
   }

@@ -81,7 +81,8 @@ std::uint64_t longlived(std::uint64_t scale) {
   return sum;
 }
 
-/// Objects that refer to each other, in the manner of a garbage-collected heap: edges come and go, then all nodes do, in random order.
+/// Objects that refer to each other, in the manner of a garbage-collected heap: edges come and go,
+/// then all nodes do, in random order.
 std::uint64_t graph(std::uint64_t scale) {
   struct node {
     std::uint64_t value;
@@ -151,8 +152,8 @@ std::uint64_t bursts(std::uint64_t scale) {
   return sum;
 }
 
-/// A peak of 200 MB, then two seconds in which little happens. What is in use then stays in use, so the resident set at the end of the process
-/// is the settled one: did the memory come back?
+/// A peak of 200 MB, then two seconds in which little happens. What is in use then stays in use, so
+/// the resident set at the end of the process is the settled one: did the memory come back?
 std::uint64_t idle(std::uint64_t scale) {
   random_engine random(13);
   std::uint64_t sum = 0;

@@ -41,8 +41,8 @@ std::uint64_t threads(std::uint64_t scale) {
   return sum;
 }
 
-/// Servers in the manner of Larson and Krishnan: each thread replaces random blocks for a while, then a new thread takes over
-/// its blocks.
+/// Servers in the manner of Larson and Krishnan: each thread replaces random blocks for a while,
+/// then a new thread takes over its blocks.
 std::uint64_t server(std::uint64_t scale) {
   std::atomic<std::uint64_t> sum{0};
   std::vector<std::vector<unsigned char*>> rooms(4, std::vector<unsigned char*>(3000));
@@ -126,8 +126,8 @@ std::uint64_t short_threads(std::uint64_t scale) {
   return sum;
 }
 
-/// Two threads write to blocks that were handed out next to each other: an allocator that gives a freed neighbour to another
-/// thread makes them share cache lines.
+/// Two threads write to blocks that were handed out next to each other: an allocator that gives a
+/// freed neighbour to another thread makes them share cache lines.
 std::uint64_t sharing(std::uint64_t scale) {
   std::vector<unsigned char*> seeds(2);
   for (auto& p : seeds) p = filled(8);
@@ -189,7 +189,8 @@ std::uint64_t ring(std::uint64_t scale) {
   return sum;
 }
 
-/// Four workers with a queue of tasks each, who steal when they have none: a task is freed by whoever did it.
+/// Four workers with a queue of tasks each, who steal when they have none: a task is freed by
+/// whoever did it.
 std::uint64_t stealing(std::uint64_t scale) {
   struct task {
     int depth;

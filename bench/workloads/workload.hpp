@@ -1,5 +1,5 @@
-// A workload does one kind of work, the same under every allocator, and returns a checksum of what it wrote. Everything allocated is written
-// to; nothing measures itself.
+// A workload does one kind of work, the same under every allocator, and returns a checksum of what
+// it wrote. Everything allocated is written to; nothing measures itself.
 #pragma once
 
 #include <cstddef>

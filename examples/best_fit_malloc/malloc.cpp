@@ -1,8 +1,10 @@
-// A malloc for any program from a part of the kit: best-fit heaps side by side in one range of address space.
+// A malloc for any program from a part of the kit: best-fit heaps side by side in one range of
+// address space.
 //
 //   LD_PRELOAD=build/release/lib/libexample_best_fit_malloc.so python3
 //
-// Memory that was touched stays with the process: a best-fit heap gives no pages back to the system.
+// Memory that was touched stays with the process: a best-fit heap gives no pages back to the
+// system.
 #include <heapwright/kit.hpp>
 
 #include <malloc.h>
@@ -22,7 +24,8 @@ namespace {
 using namespace heapwright;
 using process_heap = concurrent_best_fit<best_fit_plan{.merging = merge::deferred}, 16>;
 
-// Only what is touched takes memory. Less where a limit is set, and nothing is allocated where even that is refused.
+// Only what is touched takes memory. Less where a limit is set, and nothing is allocated where even
+// that is refused.
 std::span<std::byte> reserve() noexcept {
   for (std::size_t bytes = 1024 * GiB; bytes >= 64 * MiB; bytes /= 2) {
     void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -31,7 +34,8 @@ std::span<std::byte> reserve() noexcept {
   return {};
 }
 
-// Begins with the first request, which may come before any constructor runs. Is never destroyed: others free after it would be.
+// Begins with the first request, which may come before any constructor runs. Is never destroyed:
+// others free after it would be.
 process_heap& heap() noexcept {
   alignas(process_heap) static std::byte storage[sizeof(process_heap)];
   static process_heap& made = *new (storage) process_heap(reserve());

@@ -1,5 +1,6 @@
-// No call waits for the system once the program is warm: memory is had 64 MiB at a time, touched when it is had, in huge pages where there are any, and
-// never goes back. For programs with a machine to themselves; it costs 64 MiB at least.
+// No call waits for the system once the program is warm: memory is had 64 MiB at a time, touched
+// when it is had, in huge pages where there are any, and never goes back. For programs with a
+// machine to themselves; it costs 64 MiB at least.
 //
 //   heapwright build examples/recipes/low_latency.hpp -o liblow_latency.so
 #include <heapwright/heap/recipe.hpp>

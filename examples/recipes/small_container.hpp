@@ -1,5 +1,6 @@
-// As little memory as possible, for containers with a tight limit: threads keep next to nothing, pages go back as soon as there are some to
-// spare, and a program that wants more than 512 MiB gets null (in C++ std::bad_alloc) instead of being killed by the system.
+// As little memory as possible, for containers with a tight limit: threads keep next to nothing,
+// pages go back as soon as there are some to spare, and a program that wants more than 512 MiB gets
+// null (in C++ std::bad_alloc) instead of being killed by the system.
 //
 //   heapwright build examples/recipes/small_container.hpp -o libsmall_container.so
 #include <heapwright/heap/recipe.hpp>

@@ -5,8 +5,9 @@
 //   void* const p = parser.allocate(100);
 //   parser.deallocate(p);
 //
-// With HEAPWRIGHT_DEFAULT_MALLOC defined for the whole program every block is a block of the process's
-// malloc, so that Valgrind and sanitizers see it. Heaps in memory of the caller stay as they are.
+// With HEAPWRIGHT_DEFAULT_MALLOC defined for the whole program every block is a block of the
+// process's malloc, so that Valgrind and sanitizers see it. Heaps in memory of the caller stay as
+// they are.
 #pragma once
 
 #include <heapwright/adapt/recycler.hpp>
@@ -19,9 +20,9 @@
 
 namespace heapwright {
 
-/// A heap of one's own with the recipe R. With HEAPWRIGHT_DEFAULT_MALLOC each block is a block of the
-/// process's malloc, and the heap says at its end what is not freed if HEAPWRIGHT_LEAKS is 1 in the
-/// environment.
+/// A heap of one's own with the recipe R. With HEAPWRIGHT_DEFAULT_MALLOC each block is a block of
+/// the process's malloc, and the heap says at its end what is not freed if HEAPWRIGHT_LEAKS is 1 in
+/// the environment.
 #ifdef HEAPWRIGHT_DEFAULT_MALLOC
 template <const recipe& R = default_recipe>
 using heap = malloc_heap<basic_heap<R, linux_os>>;
@@ -30,7 +31,8 @@ template <const recipe& R = default_recipe>
 using heap = basic_heap<R, linux_os>;
 #endif
 
-/// A heap that one thread uses at a time, and the program sees to it: no locks, no atomic read-modify-writes.
+/// A heap that one thread uses at a time, and the program sees to it: no locks, no atomic
+/// read-modify-writes.
 template <const recipe& R = default_recipe>
 using local_heap = heap<for_one_thread<R>>;
 

@@ -1,4 +1,5 @@
-// All of the kit, for the platform that it is compiled for: one include, and short names for what needs to know the platform.
+// All of the kit, for the platform that it is compiled for: one include, and short names for what
+// needs to know the platform.
 #pragma once
 
 #include <heapwright/adapt/compact_copy.hpp>

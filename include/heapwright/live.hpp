@@ -1,4 +1,5 @@
-// A program's own side of `heapwright live`: live.h for C++, and how the kit's meters come to be seen.
+// A program's own side of `heapwright live`: live.h for C++, and how the kit's meters come to be
+// seen.
 #pragma once
 
 #include <string>
@@ -42,7 +43,8 @@ inline bool mark(const char* name) noexcept { return heapwright_live_mark(name) 
   heapwright_live_record_free(p, bytes);
 }
 
-/// For `metered<A, meter_report>`: shows its meter under a name, from `open` on. As thread-safe as the metered itself: used by one thread at a time.
+/// For `metered<A, meter_report>`: shows its meter under a name, from `open` on. As thread-safe as
+/// the metered itself: used by one thread at a time.
 class meter_report {
  public:
   /// Shows nothing until open.

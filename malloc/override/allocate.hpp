@@ -1,5 +1,6 @@
-// The one way from an entry (malloc, operator new, ...) into the heap. An entry says what happens when there is no memory:
-// its OnFailure. The fast path pops from the thread's free list; a miss goes down once.
+// The one way from an entry (malloc, operator new, ...) into the heap. An entry says what happens
+// when there is no memory: its OnFailure. The fast path pops from the thread's free list; a miss
+// goes down once.
 //
 //   allocate ─┬─ up to 256 bytes: the size gives the class ──────── free list empty ── allocate_class_slow ─┬─ no memory ── OnFailure
 //             └─ allocate_larger: the class from a table or a formula ── none, or empty ── allocate_slow ───┘

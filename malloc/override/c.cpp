@@ -1,5 +1,6 @@
-// The C entries (C23 7.24.3, POSIX.1-2024, and the GNU extensions). Each is the standard's behaviour around one call of the
-// process's heap: malloc and friends set ENOMEM, free keeps errno, the aligned forms check their alignment.
+// The C entries (C23 7.24.3, POSIX.1-2024, and the GNU extensions). Each is the standard's
+// behaviour around one call of the process's heap: malloc and friends set ENOMEM, free keeps errno,
+// the aligned forms check their alignment.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

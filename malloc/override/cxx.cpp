@@ -1,9 +1,9 @@
-// All replaceable forms of operator new and delete (C++20 [new.delete]): on failure the new-handler loop, then bad_alloc or
-// null.
+// All replaceable forms of operator new and delete (C++20 [new.delete]): on failure the new-handler
+// loop, then bad_alloc or null.
 //
-// The library is loaded into programs that have no C++ runtime, so it must not need one: what of the runtime is used here is
-// looked up when memory has run out (cxx_runtime.hpp). A program that replaces some of the forms changes what the others do
-// (default_operators.hpp).
+// The library is loaded into programs that have no C++ runtime, so it must not need one: what of
+// the runtime is used here is looked up when memory has run out (cxx_runtime.hpp). A program that
+// replaces some of the forms changes what the others do (default_operators.hpp).
 #include <cstddef>
 #include <new>
 

@@ -1,6 +1,8 @@
-// _exit and _Exit end a process without its destructors, and are how shells end. Their statistics are wanted too (report_exit).
+// _exit and _Exit end a process without its destructors, and are how shells end. Their statistics
+// are wanted too (report_exit).
 //
-// Where none are wanted this only ends the process. May be called by signal handlers, and by the child of a vfork.
+// Where none are wanted this only ends the process. May be called by signal handlers, and by the
+// child of a vfork.
 #include <unistd.h>
 
 #include <sys/syscall.h>

@@ -1,4 +1,5 @@
-// The GNU extensions that look at the heap or tune it (<malloc.h>). Their fields are glibc's, filled with what they mean here.
+// The GNU extensions that look at the heap or tune it (<malloc.h>). Their fields are glibc's,
+// filled with what they mean here.
 #include <cstddef>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
-// libFuzzer: the input is a program for three arenas: without a buffer, with one, and with that of a
-// stack_arena. A model knows every block's place and contents.
+// libFuzzer: the input is a program for three arenas: without a buffer, with one, and with that of
+// a stack_arena. A model knows every block's place and contents.
 //
 // The model states what the documentation promises of the figures:
 //   allocation   takes the rounded size, and padding of less than the alignment

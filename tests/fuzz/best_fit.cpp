@@ -1,5 +1,5 @@
-// libFuzzer: the input is a program for two best-fit heaps, one per way of merging. A model knows every block's place and contents, and
-// an audit walks the heap from the inside.
+// libFuzzer: the input is a program for two best-fit heaps, one per way of merging. A model knows
+// every block's place and contents, and an audit walks the heap from the inside.
 #include <heapwright/allocator/best_fit.hpp>
 
 #include "../kit/support/best_fit_audit.hpp"

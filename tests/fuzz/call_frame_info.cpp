@@ -1,5 +1,6 @@
-// libFuzzer: the input is the mapped file of a module, whose .eh_frame_hdr is at its beginning, and behind it the offset of the code that is asked about.
-// Whatever the tables say, nothing outside of the module is read.
+// libFuzzer: the input is the mapped file of a module, whose .eh_frame_hdr is at its beginning, and
+// behind it the offset of the code that is asked about. Whatever the tables say, nothing outside of
+// the module is read.
 #include "../../probe/call_frame_info.cpp"
 #include "../../probe/newer_libc.cpp"
 

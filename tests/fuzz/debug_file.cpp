@@ -1,4 +1,5 @@
-// libFuzzer: the input is an ELF file, with or without debugging information, as a module of an observed process and as a program to be run.
+// libFuzzer: the input is an ELF file, with or without debugging information, as a module of an
+// observed process and as a program to be run.
 #include "debug_file.hpp"
 
 #include "elf_file.hpp"

@@ -1,4 +1,5 @@
-// A program for an allocator of equal blocks, a pool or a slab. Beside what the model knows of every allocator, it checks
+// A program for an allocator of equal blocks, a pool or a slab. Beside what the model knows of
+// every allocator, it checks
 //   - where each block lies: a range is asked for only when no block is free, so that none is lost and every range serves as many
 //   - which ranges have no live block: as many of them stay as the allocator is to keep, and none of them after a trim
 //   - stats: blocks and ranges, to the byte
@@ -21,7 +22,8 @@ namespace heapwright::fuzzing {
 template <class Allocator, class Source>
 class equal_blocks {
  public:
-  /// For blocks of layout `of` in ranges aligned to their size. A pool keeps every empty range before a trim.
+  /// For blocks of layout `of` in ranges aligned to their size. A pool keeps every empty range
+  /// before a trim.
   equal_blocks(Allocator& tested, Source& source, layout of, std::size_t keep_empty = SIZE_MAX)
       : tested_(tested), source_(source), of_(of), keep_empty_(keep_empty) {}
 

@@ -1,5 +1,6 @@
-// libFuzzer: the input is what a connection sends. A request that is taken is within the limits, and what more arrives behind bytes that were judged
-// already does not change the judgement: the server looks at them again with each packet.
+// libFuzzer: the input is what a connection sends. A request that is taken is within the limits,
+// and what more arrives behind bytes that were judged already does not change the judgement: the
+// server looks at them again with each packet.
 #include "http_request.hpp"
 
 #include <algorithm>

@@ -35,7 +35,8 @@ class patched_segment {
     file_.set(whole_.data(), whole_.size());
   }
 
-  /// The file with the changes of this input alone. Behind the magic and the version, which would only have it refused.
+  /// The file with the changes of this input alone. Behind the magic and the version, which would
+  /// only have it refused.
   const std::string& change(const std::uint8_t* data, std::size_t length) {
     std::string bytes = whole_;
     std::size_t end = bytes.size();

@@ -1,5 +1,6 @@
-// libFuzzer: the input is a list of code made at run time, which anybody may have put into /tmp; it is read in two parts, as a list that grows. What is
-// found at an address is a name of the list, and is the same when the list is read at once.
+// libFuzzer: the input is a list of code made at run time, which anybody may have put into /tmp; it
+// is read in two parts, as a list that grows. What is found at an address is a name of the list,
+// and is the same when the list is read at once.
 #include "perf_map.hpp"
 
 #include <string_view>

@@ -1,6 +1,7 @@
-// libFuzzer: the input is a program for three pools. One has blocks of any layout and a source of its own; two, one of them of objects,
-// draw their chunks from a fourth and hand them on to each other through it. Beside what equal_blocks.hpp checks, every chunk that
-// the fourth has handed out must be with one of the two, and a constructor that throws must not lose its block.
+// libFuzzer: the input is a program for three pools. One has blocks of any layout and a source of
+// its own; two, one of them of objects, draw their chunks from a fourth and hand them on to each
+// other through it. Beside what equal_blocks.hpp checks, every chunk that the fourth has handed out
+// must be with one of the two, and a constructor that throws must not lose its block.
 #include <heapwright/allocator/object_pool.hpp>
 #include <heapwright/allocator/pool.hpp>
 

@@ -1,4 +1,5 @@
-// libFuzzer: the input is what is wrong with a segment (patched_segment.hpp). All that can be asked of it is asked, and marks are made in it.
+// libFuzzer: the input is what is wrong with a segment (patched_segment.hpp). All that can be asked
+// of it is asked, and marks are made in it.
 #include "segment_reader.hpp"
 
 #include "patched_segment.hpp"

@@ -1,5 +1,6 @@
-// libFuzzer: the input is a program for a slab, whose layout and plan are its first two operations. equal_blocks.hpp says what is
-// checked; here for bitmaps of any length, over-aligned blocks and blocks of no bytes, and several numbers of empty slabs kept.
+// libFuzzer: the input is a program for a slab, whose layout and plan are its first two operations.
+// equal_blocks.hpp says what is checked; here for bitmaps of any length, over-aligned blocks and
+// blocks of no bytes, and several numbers of empty slabs kept.
 #include <heapwright/allocator/slab.hpp>
 
 #include "equal_blocks.hpp"

@@ -1,6 +1,6 @@
-// What the fuzz targets share. An input is a program, four bytes an operation; a model knows the place and the contents of every block
-// that the program has; a source counts what it gave, sees that it comes back as it went, and refuses when told to.
-// Build and run: script/fuzz [SECONDS]
+// What the fuzz targets share. An input is a program, four bytes an operation; a model knows the
+// place and the contents of every block that the program has; a source counts what it gave, sees
+// that it comes back as it went, and refuses when told to. Build and run: script/fuzz [SECONDS]
 #pragma once
 
 #include <algorithm>
@@ -58,11 +58,13 @@ void for_each_operation(input program, Step step) {
 
 [[nodiscard]] inline bool filled_with(const void* raw, std::size_t size, unsigned char value) {
   const auto* const p = static_cast<const unsigned char*>(raw);
-  // Each byte against the next: a loop over instrumented loads would take most of the time of a run.
+  // Each byte against the next: a loop over instrumented loads would take most of the time of a
+  // run.
   return size == 0 || (*p == value && std::memcmp(p, p + 1, size - 1) == 0);
 }
 
-/// The blocks that are live, by age. Their contents are looked at when they are removed, at the latest with the model.
+/// The blocks that are live, by age. Their contents are looked at when they are removed, at the
+/// latest with the model.
 class model {
  public:
   struct block {
@@ -92,7 +94,8 @@ class model {
   [[nodiscard]] std::size_t size() const { return blocks_.size(); }
   [[nodiscard]] std::size_t added() const { return added_; }
 
-  /// Chosen by the order in which they were added, not by address, so that an input does the same in every process.
+  /// Chosen by the order in which they were added, not by address, so that an input does the same
+  /// in every process.
   [[nodiscard]] const block& operator[](std::size_t i) const { return blocks_[i]; }
   [[nodiscard]] const block& latest() const { return blocks_.back(); }
 
@@ -152,7 +155,8 @@ class source {
   /// After n more ranges it refuses every request.
   void allow(std::size_t n) { allowed_ = n; }
 
-  /// Whether all of it lies in one range. AddressSanitizer may not tell: an allocator unpoisons what it takes for its own.
+  /// Whether all of it lies in one range. AddressSanitizer may not tell: an allocator unpoisons
+  /// what it takes for its own.
   [[nodiscard]] bool contains(const void* block, std::size_t bytes) const {
     const auto* const p = static_cast<const std::byte*>(block);
     const auto after = ranges_.upper_bound(p);

@@ -1,5 +1,6 @@
-// libFuzzer: the input is what is wrong with a segment (patched_segment.hpp): names that are no text, counts beyond all bounds. Whatever viewers are told
-// of it can be read: views are JSON, metrics and tables keep their lines, profiles are profile.proto with texts in UTF-8.
+// libFuzzer: the input is what is wrong with a segment (patched_segment.hpp): names that are no
+// text, counts beyond all bounds. Whatever viewers are told of it can be read: views are JSON,
+// metrics and tables keep their lines, profiles are profile.proto with texts in UTF-8.
 #include "views.hpp"
 
 #include <algorithm>
@@ -65,7 +66,8 @@ std::string unzipped(const std::string& bytes) {
   return result;
 }
 
-/// Field 6 of a profile is its table of texts; others refer to it by position, as functions (5) do with 2, 3 and 4.
+/// Field 6 of a profile is its table of texts; others refer to it by position, as functions (5) do
+/// with 2, 3 and 4.
 void require_profile(const std::string& bytes) {
   const std::string profile = unzipped(bytes);
   std::uint64_t texts = 0, highest = 0;

@@ -511,7 +511,8 @@ TEST(BestFitDeferred, MergesWhenARequestWouldFail) {
   EXPECT_EQ(fault_in(in.tested), nullptr);
 }
 
-// The tree in orders that make a plain one a list. All blocks are larger than the slots take, and kept apart.
+// The tree in orders that make a plain one a list. All blocks are larger than the slots take, and
+// kept apart.
 void exercise_tree(const std::vector<std::size_t>& sizes) {
   with_memory<heap> in(16 * MiB);
   std::vector<std::pair<void*, std::size_t>> blocks;

@@ -1,5 +1,5 @@
-// Each combinator with each capability: what a part can do, the whole can do, and does it to the block
-// that is meant. A part that can do nothing more than allocate and deallocate adds nothing.
+// Each combinator with each capability: what a part can do, the whole can do, and does it to the
+// block that is meant. A part that can do nothing more than allocate and deallocate adds nothing.
 #include <heapwright/kit.hpp>
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ static_assert(allocator<two_functions>);
 
 constexpr std::size_t range = 256 * KiB;
 
-/// Every capability for blocks of any layout: a best-fit heap with its memory. Counts the calls of trim, which that has not.
+/// Every capability for blocks of any layout: a best-fit heap with its memory. Counts the calls of
+/// trim, which that has not.
 class everything : public best_fit<> {
  public:
   everything() { EXPECT_TRUE(attach({memory_.get(), range})); }

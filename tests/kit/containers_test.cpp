@@ -1,4 +1,5 @@
-// Every container of the standard library with every allocator of the kit: what the standard promises of containers holds.
+// Every container of the standard library with every allocator of the kit: what the standard
+// promises of containers holds.
 #include <heapwright/adapt/memory_resource.hpp>
 #include <heapwright/adapt/std_allocator.hpp>
 #include <heapwright/allocator/best_fit.hpp>
@@ -89,7 +90,8 @@ using memories = ::testing::Types<with_arena, with_stack_arena, with_malloc, wit
                                   with_concurrent_pools, with_locked, with_everything>;
 TYPED_TEST_SUITE(Containers, memories);
 
-/// What all sequences and all sets have in common: filled, copied, moved, swapped, assigned across memories, emptied.
+/// What all sequences and all sets have in common: filled, copied, moved, swapped, assigned across
+/// memories, emptied.
 template <class C>
 void life_of(typename C::allocator_type here, typename C::allocator_type there, auto fill, auto same) {
   C empty(here);

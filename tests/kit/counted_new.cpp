@@ -1,4 +1,5 @@
-// A program with the counting operator new: it counts every form, prints when asked, and the forms that fail still fail.
+// A program with the counting operator new: it counts every form, prints when asked, and the forms
+// that fail still fail.
 #include <heapwright/adapt/counted_new.hpp>
 
 #include <cstdio>

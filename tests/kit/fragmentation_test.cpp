@@ -1,5 +1,6 @@
-// How much memory best_fit needs for what is alive, beside first fit and next fit as dlmalloc's ancestors do it: blocks in the order of their
-// addresses with a tag of 8 bytes, neighbours merged at once, the rest of a block cut off when it holds a block.
+// How much memory best_fit needs for what is alive, beside first fit and next fit as dlmalloc's
+// ancestors do it: blocks in the order of their addresses with a tag of 8 bytes, neighbours merged
+// at once, the rest of a block cut off when it holds a block.
 #include <heapwright/allocator/best_fit.hpp>
 
 #include <gtest/gtest.h>
@@ -99,7 +100,8 @@ struct request {
   std::function<std::size_t(std::mt19937_64&)> size;
 };
 
-/// Bytes of the range that were used at most, per byte that was alive at most. After each phase all but a tenth is freed, at random.
+/// Bytes of the range that were used at most, per byte that was alive at most. After each phase all
+/// but a tenth is freed, at random.
 template <class Fit>
 double bytes_per_byte(Fit&& fit, const std::vector<request>& phases, int rounds) {
   struct block {
@@ -143,7 +145,8 @@ std::function<std::size_t(std::mt19937_64&)> logarithmic(double from, double to)
 }
 
 TEST(Fragmentation, LowerThanFirstFit) {
-  // Where single blocks are a few per cent of all that is alive, first fit needs less: it fills from below, so that the range shrinks again.
+  // Where single blocks are a few per cent of all that is alive, first fit needs less: it fills
+  // from below, so that the range shrinks again.
   const std::string few_large = "24 bytes to 1 MiB of 24";
   const std::vector<std::pair<std::string, std::vector<request>>> runs = {
       {"17-1024 bytes", {{2 * MiB, uniform(17, 1024)}}},

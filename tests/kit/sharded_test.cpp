@@ -1,5 +1,5 @@
-// Best-fit heaps side by side in one range: which shard a block comes from, how it comes back, and what the whole
-// answers when shards are full.
+// Best-fit heaps side by side in one range: which shard a block comes from, how it comes back, and
+// what the whole answers when shards are full.
 #include <heapwright/kit.hpp>
 
 #include <gtest/gtest.h>

@@ -52,7 +52,8 @@ TEST(SlabMemory, WhatComesBackServesAgain) {
   EXPECT_LE(seen.size(), 8U);
 }
 
-// glibc's malloc cuts an aligned block of 2^n bytes out of twice as many, and half of each is left over.
+// glibc's malloc cuts an aligned block of 2^n bytes out of twice as many, and half of each is left
+// over.
 TEST(SlabMemory, RangesOfMallocLieSideBySide) {
   if constexpr (poisons) GTEST_SKIP() << "AddressSanitizer puts red zones between blocks";
   slab_memory source;

@@ -1,4 +1,5 @@
-// What a slab says of the caller's mistakes. Unlike other allocators it says most of it in every build.
+// What a slab says of the caller's mistakes. Unlike other allocators it says most of it in every
+// build.
 #include <heapwright/allocator/slab.hpp>
 
 #include <gtest/gtest.h>

@@ -88,7 +88,8 @@ TEST(Slab, EveryBitIsABlockAndNoBlockIsHandedOutTwice) {
       EXPECT_GE(first.size(), 8U) << of.size;
       const std::size_t bytes = source.held() / source.ranges();
       EXPECT_GE(bytes, plan.bytes);
-      // What is not blocks: the header with a bit per block, which may be short of a block for each of the two ends.
+      // What is not blocks: the header with a bit per block, which may be short of a block for each
+      // of the two ends.
       EXPECT_GE(first.size() * each + first.size() / 4 + 2 * std::max<std::size_t>(each, of.alignment) + 256, bytes);
       for (void* const p : first) EXPECT_EQ(align_down(address_of(p), bytes), align_down(address_of(first[0]), bytes));
       for (void* const p : first) s.deallocate(p);

@@ -1,4 +1,5 @@
-// Sources: a caller's buffer, pages between guards, huge pages. upstream is tested with what draws from it.
+// Sources: a caller's buffer, pages between guards, huge pages. upstream is tested with what draws
+// from it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

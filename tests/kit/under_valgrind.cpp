@@ -1,5 +1,6 @@
-// What Valgrind sees of the kit's allocators when they are compiled with HEAPWRIGHT_VALGRIND: correct use is silent, each mistake is one error.
-// Run under valgrind; ends with 1 if that is not so, with 2 without Valgrind.
+// What Valgrind sees of the kit's allocators when they are compiled with HEAPWRIGHT_VALGRIND:
+// correct use is silent, each mistake is one error. Run under valgrind; ends with 1 if that is not
+// so, with 2 without Valgrind.
 #define HEAPWRIGHT_VALGRIND
 #include <heapwright/kit.hpp>
 

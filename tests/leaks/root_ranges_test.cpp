@@ -74,7 +74,8 @@ TEST(RootRanges, WhatGlibcHasForBlocks) {
   p.is_glibc = p.knows_heap = true;
   p.blocks = blocks;
   p.heap = {{0x7f0010010000, 0x7f0010030000}};
-  // The heap of 64 MiB is known without a live block in it; beside a block's own mapping is the program's memory.
+  // The heap of 64 MiB is known without a live block in it; beside a block's own mapping is the
+  // program's memory.
   EXPECT_EQ(roots_of(p).ranges, (ranges{{0x7f0010000000, 0x7f0010010000}, {0x7f0010030000, 0x7f0010100000}}));
 }
 

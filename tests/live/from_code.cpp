@@ -1,4 +1,5 @@
-// Does what it is told on standard input, a line each, and answers with a line: what a program can tell the live view.
+// Does what it is told on standard input, a line each, and answers with a line: what a program can
+// tell the live view.
 #include <heapwright/live.hpp>
 
 #include <cstdio>
@@ -21,7 +22,8 @@ namespace {
 
 using metered_pool = heapwright::metered<heapwright::upstream_malloc, live::meter_report>;
 
-/// Names of blocks: nothing is there, and nothing else is. With a tag, as some have it in the bits that an address does not need.
+/// Names of blocks: nothing is there, and nothing else is. With a tag, as some have it in the bits
+/// that an address does not need.
 const void* address(std::size_t i) { return reinterpret_cast<const void*>(0x5a00'1000'0000'0000 + i * 4096); }
 
 [[gnu::noinline]] int remember_in_arena(std::size_t blocks, std::size_t bytes) {

@@ -1,9 +1,12 @@
-// Makes the segment of a busy program without one: 500 threads, all size classes, 10,000 stacks, some of which grow.
+// Makes the segment of a busy program without one: 500 threads, all size classes, 10,000 stacks,
+// some of which grow.
 //
 //   make_segment FILE [SECONDS [THREADS [STACKS [MODE]]]]
 //
-// Writes as the process whose segment it is, and keeps writing for that long: every 50 ms all threads allocate and free a little more. Then it says
-// in the segment that it has exited. MODE "late": counting began after the process did; "dormant": it does not count; "kill": never says that it ended.
+// Writes as the process whose segment it is, and keeps writing for that long: every 50 ms all
+// threads allocate and free a little more. Then it says in the segment that it has exited. MODE
+// "late": counting began after the process did; "dormant": it does not count; "kill": never says
+// that it ended.
 #include <algorithm>
 #include <array>
 #include <bit>

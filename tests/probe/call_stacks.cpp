@@ -1,5 +1,6 @@
-// Whether the probe's call stacks are those that libc's backtrace tells, which goes by the same tables but not by the same code: for frames of every shape.
-// Runs under the probe with an interval of 1.
+// Whether the probe's call stacks are those that libc's backtrace tells, which goes by the same
+// tables but not by the same code: for frames of every shape. Runs under the probe with an interval
+// of 1.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -112,7 +113,8 @@ int compare_and_allocate(const void* a, const void* b) {
 }
 
 #ifdef __x86_64__
-/// Code in a file of which no table knows, but which keeps frame pointers, as V8's and Go's: libc ends there.
+/// Code in a file of which no table knows, but which keeps frame pointers, as V8's and Go's: libc
+/// ends there.
 extern "C" [[gnu::used]] void called_by_code_without_tables() {
   allocate_here("code without tables", true);
   asm volatile("");
@@ -139,7 +141,8 @@ void code_without_tables() {}
   asm volatile("");
 }
 
-/// Ways to the same few calls of malloc that differ at their inner end, at their outer end, in between, or only in how large a frame is.
+/// Ways to the same few calls of malloc that differ at their inner end, at their outer end, in
+/// between, or only in how large a frame is.
 [[gnu::noinline]] void wander(unsigned way, int n) {
   if (n == 0) {
     if (way % 2 == 0) return allocate_here("wandering");
@@ -177,7 +180,8 @@ std::uint64_t monotonic_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// Whether samples have the time that the kernel has, over a time in which the probe's own clock begins and goes on.
+/// Whether samples have the time that the kernel has, over a time in which the probe's own clock
+/// begins and goes on.
 bool have_right_times(const probe_test::own_segment& segment) {
   bool all_right = true;
   for (int i = 0; i < 40; ++i) {

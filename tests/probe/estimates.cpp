@@ -1,10 +1,12 @@
-// Allocates and frees the same blocks each time, at two sites, and says what a sampler of one in INTERVAL bytes should tell of them: for estimates_test.cpp.
+// Allocates and frees the same blocks each time, at two sites, and says what a sampler of one in
+// INTERVAL bytes should tell of them: for estimates_test.cpp.
 //
 //   estimates INTERVAL             the probe samples one in INTERVAL bytes
 //   estimates INTERVAL changing    the program has the probe change its interval, from a quarter to four times INTERVAL
 //
-// A line for each site: its name, where its code begins and ends, then for allocations, bytes allocated, live blocks and live bytes the true sum and
-// the variance of an unbiased estimate of it, in which each block is with probability p and counts 1 / p times.
+// A line for each site: its name, where its code begins and ends, then for allocations, bytes
+// allocated, live blocks and live bytes the true sum and the variance of an unbiased estimate of
+// it, in which each block is with probability p and counts 1 / p times.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,6 @@
-// What is shown of a site is an estimate: here of a hundred runs of the same program, each sampled anew, in most of which it must be as near to the truth as
-// the theory of sampling says, and right on average.
+// What is shown of a site is an estimate: here of a hundred runs of the same program, each sampled
+// anew, in most of which it must be as near to the truth as the theory of sampling says, and right
+// on average.
 //
 //   estimates_test PROBE PROGRAM
 #include <gtest/gtest.h>
@@ -35,8 +36,9 @@ constexpr int interval = 64 * 1024;
 // - the number of runs in the interval of 95 % is binomial(100, 0.95), and 78 or fewer have the probability 4e-9;
 // - the sum of 100 errors in standard deviations is normal with a deviation of 10: beyond 55 with the probability 4e-8;
 // - the sum of their squares is chi-square with 100 degrees of freedom: below 40 with the probability 1e-8.
-// Together these are 5e-7: a right estimator fails less than once in a million times. A wrong one: with a bias of 1.4 standard deviations some 71 runs
-// are in the interval; with one of 0.7 the sum is near 70. A standard deviation is 1.4 % to 13 % of the figures here.
+// Together these are 5e-7: a right estimator fails less than once in a million times. A wrong one:
+// with a bias of 1.4 standard deviations some 71 runs are in the interval; with one of 0.7 the sum
+// is near 70. A standard deviation is 1.4 % to 13 % of the figures here.
 constexpr int fewest_within = 79;
 constexpr double farthest_sum = 55;
 constexpr double least_sum_of_squares = 40;

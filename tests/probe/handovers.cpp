@@ -1,5 +1,7 @@
-// Many threads at once, of which never more than a few hold a block: a thread asks for a permit before it allocates, and gives the permit back after the block
-// is freed, by itself or by another thread. So what may have been live at one moment is known, however the threads run, and no recorded peak may exceed it.
+// Many threads at once, of which never more than a few hold a block: a thread asks for a permit
+// before it allocates, and gives the permit back after the block is freed, by itself or by another
+// thread. So what may have been live at one moment is known, however the threads run, and no
+// recorded peak may exceed it.
 //
 //   handovers THREADS SECONDS [changing]    exit status 0: none does. changing: the interval changes, and the peaks begin again, meanwhile.
 #include <array>

@@ -1,4 +1,5 @@
-// Programs whose lives take a turn, for lives_test.cpp. What they allocate is of one size, so that the test knows it when it sees it.
+// Programs whose lives take a turn, for lives_test.cpp. What they allocate is of one size, so that
+// the test knows it when it sees it.
 //
 //   lives killed | exec | threads N | together N | stacks DEPTH | commands | without_files | peaks | holders N
 #include <condition_variable>
@@ -36,7 +37,8 @@ void fill(std::vector<void*>* blocks) {
   }
 }
 
-/// Threads that are there at the same time and allocate in the same place; the first thread frees half of what they keep.
+/// Threads that are there at the same time and allocate in the same place; the first thread frees
+/// half of what they keep.
 void work_together(int n) {
   std::vector<std::thread> threads;
   for (int i = 0; i < n; ++i) threads.emplace_back(fill, &blocks_of_all[i]);
@@ -55,7 +57,8 @@ void work_together(int n) {
   asm volatile("");
 }
 
-/// Does as it is told, a letter for a command, and says when it has done it: a(llocates 100), f(rees 100 more that it allocates).
+/// Does as it is told, a letter for a command, and says when it has done it: a(llocates 100),
+/// f(rees 100 more that it allocates).
 void obey() {
   for (char c = 0; ::read(0, &c, 1) == 1;) {
     allocate(100, c == 'f');

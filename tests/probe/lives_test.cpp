@@ -1,4 +1,5 @@
-// What can be read of programs that are killed, replaced, full of threads, or where there is no room: by the reader that the tools use.
+// What can be read of programs that are killed, replaced, full of threads, or where there is no
+// room: by the reader that the tools use.
 //
 //   lives_test PROBE LIVES
 #include <gtest/gtest.h>
@@ -106,7 +107,8 @@ TEST_F(Lives, PeaksOfClassesAndThreads) {
     fs::create_directory(directory);
     ASSERT_EQ(run({"peaks"}, {{"HEAPWRIGHT_SAMPLE", interval}}), 0);
     const snapshot s = segment_reader(segments().front()).read();
-    // What may be missed: a thread's allocations since it looked last. 30 intervals: e^-30 of all runs.
+    // What may be missed: a thread's allocations since it looked last. 30 intervals: e^-30 of all
+    // runs.
     const double missed = std::string(interval) == "1" ? 0 : std::string(interval) == "0" ? 1 << 20 : 30 * 65536;
     for (const std::size_t of : {size, 3 * size}) {
       const auto peak = static_cast<double>(s.process.class_peak[size_scale::index(of)]);

@@ -1,4 +1,5 @@
-// The probe's own logarithm and exponential are as good as libm's, and what samples stand for is right on average.
+// The probe's own logarithm and exponential are as good as libm's, and what samples stand for is
+// right on average.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,7 +96,8 @@ TEST(Sampling, EstimatesAreWithinTheirConfidenceIntervalsAsOftenAsTheyShould) {
     sum_of_ratios += s.bytes / true_bytes;
     sum_of_block_ratios += s.blocks / true_blocks;
   }
-  // Of 400 runs with a probability of 0.95 fewer than 366 are within once in 700 tries; these are always the same 400.
+  // Of 400 runs with a probability of 0.95 fewer than 366 are within once in 700 tries; these are
+  // always the same 400.
   EXPECT_GE(within, 366);
   EXPECT_LT(within, runs) << "the intervals are so wide that they say nothing";
   EXPECT_NEAR(sum_of_ratios / runs, 1, 0.005);

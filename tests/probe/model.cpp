@@ -1,5 +1,6 @@
-// Runs under the probe, does what a model says, and compares what the probe has counted with it: to the block and to the byte, and the peaks. Threads take
-// turns, so that there is one right answer; they free each other's blocks, fall idle, end, and fork.
+// Runs under the probe, does what a model says, and compares what the probe has counted with it: to
+// the block and to the byte, and the peaks. Threads take turns, so that there is one right answer;
+// they free each other's blocks, fall idle, end, and fork.
 //
 //   model SEED [THREADS [INTERVALS]]     exit status 0: all as the model says; 1 otherwise, with a line for each difference
 //
@@ -162,7 +163,8 @@ void* worker(void* number) {
   }
 }
 
-/// Runs the threads one turn at a time. The further it goes, the fewer of them get one: the others are idle and live on.
+/// Runs the threads one turn at a time. The further it goes, the fewer of them get one: the others
+/// are idle and live on.
 template <class BetweenTurns>
 void run_threads(int turns, BetweenTurns between_turns) {
   pthread_t threads[most_threads];
@@ -246,7 +248,8 @@ void compare_peaks(const own_segment& segment, const figures& before, const figu
   }
 }
 
-/// The peaks begin again from what is live. A block that is longer than any band makes the probe look at the request.
+/// The peaks begin again from what is live. A block that is longer than any band makes the probe
+/// look at the request.
 void begin_peaks_again(const own_segment& segment) {
   segment.reset_peak();
   void* const seen = std::malloc(4 << 20);
@@ -287,11 +290,13 @@ int main(int argc, char** argv) {
   some_operations(1000);
   const figures after = segment.read();
   compare(before, after);
-  // A thread may have allocated some intervals' bytes since it looked at its classes, with an interval of 0 a MiB.
+  // A thread may have allocated some intervals' bytes since it looked at its classes, with an
+  // interval of 0 a MiB.
   const std::int64_t grain = 16 * 1024, unseen = 4 << 20;
   compare_peaks(segment, before, after, all_are_sampled ? bounds{0, 0} : bounds{grain, unseen * thread_count});
 
-  // A child goes on from what there was, in a segment of its own, and the parent's does not change by it.
+  // A child goes on from what there was, in a segment of its own, and the parent's does not change
+  // by it.
   const pid_t child = ::fork();
   must(child >= 0, "no fork");
   if (child == 0) {

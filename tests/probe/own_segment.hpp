@@ -35,7 +35,8 @@ struct figures {
 
 class own_segment {
  public:
-  /// The one with the highest number: of the program that runs now. HEAPWRIGHT_SEGMENT_DIR says where.
+  /// The one with the highest number: of the program that runs now. HEAPWRIGHT_SEGMENT_DIR says
+  /// where.
   own_segment() {
     const char* const directory = std::getenv("HEAPWRIGHT_SEGMENT_DIR");
     char path[512] = "", prefix[32];

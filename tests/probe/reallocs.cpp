@@ -1,5 +1,6 @@
-// Runs under the probe without samples, so that each realloc takes the short way, and compares what it has counted with what was done: a free in the old
-// block's class and an allocation in the new one's, or, where realloc fails, nothing.
+// Runs under the probe without samples, so that each realloc takes the short way, and compares what
+// it has counted with what was done: a free in the old block's class and an allocation in the new
+// one's, or, where realloc fails, nothing.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

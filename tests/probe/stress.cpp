@@ -1,5 +1,6 @@
-// Threads by the dozen, short ones by the hundred, which allocate, pass blocks on to each other, reallocate and end, while others fork. Then
-// the probe must have counted exactly what was done with blocks of one class of sizes that nobody else in the process uses.
+// Threads by the dozen, short ones by the hundred, which allocate, pass blocks on to each other,
+// reallocate and end, while others fork. Then the probe must have counted exactly what was done
+// with blocks of one class of sizes that nobody else in the process uses.
 //
 //   stress SECONDS    exit status 0: the figures fit together
 #include <atomic>

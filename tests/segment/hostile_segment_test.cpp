@@ -1,5 +1,6 @@
-// Segments that are cut off, torn, or made to hurt: a reader says what is wrong or leaves out what does not fit. That
-// it neither crashes nor reads what is not its own is seen best when this runs under AddressSanitizer.
+// Segments that are cut off, torn, or made to hurt: a reader says what is wrong or leaves out what
+// does not fit. That it neither crashes nor reads what is not its own is seen best when this runs
+// under AddressSanitizer.
 #include <fstream>
 #include <random>
 

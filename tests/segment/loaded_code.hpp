@@ -1,4 +1,5 @@
-// A form of fixtures/known_code.cpp, loaded into this process, as a probe would write it into a segment.
+// A form of fixtures/known_code.cpp, loaded into this process, as a probe would write it into a
+// segment.
 #pragma once
 
 #include <cstdint>

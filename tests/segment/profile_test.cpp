@@ -1,4 +1,5 @@
-// Profiles, read again as other tools would: the collapsed text line by line, profile.proto message by message.
+// Profiles, read again as other tools would: the collapsed text line by line, profile.proto message
+// by message.
 #include "profile.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A segment made by hand, in a temporary file: laid out as the format says, with small parts, and filled by the test.
+// A segment made by hand, in a temporary file: laid out as the format says, with small parts, and
+// filled by the test.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What code is called: with all debugging information, with less, with none; made at run time; gone.
+// What code is called: with all debugging information, with less, with none; made at run time;
+// gone.
 #include "symbols.hpp"
 
 #include <fstream>

@@ -1,4 +1,5 @@
-// ELF files as they are found on every Linux: this test itself, the library that its malloc is in, and what is none.
+// ELF files as they are found on every Linux: this test itself, the library that its malloc is in,
+// and what is none.
 #include "elf_file.hpp"
 
 #include <filesystem>

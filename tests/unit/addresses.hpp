@@ -8,7 +8,8 @@
 
 namespace heapwright::testing {
 
-/// `p` with each of the upper 16 bits set, as AArch64's tagged pointers have them, and addresses of the kernel.
+/// `p` with each of the upper 16 bits set, as AArch64's tagged pointers have them, and addresses of
+/// the kernel.
 inline std::vector<void*> addresses_beyond_48_bits(void* p) {
   std::vector<void*> all;
   for (unsigned bit = 48; bit < 64; ++bit)

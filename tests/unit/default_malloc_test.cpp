@@ -1,4 +1,5 @@
-// Heaps of one's own where every block is the process's malloc's: they do what heaps do, and tools see each block.
+// Heaps of one's own where every block is the process's malloc's: they do what heaps do, and tools
+// see each block.
 #define HEAPWRIGHT_DEFAULT_MALLOC
 #include <heapwright/adapt/std_allocator.hpp>
 #include <heapwright/core/poison.hpp>

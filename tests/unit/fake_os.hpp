@@ -1,5 +1,6 @@
-// Linux as a platform for tests: its pages have the size that a test asks for, its calls are counted, the n-th of them fails on
-// request, and time stands still until a test moves it. Checks what the heap owes a platform: whole pages, aligned.
+// Linux as a platform for tests: its pages have the size that a test asks for, its calls are
+// counted, the n-th of them fails on request, and time stands still until a test moves it. Checks
+// what the heap owes a platform: whole pages, aligned.
 #pragma once
 
 #include <gtest/gtest.h>

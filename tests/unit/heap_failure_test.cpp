@@ -1,5 +1,5 @@
-// Every call to the system fails once, each in its turn, while the heap is in use: an allocation may come back null, but no
-// block is damaged, nothing is lost, and afterwards all works again.
+// Every call to the system fails once, each in its turn, while the heap is in use: an allocation
+// may come back null, but no block is damaged, nothing is lost, and afterwards all works again.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -22,7 +22,8 @@ class Failure : public ::testing::Test, protected testing::single_threaded<heap_
     unsigned char pattern;
   };
 
-  /// A fixed sequence of operations that makes the heap map, unmap, discard and move. Returns the allocations refused.
+  /// A fixed sequence of operations that makes the heap map, unmap, discard and move. Returns the
+  /// allocations refused.
   int exercise() {
     int refused = 0;
     this->heap().trim(*this->cache);
@@ -115,7 +116,8 @@ TYPED_TEST(Failure, OfEveryCallFromSomePointOn) {
   }
 }
 
-// A heap that no other test has left in pieces: it depends on where the system puts them whether they add up to a long block.
+// A heap that no other test has left in pieces: it depends on where the system puts them whether
+// they add up to a long block.
 constexpr recipe used_here_alone = default_recipe;
 
 TYPED_TEST(Failure, BlocksOfOneClassServeAnotherWhenTheSystemHasNoMore) {

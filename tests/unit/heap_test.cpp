@@ -1,4 +1,5 @@
-// One thread's use of the heap: blocks do not overlap, keep their contents, are aligned, and their memory comes back.
+// One thread's use of the heap: blocks do not overlap, keep their contents, are aligned, and their
+// memory comes back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -117,7 +118,8 @@ TEST_F(Heap, BlocksOfSeveralPagesBeginAtLinesAllOverThePage) {
       blocks.push_back(allocate(size));
       ++places[address_of(blocks.back()) % heap_page];
     }
-    // Columns that a program writes side by side should fit the ways of the processor's first cache: 8 to 12 today. Four places would have 13.
+    // Columns that a program writes side by side should fit the ways of the processor's first
+    // cache: 8 to 12 today. Four places would have 13.
     for (const auto& [place, blocks_there] : places) EXPECT_LE(blocks_there, 12) << size << ", " << place;
     for (void* p : blocks) free(p);
     void* const asked = allocate_aligned(size, heap_page);
@@ -234,8 +236,9 @@ TEST_F(Heap, ThreadsShareSpansOfLongBlocksAndKeepTheirOwn) {
   EXPECT_EQ(f.spans, 0u);
 }
 
-// The fast path of free finds no room for a block of this thread's. Before the slow step looks again, another thread comes to draw from
-// the block's span, and the block counts as the other thread's.
+// The fast path of free finds no room for a block of this thread's. Before the slow step looks
+// again, another thread comes to draw from the block's span, and the block counts as the other
+// thread's.
 TEST_F(Heap, ASpanChangesThreadsInTheMiddleOfAFree) {
   auto* const other = heap().open_cache();
   std::vector<void*> blocks;

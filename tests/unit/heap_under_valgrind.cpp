@@ -1,4 +1,5 @@
-// Valgrind sees every block of a heap of one's own that is compiled with HEAPWRIGHT_DEFAULT_MALLOC. Run under valgrind; ends with 1 if that is not so.
+// Valgrind sees every block of a heap of one's own that is compiled with HEAPWRIGHT_DEFAULT_MALLOC.
+// Run under valgrind; ends with 1 if that is not so.
 #define HEAPWRIGHT_DEFAULT_MALLOC
 #include <heapwright/heap.hpp>
 

@@ -1,4 +1,5 @@
-// The lock excludes, under contention and with more threads than processors, and a try never blocks.
+// The lock excludes, under contention and with more threads than processors, and a try never
+// blocks.
 #include <gtest/gtest.h>
 
 #include <thread>

@@ -1,5 +1,5 @@
-// Heaps of one's own: any thread allocates and frees, threads and heaps end in any order, each heap counts and limits for itself, can be
-// looked through, and gives everything back at its end.
+// Heaps of one's own: any thread allocates and frees, threads and heaps end in any order, each heap
+// counts and limits for itself, can be looked through, and gives everything back at its end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -530,7 +530,8 @@ TEST(OwnHeaps, AThreadMayOutliveAHeap) {
   EXPECT_EQ(second->statistics().threads, 0u);
 }
 
-/// A heap's blocks in memory that is at the same place in another process: what one builds the other reads.
+/// A heap's blocks in memory that is at the same place in another process: what one builds the
+/// other reads.
 TEST(OwnHeaps, InMemoryThatOtherProcessesSee) {
   constexpr std::size_t first_page = 64 * KiB, bytes = 4 * MiB;
   void* const shared = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,5 @@
-// The page heap accounts for every byte, merges what is free, prefers memory that is resident, and gives back what stays unused.
+// The page heap accounts for every byte, merges what is free, prefers memory that is resident, and
+// gives back what stays unused.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,7 +1,9 @@
-// Pages that are locked in memory and unlocked at run time: ranges of the system's pages, and whole heaps.
+// Pages that are locked in memory and unlocked at run time: ranges of the system's pages, and whole
+// heaps.
 //
-// `quota_os` keeps a set of locked pages and treats them as Linux does, so that each page can be looked at, under
-// sanitizers too (they make mlock do nothing). The tests named Linux* look at VmLck of the process itself.
+// `quota_os` keeps a set of locked pages and treats them as Linux does, so that each page can be
+// looked at, under sanitizers too (they make mlock do nothing). The tests named Linux* look at
+// VmLck of the process itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,7 +97,8 @@ namespace heapwright {
 using quota_4k = testing::quota_os<4 * KiB>;
 using quota_64k = testing::quota_os<64 * KiB>;
 
-// GCC 12 refuses thread-locals that it happens to instantiate in two goes ("redefinition of __tls_guard").
+// GCC 12 refuses thread-locals that it happens to instantiate in two goes ("redefinition of
+// __tls_guard").
 template class heap_slots<quota_4k>;
 template class heap_slots<quota_64k>;
 template class heap_slots<linux_os>;

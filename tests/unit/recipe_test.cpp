@@ -36,7 +36,8 @@ TEST(ExactSizes, EachIsAClassAndStepsFollow) {
   for (std::size_t size = 1; size <= plan.largest; ++size) {
     const unsigned c = plan.index(size);
     ASSERT_GE(plan.size(c), size);
-    // A size that is a multiple of 16, or rounds to one, may be that of an object with this alignment.
+    // A size that is a multiple of 16, or rounds to one, may be that of an object with this
+    // alignment.
     if (align_up(size, 8) % 16 == 0) {
       ASSERT_EQ(plan.size(c) % 16, 0u) << size;
     } else if (c > 1) {

@@ -1,4 +1,5 @@
-// Remote frees: blocks that other threads free come back to the thread that owns their span, and wait for nobody.
+// Remote frees: blocks that other threads free come back to the thread that owns their span, and
+// wait for nobody.
 #include <atomic>
 #include <cstring>
 #include <set>

@@ -1,4 +1,5 @@
-// {"format": "heapwright leaks 1", "exit_code", "processes": [...]}: docs/leaks.md says what is in it.
+// {"format": "heapwright leaks 1", "exit_code", "processes": [...]}: docs/leaks.md says what is in
+// it.
 #include <algorithm>
 #include <cmath>
 

@@ -20,8 +20,8 @@ struct named_site {
   std::string suppressed_by;  ///< pattern; empty: it is not
 };
 
-/// What one process has not freed. Unless all sites are asked for, `sites` are those where something was lost or is not
-/// judged: the names of others would take longer than the scan.
+/// What one process has not freed. Unless all sites are asked for, `sites` are those where
+/// something was lost or is not judged: the names of others would take longer than the scan.
 struct named_leaks {
   process_leaks leaks;  ///< without sites
   std::vector<named_site> sites;

@@ -18,8 +18,8 @@ namespace {
 
 bool is_of_probe(const memory_mapping& m) { return m.path.ends_with("/libheapwright-probe.so"); }
 
-/// The segment that the process writes, by what it has mapped. The child of a fork has its parent's mapped until it calls
-/// malloc.
+/// The segment that the process writes, by what it has mapped. The child of a fork has its parent's
+/// mapped until it calls malloc.
 std::string segment_in(const std::vector<memory_mapping>& mappings, pid_t process) {
   for (const memory_mapping& m : mappings) {
     if (!m.is_shared || !m.path.ends_with(".segment")) continue;
@@ -54,8 +54,8 @@ const memory_mapping* mapping_of(std::uint64_t address, const std::vector<memory
   return after == mappings.begin() || !(after - 1)->at.contains(address) ? nullptr : &*(after - 1);
 }
 
-/// Asks glibc's headers where blocks lie. The last word of one that shares its memory with others is the header of the
-/// next, to which glibc's own lists point when the next is free.
+/// Asks glibc's headers where blocks lie. The last word of one that shares its memory with others
+/// is the header of the next, to which glibc's own lists point when the next is free.
 void ask_glibc(const process_memory& memory, std::vector<heap_block>& blocks, scanned_process& process) {
   const heap_block* last_apart = nullptr;
   for (heap_block& b : blocks) {

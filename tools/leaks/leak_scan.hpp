@@ -46,11 +46,12 @@ struct process_leaks {
   std::uint64_t unknown_blocks = 0;  ///< of which there is no record
 };
 
-/// False: the process ends as a program that the probe is not loaded into, so that nothing is known of it.
+/// False: the process ends as a program that the probe is not loaded into, so that nothing is known
+/// of it.
 [[nodiscard]] bool has_probe(const ending_process& process);
 
-/// Of a process at its end. Nothing where the probe has not seen it, or where it has allocated nothing since it was
-/// forked. Blocks that a child has inherited are not the child's leaks.
+/// Of a process at its end. Nothing where the probe has not seen it, or where it has allocated
+/// nothing since it was forked. Blocks that a child has inherited are not the child's leaks.
 [[nodiscard]] std::optional<process_leaks> scan(const ending_process& process);
 
 /// What a segment tells alone. Throws segment::bad_segment.

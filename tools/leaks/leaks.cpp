@@ -1,7 +1,9 @@
-// `heapwright leaks`: runs a command, looks at the memory of each of its processes at its end, and tells what was lost.
+// `heapwright leaks`: runs a command, looks at the memory of each of its processes at its end, and
+// tells what was lost.
 //
-// Ctrl-C reaches the command too, as it does without this tool, which waits for the command's end. Where the command has
-// ended and processes that it has started have not, ctrl-C ends the wait: they go on without this tool.
+// Ctrl-C reaches the command too, as it does without this tool, which waits for the command's end.
+// Where the command has ended and processes that it has started have not, ctrl-C ends the wait:
+// they go on without this tool.
 #include "leaks.hpp"
 
 #include <cerrno>

@@ -20,7 +20,8 @@ struct leaks_options {
   bool json = false;
 };
 
-/// 1 if something is definitely lost; otherwise the command's own exit code, 0 for a segment. Throws `failure`.
+/// 1 if something is definitely lost; otherwise the command's own exit code, 0 for a segment.
+/// Throws `failure`.
 int leaks(const leaks_options& options);
 
 }  // namespace heapwright::tool

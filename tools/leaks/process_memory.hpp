@@ -1,6 +1,7 @@
 // The memory of a stopped process: what is mapped, and what is in it.
 //
-// Pages that have never been touched are not read: reading would give the process page tables for them.
+// Pages that have never been touched are not read: reading would give the process page tables for
+// them.
 #pragma once
 
 #include <cstddef>

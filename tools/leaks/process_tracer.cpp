@@ -23,7 +23,8 @@ using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
 constexpr auto looking_again = 5ms;
-/// A thread that does not come to its end in this time sleeps in the kernel. It runs no code of the program any more.
+/// A thread that does not come to its end in this time sleeps in the kernel. It runs no code of the
+/// program any more.
 constexpr auto longest_wait = 3s;
 
 void go_on(pid_t thread, int signal = 0) { ptrace(PTRACE_CONT, thread, 0, signal); }

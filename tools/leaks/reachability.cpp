@@ -92,8 +92,8 @@ class marking {
   std::vector<block_number> marked_;
 };
 
-/// The lost blocks and which of them refer to which: `to[first[n]]` up to `to[first[n + 1]]` are those that lost block
-/// number n refers to.
+/// The lost blocks and which of them refer to which: `to[first[n]]` up to `to[first[n + 1]]` are
+/// those that lost block number n refers to.
 struct lost_graph {
   std::vector<block_number> blocks;
   std::vector<std::size_t> first{0};
@@ -124,8 +124,8 @@ std::vector<block_number> oldest_first(const lost_graph& graph, std::span<const 
   return numbers;
 }
 
-/// Visits all that can be reached from `start` and has not been visited; calls `done` with each when all that it leads
-/// to has been visited.
+/// Visits all that can be reached from `start` and has not been visited; calls `done` with each
+/// when all that it leads to has been visited.
 template <class Done>
 void visit(const lost_graph& graph, block_number start, std::vector<bool>& is_visited, const Done& done) {
   struct step {
@@ -157,7 +157,8 @@ judgement judge(std::span<const heap_block> blocks, const root_set& roots, word_
   result.of.assign(blocks.size(), verdict::reachable);
   for (block_number i = 0; i < blocks.size(); ++i) result.leader.push_back(i);
 
-  // Depth first: the block that is finished last leads to all that leads to it. So does each that is then left.
+  // Depth first: the block that is finished last leads to all that leads to it. So does each that
+  // is then left.
   const lost_graph graph = graph_of_lost(blocks.size(), marks);
   std::vector<block_number> finished;
   std::vector<bool> is_visited(graph.blocks.size(), false);

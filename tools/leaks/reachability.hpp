@@ -1,8 +1,8 @@
 // Which blocks a program could still reach: a conservative mark phase, as a garbage collector's.
 //
-// A word is a reference to a block if its value is an address within the block; the upper 16 bits are ignored, as
-// pointers may have tags there. So a block is taken for reachable rather than for lost. Only roots and live blocks are
-// looked at: what lies in freed memory refers to nothing.
+// A word is a reference to a block if its value is an address within the block; the upper 16 bits
+// are ignored, as pointers may have tags there. So a block is taken for reachable rather than for
+// lost. Only roots and live blocks are looked at: what lies in freed memory refers to nothing.
 //
 //   reachable         from the roots, directly or through other blocks
 //   lost              not reachable, and no other lost block leads to it. Of blocks that lead to each other, and to
@@ -39,8 +39,8 @@ struct root_set {
   std::vector<std::uint64_t> words;  ///< registers
 };
 
-/// `blocks` are sorted by address; one may lie within another. Time: that of reading roots and blocks once, lost blocks
-/// twice, with a binary search for each word that could be a reference.
+/// `blocks` are sorted by address; one may lie within another. Time: that of reading roots and
+/// blocks once, lost blocks twice, with a binary search for each word that could be a reference.
 [[nodiscard]] judgement judge(std::span<const heap_block> blocks, const root_set& roots, word_source& memory);
 
 }  // namespace heapwright::tool

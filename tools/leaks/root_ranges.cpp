@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::uint64_t word = sizeof(std::uint64_t);
 constexpr std::uint64_t glibc_heap_bytes = 64 << 20;
-/// Room for thread-local storage below a thread pointer, and for libc's description of the thread above it.
+/// Room for thread-local storage below a thread pointer, and for libc's description of the thread
+/// above it.
 constexpr std::uint64_t below_thread_pointer = 16384, above_thread_pointer = 8192;
 constexpr std::uint64_t link_map_bytes = 2048;
 constexpr std::uint64_t longest_stack = 64 << 20;
@@ -132,8 +133,8 @@ class root_finder {
            !p_.mappings[i - 1].is_writable;
   }
 
-  /// What of this mapping is below a stack pointer, or is the stack of a thread that has ended: libc keeps those, with
-  /// records of its own at the end.
+  /// What of this mapping is below a stack pointer, or is the stack of a thread that has ended:
+  /// libc keeps those, with records of its own at the end.
   [[nodiscard]] ranges dead_stacks(std::size_t i) const {
     const address_range at = p_.mappings[i].at;
     if (!has_guard_below(i)) return {};
@@ -146,7 +147,8 @@ class root_finder {
     return {};
   }
 
-  /// Stacks, thread-local storage and the loader's records, where they share a mapping with the malloc.
+  /// Stacks, thread-local storage and the loader's records, where they share a mapping with the
+  /// malloc.
   void add_known_parts(const memory_mapping& m) {
     if (p_.knows_heap || !is_anonymous(m) || !m.is_readable || !has_blocks(m.at)) return;
     const auto add = [&](address_range part) {

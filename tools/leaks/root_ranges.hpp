@@ -1,18 +1,20 @@
 // Which memory of a process holds references of the program's own: the roots of a leak scan.
 //
-// Roots are data of programs and libraries, stacks from the stack pointer on, thread-local storage, and memory that the
-// program has mapped itself. The malloc's memory is not: of that only live blocks are looked at, once they are reached.
+// Roots are data of programs and libraries, stacks from the stack pointer on, thread-local storage,
+// and memory that the program has mapped itself. The malloc's memory is not: of that only live
+// blocks are looked at, once they are reached.
 //
-// The kernel joins neighbouring mappings, so a malloc's memory and the program's own can be one mapping:
+// The kernel joins neighbouring mappings, so a malloc's memory and the program's own can be one
+// mapping:
 // - glibc says before each block which memory it belongs to: the program break, a heap of 64 MiB, or a mapping of its
 //   own. Only these are left out.
 // - Of a malloc in a library of its own the probe knows what it has mapped (segment.hpp).
 // - Of another malloc's mapping the parts between blocks that are no longer than `longest_gap` are left out, except what
 //   is known to be a stack or thread-local storage.
 //
-// Of the child of a fork some blocks that it has inherited may not be known: those that its parent freed before the child
-// first called malloc. So all of its heap but its own blocks counts as roots. So does that of a process some of whose
-// blocks have no record, for want of memory.
+// Of the child of a fork some blocks that it has inherited may not be known: those that its parent
+// freed before the child first called malloc. So all of its heap but its own blocks counts as
+// roots. So does that of a process some of whose blocks have no record, for want of memory.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +33,8 @@ struct glibc_header {
   std::uint64_t previous_bytes = 0, bytes_and_flags = 0;
 };
 
-/// The memory that glibc has for a block besides the program break; empty: it is in the program break, or not glibc's.
-/// `has_mapping` is set where the mapping is the block's own.
+/// The memory that glibc has for a block besides the program break; empty: it is in the program
+/// break, or not glibc's. `has_mapping` is set where the mapping is the block's own.
 struct glibc_place {
   address_range at;
   bool has_own_mapping = false;

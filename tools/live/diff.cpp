@@ -2,7 +2,8 @@
 // Addresses differ from run to run, so call sites are the same if their functions have the same
 // names, from the outermost to the innermost.
 //
-// A condition is FIGURE>LIMIT: peak>+5%, live>+10MiB (by how much the second may be above the first), peak>200MiB (how much it may be at all).
+// A condition is FIGURE>LIMIT: peak>+5%, live>+10MiB (by how much the second may be above the
+// first), peak>200MiB (how much it may be at all).
 #include "diff.hpp"
 
 #include <algorithm>

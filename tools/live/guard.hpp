@@ -1,7 +1,8 @@
 // Who may ask: decided for each request before anything else is looked at.
 //
-// Dangers on a loopback address are pages of other sites in the user's own browser: one whose name was made to point here (DNS rebinding: the Host
-// header has its name) or one that posts here (the Origin header has its name). On other addresses anybody may ask, so a token is needed too.
+// Dangers on a loopback address are pages of other sites in the user's own browser: one whose name
+// was made to point here (DNS rebinding: the Host header has its name) or one that posts here (the
+// Origin header has its name). On other addresses anybody may ask, so a token is needed too.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,8 @@ class guard {
   /// `host`: what the server listens on. `token`: empty for none.
   guard(std::string host, std::uint16_t port, std::string token);
 
-  /// What to answer instead, if the request is not to be obeyed, or is the first one with the token in its address.
+  /// What to answer instead, if the request is not to be obeyed, or is the first one with the token
+  /// in its address.
   [[nodiscard]] std::optional<http_response> objection(const http_request& request) const;
 
  private:

@@ -1,7 +1,9 @@
-// What the server has seen so far, in bounded memory: an hour at the full rate, then ever fewer points of what is older, up to a month.
+// What the server has seen so far, in bounded memory: an hour at the full rate, then ever fewer
+// points of what is older, up to a month.
 //
-// A coarser tier keeps, of each stretch of time, the point at which most bytes were live: so every point ever shown was one real moment, and a peak is not
-// lost by growing old. Totals only ever grow, so a rate between any two points is right whatever lay between them.
+// A coarser tier keeps, of each stretch of time, the point at which most bytes were live: so every
+// point ever shown was one real moment, and a peak is not lost by growing old. Totals only ever
+// grow, so a rate between any two points is right whatever lay between them.
 #pragma once
 
 #include <array>
@@ -24,7 +26,8 @@ class history {
  public:
   void add(const history_point& point);
 
-  /// Points after `since_ns`, the oldest first, no more than `most` of them, chosen as a coarser tier would.
+  /// Points after `since_ns`, the oldest first, no more than `most` of them, chosen as a coarser
+  /// tier would.
   [[nodiscard]] std::vector<history_point> points(std::uint64_t since_ns, std::size_t most) const;
 
   [[nodiscard]] std::size_t size() const noexcept;

@@ -1,4 +1,5 @@
-// Follows RFC 9112, less everything a viewer does not need: chunked bodies, folded headers, absolute targets, upgrades.
+// Follows RFC 9112, less everything a viewer does not need: chunked bodies, folded headers,
+// absolute targets, upgrades.
 #include "http_request.hpp"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // One HTTP/1.1 request, taken from bytes that anybody may have sent.
 //
-// Strict on purpose: whatever is not plainly a small GET, HEAD or POST is refused with the status that says why, before anything acts on it. Every
-// length is bounded while it is read, so that no sender makes this process keep more than `limits` say.
+// Strict on purpose: whatever is not plainly a small GET, HEAD or POST is refused with the status
+// that says why, before anything acts on it. Every length is bounded while it is read, so that no
+// sender makes this process keep more than `limits` say.
 #pragma once
 
 #include <cstddef>

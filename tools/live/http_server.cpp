@@ -3,8 +3,8 @@
 //   answering  a worker has the request; nothing is read meanwhile
 //   writing    the answer goes out; then -> reading, or closed
 //   streaming  as writing, but each interval a worker makes the next piece; a piece is asked for only when the last one has gone out
-// Each state but answering has a deadline. A connection is known by a number that is never used again: a worker's answer for one that was closed
-// meanwhile finds nobody.
+// Each state but answering has a deadline. A connection is known by a number that is never used
+// again: a worker's answer for one that was closed meanwhile finds nobody.
 #include "http_server.hpp"
 
 #include <algorithm>
@@ -279,7 +279,8 @@ class http_server::loop {
     for (int i = 0; i < 16; ++i) {
       owned_fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (fd.get() < 0) {
-        // Out of descriptors: the connection stays in the kernel's queue, and poll would report it without end.
+        // Out of descriptors: the connection stays in the kernel's queue, and poll would report it
+        // without end.
         if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(100ms);
         return;
       }
@@ -371,7 +372,8 @@ class http_server::loop {
     c.sent = 0;
     if (c.now != connection::phase::writing) return true;
     if (!c.keep_alive) {
-      // What was not read yet would make the kernel reset the connection, and the refusal would be lost on its way.
+      // What was not read yet would make the kernel reset the connection, and the refusal would be
+      // lost on its way.
       shutdown(c.socket.get(), SHUT_WR);
       std::array<char, 16384> rest;
       for (int i = 0; i < 16 && recv(c.socket.get(), rest.data(), rest.size(), 0) > 0; ++i) continue;

@@ -1,8 +1,9 @@
 // Serves HTTP to a few viewers of one machine.
 //
-// One thread owns all connections and never waits for any of them; a few workers make the answers. Everything that a sender could make grow is
-// bounded: connections, what each may send and how long it may take for that, requests under way, and events waiting for a slow reader (none: it
-// misses them). Without viewers nothing happens here: the thread sleeps in poll.
+// One thread owns all connections and never waits for any of them; a few workers make the answers.
+// Everything that a sender could make grow is bounded: connections, what each may send and how long
+// it may take for that, requests under way, and events waiting for a slow reader (none: it misses
+// them). Without viewers nothing happens here: the thread sleeps in poll.
 //
 // docs/design/0018-live-has-its-own-http-server.md compares it with the HTTP libraries of
 // Debian 12.
@@ -26,7 +27,8 @@ struct http_response {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
 
-  /// Set: the body is the beginning of a stream of events that never ends, and this makes the next piece, once in each `every`.
+  /// Set: the body is the beginning of a stream of events that never ends, and this makes the next
+  /// piece, once in each `every`.
   std::function<std::string()> next;
   std::chrono::milliseconds every{0};
 };

@@ -107,8 +107,8 @@ std::string token_for(const live_options& options) {
 }
 
 /// Until a program that was started is gone, if it is to be left with, or else until the user says
-/// so. A signal goes on to the program. Where it does not end the program, a second one ends the wait.
-/// `each_second`: about as often.
+/// so. A signal goes on to the program. Where it does not end the program, a second one ends the
+/// wait. `each_second`: about as often.
 void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program,
                   const std::function<void()>& each_second) {
   unsigned passed_on = 0;
@@ -136,7 +136,8 @@ void wait_for_end(const awaited_signals& signals, launched_program& started, boo
   }
 }
 
-/// Until the user says so; or until a process that was there before is gone, if the page is to be left with it.
+/// Until the user says so; or until a process that was there before is gone, if the page is to be
+/// left with it.
 void wait_for_end(const awaited_signals& signals, watched_family& family, bool leaves_with_program,
                   const std::function<void()>& each_second) {
   for (;;) {

@@ -126,7 +126,8 @@ memory_parts parts_of(const std::vector<mapping_group>& mappings, const heap_rea
   if (heap != nullptr) {
     const std::uint64_t outside = heap->outside();
     if (live != nullptr) {
-      // Read one after the other while the program goes on: the program's blocks may have become more.
+      // Read one after the other while the program goes on: the program's blocks may have become
+      // more.
       p.stocks = without(outside, live->bytes);
       known += *p.stocks;
     } else {

@@ -1,11 +1,14 @@
-// Why a process's resident memory is what it is: what its blocks take, what its malloc keeps, and what is not malloc's at all.
+// Why a process's resident memory is what it is: what its blocks take, what its malloc keeps, and
+// what is not malloc's at all.
 //
 //   rss = requested + rounding + stocks + free_in_spans + free_kept + lazily_freed + records + other_anonymous - not_resident
 //         + stacks + files + shared                                                                                   always
 //
-// The kernel says what is resident of each mapping (smaps), libheapwright where each byte of its heap is (heap_record.hpp), the probe what the program has
-// asked for. Neither says which of the heap's pages are resident: so where the heap has more than there is anonymous memory in RAM, some of it has
-// never been touched, or was swapped out (not_resident); otherwise the rest is other_anonymous. Of a malloc that tells nothing, what it keeps is in the rest as well.
+// The kernel says what is resident of each mapping (smaps), libheapwright where each byte of its
+// heap is (heap_record.hpp), the probe what the program has asked for. Neither says which of the
+// heap's pages are resident: so where the heap has more than there is anonymous memory in RAM, some
+// of it has never been touched, or was swapped out (not_resident); otherwise the rest is
+// other_anonymous. Of a malloc that tells nothing, what it keeps is in the rest as well.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +32,17 @@ struct mapping_group {
   std::uint64_t count = 0, size = 0, rss = 0, pss = 0, private_dirty = 0, swap = 0, lazily_freed = 0, huge = 0;
 };
 
-/// What the process's smaps say; empty if that cannot be read. `stacks`: an address in the stack of each thread that is known.
-/// Costs the process some time: the kernel walks its pages, and it can map nothing meanwhile.
+/// What the process's smaps say; empty if that cannot be read. `stacks`: an address in the stack of
+/// each thread that is known. Costs the process some time: the kernel walks its pages, and it can
+/// map nothing meanwhile.
 [[nodiscard]] std::vector<mapping_group> read_mappings(pid_t pid, const std::vector<std::uint64_t>& stacks);
 
 /// The same for the text of a smaps file.
 [[nodiscard]] std::vector<mapping_group> mappings_in(const std::string& smaps,
                                                      const std::vector<std::uint64_t>& stacks);
 
-/// What of the live blocks is known. Nothing where there is no probe, or it has not counted from the start.
+/// What of the live blocks is known. Nothing where there is no probe, or it has not counted from
+/// the start.
 struct live_blocks {
   std::uint64_t bytes = 0;
   std::uint64_t rounding = 0;  ///< of these, by the share that rounding has in all allocations

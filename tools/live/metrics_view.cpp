@@ -12,7 +12,8 @@ namespace {
 
 using segment::size_scale;
 
-/// As Prometheus has it: UTF-8, with three characters escaped. The program's own text may be any bytes; those beyond ASCII are not worth a label.
+/// As Prometheus has it: UTF-8, with three characters escaped. The program's own text may be any
+/// bytes; those beyond ASCII are not worth a label.
 std::string label_text(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -26,8 +27,8 @@ std::string label_text(const std::string& text) {
 /// Figures of several processes. All lines of a metric stand together, as the format wants it.
 class exposition {
  public:
-  /// What follows is of this process. Labels are what it keeps for as long as it lives: a title that it
-  /// changes (PostgreSQL's) would begin new time series.
+  /// What follows is of this process. Labels are what it keeps for as long as it lives: a title
+  /// that it changes (PostgreSQL's) would begin new time series.
   void begin(const segment::process_figures& process) {
     process_ = fmt::format("process=\"{}\",program=\"{}\"", process.process_id,
                            label_text(process.program.substr(process.program.rfind('/') + 1)));

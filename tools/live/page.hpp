@@ -1,4 +1,5 @@
-// The page, web/, as its build script put it into the program: one file, and the policy that allows its own script and style and nothing else.
+// The page, web/, as its build script put it into the program: one file, and the policy that allows
+// its own script and style and nothing else.
 #pragma once
 
 #include <string_view>

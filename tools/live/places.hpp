@@ -1,4 +1,5 @@
-// Return addresses as places in the source, numbered: a place is sent once, however many stacks go through it.
+// Return addresses as places in the source, numbered: a place is sent once, however many stacks go
+// through it.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct place {
 
 enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 
-/// The index of the frame that a person takes for the site: the first one that is no wrapper, and no
-/// function without a name that a wrapper calls, as stripped programs have. 0 if there is none.
+/// The index of the frame that a person takes for the site: the first one that is no wrapper, and
+/// no function without a name that a wrapper calls, as stripped programs have. 0 if there is none.
 [[nodiscard]] std::size_t site_among(const std::vector<frame_kind>& innermost_first);
 
 class symbolizer;
@@ -37,7 +38,8 @@ class places_book {
   explicit places_book(function_patterns wrappers = {});
   ~places_book();
 
-  /// Numbers of the places at a return address, the innermost inlined one first; never empty. Modules and process are those that the stack is of.
+  /// Numbers of the places at a return address, the innermost inlined one first; never empty.
+  /// Modules and process are those that the stack is of.
   [[nodiscard]] std::vector<std::uint32_t> at(std::uint64_t return_address, const segment::snapshot& figures);
 
   [[nodiscard]] place operator[](std::uint32_t number) const;

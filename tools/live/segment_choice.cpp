@@ -24,8 +24,9 @@ bool is_segment_of(const std::filesystem::path& path, pid_t pid) {
   }
 }
 
-/// A process may write its segment into any folder, as `heapwright live -- COMMAND` has it do; it has it mapped from its beginning. (So has a
-/// child that has not called malloc since the fork: its parent's.)
+/// A process may write its segment into any folder, as `heapwright live -- COMMAND` has it do; it
+/// has it mapped from its beginning. (So has a child that has not called malloc since the fork: its
+/// parent's.)
 std::filesystem::path mapped_segment(pid_t pid) {
   for (const mapping& m : mapped_files(pid)) {
     if (m.offset != 0 || !m.path.ends_with(".segment")) continue;

@@ -12,17 +12,21 @@
 
 namespace heapwright::tool {
 
-/// Of a process that has the probe, wherever it is, or of one that has ended, in the usual folder; empty if there is none.
+/// Of a process that has the probe, wherever it is, or of one that has ended, in the usual folder;
+/// empty if there is none.
 [[nodiscard]] std::filesystem::path segment_of(pid_t pid);
 
-/// Of all processes that have the probe and may be looked at, and those of ended ones in the usual folder.
+/// Of all processes that have the probe and may be looked at, and those of ended ones in the usual
+/// folder.
 [[nodiscard]] std::vector<std::filesystem::path> all_segments();
 
-/// A process through its segment, or, without one, through what libheapwright in it says. Throws `failure` if there is neither.
+/// A process through its segment, or, without one, through what libheapwright in it says. Throws
+/// `failure` if there is neither.
 [[nodiscard]] std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& segment,
                                                      const function_patterns& wrappers);
 
-/// What a person knows the process by: its command line, shortened to what a line of a terminal shows.
+/// What a person knows the process by: its command line, shortened to what a line of a terminal
+/// shows.
 [[nodiscard]] std::string command_of(const segment::process_figures& process);
 
 /// Opened so that the probe can be told what to do, as far as that is permitted. Throws `failure`.

@@ -27,8 +27,9 @@ double variance_of(stack_value kind, const segment::stack_figures& s) {
   return s.allocated_variance * value_of(kind, counted_by(s)) / bytes;
 }
 
-/// Of what has changed since `then`. The samples of both moments are the same ones but for those taken
-/// and those freed in between, so that these bound the variance; so do both moments, each by itself.
+/// Of what has changed since `then`. The samples of both moments are the same ones but for those
+/// taken and those freed in between, so that these bound the variance; so do both moments, each by
+/// itself.
 double growth_variance(stack_value kind, const segment::stack_figures& s, const baseline::counted& then) {
   const double allocated = std::max(s.allocated_variance - then.allocated_variance, 0.0);
   if (kind == stack_value::allocated) return allocated;

@@ -1,4 +1,5 @@
-// What one stack contributes to a question, and the places of its frames: shared by the views of stacks.
+// What one stack contributes to a question, and the places of its frames: shared by the views of
+// stacks.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-// The live view for a terminal: totals, and where most live bytes come from, redrawn in place until q or ctrl-C.
+// The live view for a terminal: totals, and where most live bytes come from, redrawn in place until
+// q or ctrl-C.
 #include "top.hpp"
 
 #include <algorithm>

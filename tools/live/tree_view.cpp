@@ -1,5 +1,6 @@
-// The call tree of a flame graph. A node is a place reached on one way from the root; its total is the sum over the stacks that go through it, so a
-// parent's is never less than a child's: leaving out the smallest nodes leaves a tree.
+// The call tree of a flame graph. A node is a place reached on one way from the root; its total is
+// the sum over the stacks that go through it, so a parent's is never less than a child's: leaving
+// out the smallest nodes leaves a tree.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

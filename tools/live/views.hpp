@@ -12,7 +12,8 @@
 
 namespace heapwright::tool {
 
-/// The whole of a moment: process, totals, size classes, threads, marks. Format "heapwright live 1".
+/// The whole of a moment: process, totals, size classes, threads, marks. Format "heapwright live
+/// 1".
 [[nodiscard]] std::string state_view(watched_process& process);
 
 /// What each thread did in each size class: rows of those that are not zero.
@@ -31,16 +32,19 @@ struct stack_question {
   std::size_t most = 20'000;              ///< nodes, or rows
 };
 
-/// A call tree as columns: parent, place, total, own, grown. The smallest nodes are left out, and counted.
+/// A call tree as columns: parent, place, total, own, grown. The smallest nodes are left out, and
+/// counted.
 [[nodiscard]] std::string tree_view(watched_process& process, const stack_question& question);
 
 /// The sites with the most of the value, or that have grown most.
 [[nodiscard]] std::string sites_view(watched_process& process, const stack_question& question);
 
-/// Sites whose blocks stay: what is live by when it was allocated, and why a site looks like a leak or does not.
+/// Sites whose blocks stay: what is live by when it was allocated, and why a site looks like a leak
+/// or does not.
 [[nodiscard]] std::string leaks_view(watched_process& process, std::size_t most);
 
-/// Why RSS is what it is: the parts it consists of, the heap's size classes, the mappings. "at" is null if that cannot be found out.
+/// Why RSS is what it is: the parts it consists of, the heap's size classes, the mappings. "at" is
+/// null if that cannot be found out.
 [[nodiscard]] std::string memory_view(watched_process& process);
 
 /// The processes that this server shows.

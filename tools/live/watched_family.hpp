@@ -1,7 +1,10 @@
-// The processes that one server shows: the one it was started for, and those beside it whose segments are in the same folder, which are its children where the
-// server has started it. A process that executes another program goes on as that, with another segment; the first is followed.
+// The processes that one server shows: the one it was started for, and those beside it whose
+// segments are in the same folder, which are its children where the server has started it. A
+// process that executes another program goes on as that, with another segment; the first is
+// followed.
 //
-// Each is watched from when somebody asks for it, and at most so many at once: a server under which thousands of processes come and go stays small.
+// Each is watched from when somebody asks for it, and at most so many at once: a server under which
+// thousands of processes come and go stays small.
 #pragma once
 
 #include <cstddef>

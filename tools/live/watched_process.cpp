@@ -36,7 +36,8 @@ std::uint64_t clock_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-/// Cheap for the process looked at, however large it is. smaps_rollup is not: it walks all its pages while the process waits.
+/// Cheap for the process looked at, however large it is. smaps_rollup is not: it walks all its
+/// pages while the process waits.
 std::optional<std::uint64_t> quick_rss(std::uint32_t process_id) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(fmt::format("/proc/{}/statm", process_id).c_str(), "re"),
                                                    &fclose);
@@ -51,7 +52,8 @@ life life_of(const segment::process_figures& process) {
   return segment::is_there(process) ? life::running : life::killed;
 }
 
-/// Field 28 of /proc/PID/stat, where the first thread's stack begins: exec changes it. 0: it may not be read.
+/// Field 28 of /proc/PID/stat, where the first thread's stack begins: exec changes it. 0: it may
+/// not be read.
 std::uint64_t image_of(pid_t process) {
   const std::string all = read_file(fmt::format("/proc/{}/stat", process)).value_or("");
   const auto name_end = all.rfind(')');
@@ -276,7 +278,8 @@ std::uint64_t watched_process::last_sign_of_life(const segment::snapshot& figure
   return std::min(last, figures.at_ns);
 }
 
-/// It has executed one that the probe is not loaded into. One with the probe says so in the old segment.
+/// It has executed one that the probe is not loaded into. One with the probe says so in the old
+/// segment.
 bool watched_process::runs_another_program(pid_t process) {
   const std::uint64_t image = image_of(process);
   if (!last_ || image != image_) is_without_segment_ = !has_mapped(process, reader_->path());

@@ -1,8 +1,9 @@
-// One process, seen through its segment, by any number of viewers. One without a segment that runs on libheapwright shows what its heap says: where its
-// bytes are, not who asked for them.
+// One process, seen through its segment, by any number of viewers. One without a segment that runs
+// on libheapwright shows what its heap says: where its bytes are, not who asked for them.
 //
-// Reads at most 20 times a second however many ask, and once a second when nobody does, for the history and so that a new mark finds its place. When
-// the process has ended the last figures are kept and nothing is read any more.
+// Reads at most 20 times a second however many ask, and once a second when nobody does, for the
+// history and so that a new mark finds its place. When the process has ended the last figures are
+// kept and nothing is read any more.
 #pragma once
 
 #include <atomic>
@@ -91,7 +92,8 @@ class watched_process {
   watched_process(segment::segment_reader reader, bool may_control, function_patterns wrappers = {});
   /// Of a saved run: nothing changes any more.
   watched_process(segment::segment_reader reader, process_past past, function_patterns wrappers);
-  /// Without a segment. Throws `failure` if the process does not run on libheapwright, or cannot be read.
+  /// Without a segment. Throws `failure` if the process does not run on libheapwright, or cannot be
+  /// read.
   explicit watched_process(pid_t process);
   ~watched_process();
 
@@ -99,7 +101,8 @@ class watched_process {
   [[nodiscard]] std::shared_ptr<const moment> now(bool with_details = true);
   [[nodiscard]] std::vector<segment::stack_figures> stacks();
   [[nodiscard]] std::vector<segment::sample_figures> live_samples();
-  /// Not older than two seconds, or the last that was seen of a process that has ended; null if there is none.
+  /// Not older than two seconds, or the last that was seen of a process that has ended; null if
+  /// there is none.
   [[nodiscard]] std::shared_ptr<const memory_picture> memory();
   [[nodiscard]] std::vector<history_point> points(std::uint64_t since_ns, std::size_t most) const;
 
@@ -107,7 +110,8 @@ class watched_process {
   void keep_memory_map();
   [[nodiscard]] process_past past();
 
-  /// Number of a mark, or "start" for when this server began to look. Null: nothing is known of that moment.
+  /// Number of a mark, or "start" for when this server began to look. Null: nothing is known of
+  /// that moment.
   [[nodiscard]] std::shared_ptr<const baseline> since(const std::string& mark) const;
 
   /// Resolves return addresses; behind a lock, as symbols are read in when first asked for.
@@ -144,7 +148,8 @@ class watched_process {
   bool may_control_ = false;
   std::optional<process_past> past_;  ///< of a saved run
   segment::process_figures bare_;     ///< what is known of a process without a segment
-  /// Of the program that was last seen to run: what tells it from others, and whether it has not the segment mapped.
+  /// Of the program that was last seen to run: what tells it from others, and whether it has not
+  /// the segment mapped.
   std::uint64_t image_ = 0;
   bool is_without_segment_ = false;
   std::unique_ptr<heap_record> heap_;

@@ -1,5 +1,5 @@
-// From an address to the unit of translation, to the function in it, to the calls inlined there, downwards in the tree
-// that DWARF is.
+// From an address to the unit of translation, to the function in it, to the calls inlined there,
+// downwards in the tree that DWARF is.
 #include "debug_file.hpp"
 
 #include <algorithm>
@@ -59,7 +59,8 @@ void sort_ranges(std::vector<Range>& all) {
   std::ranges::stable_sort(all, {}, &Range::begin);
 }
 
-/// The range with this address that begins last: the innermost, where functions are within functions.
+/// The range with this address that begins last: the innermost, where functions are within
+/// functions.
 template <class Range>
 const Range* find_range(const std::vector<Range>& all, Dwarf_Addr pc) {
   constexpr unsigned most_overlapping = 64;

@@ -1,6 +1,6 @@
-// One module with its symbols and its debugging information, through elfutils. Each has a session of elfutils' of its
-// own: so modules may overlap, as those do that were loaded one after the other, and one that cannot be read does not
-// concern the others.
+// One module with its symbols and its debugging information, through elfutils. Each has a session
+// of elfutils' of its own: so modules may overlap, as those do that were loaded one after the
+// other, and one that cannot be read does not concern the others.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace heapwright::tool {
 
 class debug_file {
  public:
-  /// A file that cannot be read, or that does not have code where the module has, is as one without symbols.
+  /// A file that cannot be read, or that does not have code where the module has, is as one without
+  /// symbols.
   explicit debug_file(const segment::module_figures& module);
 
   /// The functions at `pc`, innermost first; empty: no name is known.

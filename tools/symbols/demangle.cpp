@@ -1,5 +1,5 @@
-// By libiberty, binutils' own, which reads both of Rust's schemes too; the C++ library's demangler knows only C++ and
-// always writes parameters.
+// By libiberty, binutils' own, which reads both of Rust's schemes too; the C++ library's demangler
+// knows only C++ and always writes parameters.
 #include "demangle.hpp"
 
 #include <array>
@@ -26,8 +26,8 @@ std::string without_suffixes(std::string name) {
 }  // namespace
 
 std::string demangled(const std::string& name) {
-  // The time that demangling takes is not bounded by a name's length alone; a program has no longer names that one
-  // wants to read.
+  // The time that demangling takes is not bounded by a name's length alone; a program has no longer
+  // names that one wants to read.
   constexpr std::size_t longest = 32 * 1024;
   std::string plain = without_suffixes(name);
   if (plain.size() > longest || !(plain.starts_with("_Z") || plain.starts_with("_R"))) return plain;

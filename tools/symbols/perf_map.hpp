@@ -1,6 +1,6 @@
-// Names of code that a program makes while it runs: just-in-time compilers list it in /tmp/perf-PID.map, one piece a
-// line, `START SIZE NAME` with the numbers in hexadecimal. The file grows; a piece listed later takes the place of
-// those that it overlaps.
+// Names of code that a program makes while it runs: just-in-time compilers list it in
+// /tmp/perf-PID.map, one piece a line, `START SIZE NAME` with the numbers in hexadecimal. The file
+// grows; a piece listed later takes the place of those that it overlaps.
 #pragma once
 
 #include <cstdint>

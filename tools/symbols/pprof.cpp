@@ -1,5 +1,5 @@
-// profile.proto as pprof's own repository describes it: every text is a number into a table, locations and functions
-// are numbered from 1.
+// profile.proto as pprof's own repository describes it: every text is a number into a table,
+// locations and functions are numbered from 1.
 #include <array>
 #include <limits>
 #include <map>

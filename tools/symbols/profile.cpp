@@ -29,7 +29,8 @@ segment::stack_figures growth(segment::stack_figures later, const segment::stack
   return later;
 }
 
-/// Damaged counters can be anything; what a double holds beyond a 64-bit integer is not defined as one.
+/// Damaged counters can be anything; what a double holds beyond a 64-bit integer is not defined as
+/// one.
 std::int64_t rounded(double blocks) {
   constexpr double limit = 9e18;
   return std::isnan(blocks) ? 0 : std::llround(std::clamp(blocks, -limit, limit));

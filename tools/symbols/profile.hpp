@@ -1,5 +1,5 @@
-// Stacks as other tools read them: pprof's profile.proto, as Go's runtime writes it for heaps, and the collapsed text
-// of flame graph tools.
+// Stacks as other tools read them: pprof's profile.proto, as Go's runtime writes it for heaps, and
+// the collapsed text of flame graph tools.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,19 @@ struct profile_options {
       false;  ///< what is in use may have become less. Otherwise negative values, which torn readings can give, are 0
 };
 
-/// A line for each stack whose value is above 0: `outermost;...;innermost VALUE`. Inlined functions are frames of their
-/// own.
+/// A line for each stack whose value is above 0: `outermost;...;innermost VALUE`. Inlined functions
+/// are frames of their own.
 [[nodiscard]] std::string collapsed_stacks(const std::vector<segment::stack_figures>& stacks, symbolizer& symbols,
                                            heap_measure measure);
 
-/// profile.proto, compressed by gzip, as files of pprof are. Throws std::runtime_error if it cannot be compressed.
+/// profile.proto, compressed by gzip, as files of pprof are. Throws std::runtime_error if it cannot
+/// be compressed.
 [[nodiscard]] std::string pprof_profile(const std::vector<segment::stack_figures>& stacks, symbolizer& symbols,
                                         const profile_options& options);
 
-/// What happened from `earlier` to `later`, two readings of the same segment: of each stack its allocations and frees
-/// meanwhile, and those with neither left out. `live_samples` is how many more are live, 0 if fewer.
+/// What happened from `earlier` to `later`, two readings of the same segment: of each stack its
+/// allocations and frees meanwhile, and those with neither left out. `live_samples` is how many
+/// more are live, 0 if fewer.
 [[nodiscard]] std::vector<segment::stack_figures> stacks_between(const std::vector<segment::stack_figures>& later,
                                                                  const std::vector<segment::stack_figures>& earlier);
 

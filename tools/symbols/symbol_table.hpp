@@ -1,5 +1,5 @@
-// The functions that a module's symbols name, sorted once: elfutils itself goes through all symbols for each address,
-// which in a large program takes longer than all else.
+// The functions that a module's symbols name, sorted once: elfutils itself goes through all symbols
+// for each address, which in a large program takes longer than all else.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ class symbol_table {
  public:
   explicit symbol_table(Dwfl_Module* module);
 
-  /// As the linker knows it; empty: no symbol reaches there. Of several names the most public, then the plainest.
+  /// As the linker knows it; empty: no symbol reaches there. Of several names the most public, then
+  /// the plainest.
   [[nodiscard]] std::string name_at(std::uint64_t pc) const;
 
  private:

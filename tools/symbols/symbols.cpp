@@ -78,7 +78,8 @@ const location& symbolizer::resolve(std::uint64_t return_address) {
 }
 
 void symbolizer::look_up(location& where) {
-  // A return address is that of the instruction after the call, which may be of another line or of another function.
+  // A return address is that of the instruction after the call, which may be of another line or of
+  // another function.
   const std::uint64_t pc = where.address - 1;
   if (known_module* const m = find(pc)) {
     where.module = m->figures.path;

@@ -1,15 +1,17 @@
-// Names for the addresses in call stacks: of the functions, also of those that were inlined, and of the lines of
-// source.
+// Names for the addresses in call stacks: of the functions, also of those that were inlined, and of
+// the lines of source.
 //
-// Works from what a segment says of the modules, so for a process that has ended too. Debugging information is found as
-// debuggers find it: in the file itself, by build id and by debug link under /usr/lib/debug, next to the file, from
-// debuginfod where DEBUGINFOD_URLS asks for that. Without it, names come from the symbol table, and without that there
-// is still the offset in the file. A file that is gone, or that another has taken the place of so that the code would
-// not fit into it, gives offsets.
+// Works from what a segment says of the modules, so for a process that has ended too. Debugging
+// information is found as debuggers find it: in the file itself, by build id and by debug link
+// under /usr/lib/debug, next to the file, from debuginfod where DEBUGINFOD_URLS asks for that.
+// Without it, names come from the symbol table, and without that there is still the offset in the
+// file. A file that is gone, or that another has taken the place of so that the code would not fit
+// into it, gives offsets.
 //
-// What it costs: the first address in a module opens its files; the first in a unit of translation reads the unit's
-// functions and lines, as a rule milliseconds, tens of them for a large one; another in the same unit microseconds.
-// Each address is looked up once, then kept. Memory grows by what was read. Not for several threads at once.
+// What it costs: the first address in a module opens its files; the first in a unit of translation
+// reads the unit's functions and lines, as a rule milliseconds, tens of them for a large one;
+// another in the same unit microseconds. Each address is looked up once, then kept. Memory grows by
+// what was read. Not for several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +37,8 @@ struct source_frame {
 struct location {
   std::uint64_t address = 0;  ///< the return address
   std::string module;         ///< path; empty: of no module
-  /// Innermost inlined first, the real function last. Never empty: code without a name is `module+0x1234` or
-  /// `0x7f0012345678`.
+  /// Innermost inlined first, the real function last. Never empty: code without a name is
+  /// `module+0x1234` or `0x7f0012345678`.
   std::vector<source_frame> frames;
   bool is_known = false;  ///< the function has a name
 };
@@ -56,7 +58,8 @@ class symbolizer {
   symbolizer& operator=(symbolizer&&) noexcept;
   ~symbolizer();
 
-  /// Stays where it is as long as the symbolizer; is filled in later if it is of code that becomes known later.
+  /// Stays where it is as long as the symbolizer; is filled in later if it is of code that becomes
+  /// known later.
   const location& resolve(std::uint64_t return_address);
 
   /// All that are known now: those that are new are added, and win where they overlap older ones.

@@ -6,9 +6,10 @@
 //   node* compact = compact_copy(root, [&](const node& n) { return fresh.make(n); },
 //                                [](node& n) { return std::tie(n.left, n.right); });
 //
-// A node's pointers are links, which lead on and are followed, and at most one back link, which leads to
-// the node before it: to the parent in a tree, to the previous node in a list. Both are set in the copy.
-// Any other pointer to a node would still lead into the original: a copy that has one is refused.
+// A node's pointers are links, which lead on and are followed, and at most one back link, which
+// leads to the node before it: to the parent in a tree, to the previous node in a list. Both are
+// set in the copy. Any other pointer to a node would still lead into the original: a copy that has
+// one is refused.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,8 @@ struct no_back_link {};
 
 namespace detail {
 
-/// Refuses a copy in which a word holds the address of one of these nodes. Only equality is asked for, so
-/// that padding that nobody has written is of no matter to Valgrind.
+/// Refuses a copy in which a word holds the address of one of these nodes. Only equality is asked
+/// for, so that padding that nobody has written is of no matter to Valgrind.
 template <class Node, class IsOriginal>
 void refuse_pointer_to(const Node& copy, IsOriginal is_original) {
   for (std::size_t at = 0; at + sizeof(void*) <= sizeof(Node); at += sizeof(void*)) {
@@ -66,17 +67,17 @@ class copied_nodes {
 
 /// A copy of the tree or list at `root`.
 ///
-/// `make(const Node&) -> Node*` makes each node, in depth-first order, the first link first; null ends
-/// the copy. `links(Node&)` gives the links as a tuple of references to pointers, in the order of a walk;
-/// each node is reached by one link. `back(Node&) -> Node*&` gives the back link; in the copy that of the
-/// root is null.
+/// `make(const Node&) -> Node*` makes each node, in depth-first order, the first link first; null
+/// ends the copy. `links(Node&)` gives the links as a tuple of references to pointers, in the order
+/// of a walk; each node is reached by one link. `back(Node&) -> Node*&` gives the back link; in the
+/// copy that of the root is null.
 ///
-/// Null, with what was made so far left to the caller's pool, when make returns null. What make throws,
-/// or the growth of the list of open links, goes on to the caller.
+/// Null, with what was made so far left to the caller's pool, when make returns null. What make
+/// throws, or the growth of the list of open links, goes on to the caller.
 ///
-/// Ends the process with a message when a copy would point to its own original, to the original before
-/// it, or to the original root: so structures with other pointers, and rings, are refused. Checked
-/// builds refuse a copy that points to any original.
+/// Ends the process with a message when a copy would point to its own original, to the original
+/// before it, or to the original root: so structures with other pointers, and rings, are refused.
+/// Checked builds refuse a copy that points to any original.
 ///
 /// O(nodes). Keeps four pointers for each open link, of which a list has one.
 template <class Node, class Make, class Links, class Back = no_back_link>
@@ -101,7 +102,8 @@ template <class Node, class Make, class Links, class Back = no_back_link>
     detail::refuse_pointer_to(*copy, [&](const Node* word) {
       return word == link.original || (word == link.original_before && word != nullptr) || word == root;
     });
-    // The copy's links still lead to the original's children. Pushed last to first, the first comes off next.
+    // The copy's links still lead to the original's children. Pushed last to first, the first comes
+    // off next.
     std::apply(
         [&](auto&... next) {
           Node** const all[] = {&next...};

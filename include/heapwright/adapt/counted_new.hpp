@@ -1,5 +1,6 @@
-// A debugging aid: replaces the program's operator new and delete by ones that count what reaches them, and print each call if asked.
-// Include it in exactly one source file of a program; then ask heapwright::counted_new().
+// A debugging aid: replaces the program's operator new and delete by ones that count what reaches
+// them, and print each call if asked. Include it in exactly one source file of a program; then ask
+// heapwright::counted_new().
 //
 // Counting is atomic, printing goes to stderr without allocating. The memory is malloc's.
 #pragma once

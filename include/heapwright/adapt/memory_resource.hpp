@@ -1,4 +1,5 @@
-// Between the kit and std::pmr, both ways: an allocator as a memory resource for pmr containers, and a memory resource as a source.
+// Between the kit and std::pmr, both ways: an allocator as a memory resource for pmr containers,
+// and a memory resource as a source.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@
 
 namespace heapwright {
 
-/// An allocator as a memory resource. Owns A; to share one, own an `upstream<A>`. Throws std::bad_alloc when A has no memory. Equal to itself
-/// only. As thread-safe as A.
+/// An allocator as a memory resource. Owns A; to share one, own an `upstream<A>`. Throws
+/// std::bad_alloc when A has no memory. Equal to itself only. As thread-safe as A.
 template <allocator A>
 class resource final : public std::pmr::memory_resource {
  public:
@@ -51,8 +52,8 @@ class resource final : public std::pmr::memory_resource {
   A memory_;
 };
 
-/// A memory resource as an allocator: where the kit draws from what std::pmr has. The resource must outlive it. Null when the resource
-/// throws.
+/// A memory resource as an allocator: where the kit draws from what std::pmr has. The resource must
+/// outlive it. Null when the resource throws.
 class upstream_resource {
  public:
   /// Draws from this resource, which must outlive the object.
@@ -77,7 +78,8 @@ class upstream_resource {
   friend bool operator==(upstream_resource a, upstream_resource b) noexcept { return a.from_->is_equal(*b.from_); }
 
  private:
-  /// The pool resources of GCC 12 align only sizes that are multiples of the alignment, as those of C++ types are.
+  /// The pool resources of GCC 12 align only sizes that are multiples of the alignment, as those of
+  /// C++ types are.
   [[nodiscard]] static std::size_t rounded(layout l) noexcept { return align_up(l.size, l.alignment); }
 
   std::pmr::memory_resource* from_;

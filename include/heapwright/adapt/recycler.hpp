@@ -1,5 +1,5 @@
-// Gives back what an allocator does not need, now and then, from a thread of its own: for those that give nothing back by themselves, so that no
-// call of the program ever waits for it:
+// Gives back what an allocator does not need, now and then, from a thread of its own: for those
+// that give nothing back by themselves, so that no call of the program ever waits for it:
 //
 //   heap<app> memory;                                  // app.pages.give_back: when_asked
 //   recycler gives_back(memory, std::chrono::milliseconds(500));
@@ -18,8 +18,9 @@
 
 namespace heapwright {
 
-/// Calls memory.trim(), which has to be thread-safe, every so often until it is destroyed, which waits for a call under way. The memory must outlive it. In
-/// the child of a fork it does nothing. Throws std::system_error where no thread can be had.
+/// Calls memory.trim(), which has to be thread-safe, every so often until it is destroyed, which
+/// waits for a call under way. The memory must outlive it. In the child of a fork it does nothing.
+/// Throws std::system_error where no thread can be had.
 template <can_trim A>
 class recycler {
  public:
@@ -34,7 +35,8 @@ class recycler {
   recycler& operator=(const recycler&) = delete;
 
   ~recycler() {
-    // The thread has stayed behind in the parent; what it sleeps on here is never woken, and never freed.
+    // The thread has stayed behind in the parent; what it sleeps on here is never woken, and never
+    // freed.
     if (::getpid() != process_) thread_.detach();
   }
 

@@ -3,8 +3,9 @@
 //   stack_arena<4096> memory;
 //   std::vector<int, std_allocator<int, stack_arena<4096>>> v{memory};  // std::list, std::map, ... likewise
 //
-// It refers to its allocator; an allocator that is an empty class it has by value. Containers take their allocator along when they are moved
-// or swapped, so that both stay O(1), and do not when they are copy-assigned: each stays where it was put.
+// It refers to its allocator; an allocator that is an empty class it has by value. Containers take
+// their allocator along when they are moved or swapped, so that both stay O(1), and do not when
+// they are copy-assigned: each stays where it was put.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,9 @@
 
 namespace heapwright {
 
-/// Meets the standard's requirements of an allocator of T. Throws std::bad_alloc when A has no memory, std::bad_array_new_length when n
-/// objects are more than any memory. Two are equal when they refer to the same A. A must outlive all blocks. As thread-safe as A.
+/// Meets the standard's requirements of an allocator of T. Throws std::bad_alloc when A has no
+/// memory, std::bad_array_new_length when n objects are more than any memory. Two are equal when
+/// they refer to the same A. A must outlive all blocks. As thread-safe as A.
 template <class T, allocator A>
 class std_allocator {
   static constexpr bool by_value = std::is_empty_v<A> && std::is_default_constructible_v<A>;

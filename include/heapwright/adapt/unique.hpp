@@ -1,4 +1,5 @@
-// Single objects and arrays in an allocator of the kit, owned by a std::unique_ptr that knows where they came from.
+// Single objects and arrays in an allocator of the kit, owned by a std::unique_ptr that knows where
+// they came from.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +46,8 @@ class deleter {
 template <class T, allocator A>
 using unique = std::unique_ptr<T, deleter<T, A>>;
 
-/// A T in `memory`. Throws std::bad_alloc when there is none, and what T's constructor throws; then nothing is lost.
+/// A T in `memory`. Throws std::bad_alloc when there is none, and what T's constructor throws; then
+/// nothing is lost.
 template <class T, allocator A, class... Arguments>
   requires(!std::is_array_v<T>)
 [[nodiscard]] unique<T, A> make_unique(A& memory, Arguments&&... arguments) {

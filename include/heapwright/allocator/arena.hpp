@@ -49,8 +49,8 @@ enum class take_back : std::uint8_t {
   nothing,  ///< two comparisons less per free; for containers of nodes, which free in any order
 };
 
-/// Blocks of any layout. Not thread-safe. Null when the source has no more memory; the arena is then
-/// as it was.
+/// Blocks of any layout. Not thread-safe. Null when the source has no more memory; the arena is
+/// then as it was.
 ///
 /// Frees in the exact reverse order of the allocations, of any sizes and alignments, end with 0
 /// bytes in use. A block that is freed in another order stays in use until a reset or a rewind, and
@@ -78,7 +78,8 @@ class arena {
   explicit arena(Source source = {}, std::size_t first_chunk = 4 * KiB) noexcept
       : source_(source), next_chunk_(std::max(first_chunk, 2 * sizeof(chunk))) {}
 
-  /// Uses the caller's buffer, of any size and alignment, before it draws from `source`. The buffer must outlive the arena.
+  /// Uses the caller's buffer, of any size and alignment, before it draws from `source`. The buffer
+  /// must outlive the arena.
   explicit arena(std::span<std::byte> buffer, Source source = {}) noexcept
       : source_(source), next_chunk_(std::clamp(2 * buffer.size(), 4 * KiB, largest_chunk)), buffer_(buffer) {
     poison(buffer.data(), buffer.size());
@@ -94,8 +95,8 @@ class arena {
   arena(const arena&) = delete;
   arena& operator=(const arena&) = delete;
 
-  /// `l.size` bytes, aligned to `l.alignment`. Null when the source has no more memory; the arena is
-  /// as it was then. Five instructions where the layout is a constant. O(1) but for a new chunk.
+  /// `l.size` bytes, aligned to `l.alignment`. Null when the source has no more memory; the arena
+  /// is as it was then. Five instructions where the layout is a constant. O(1) but for a new chunk.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (l.alignment > grain || l.size > largest_request) [[unlikely]]
       return allocate_aligned(l);
@@ -149,7 +150,8 @@ class arena {
     return false;
   }
 
-  /// Whether p points into the caller's buffer: tells what fitted from what was drawn from the source. O(1).
+  /// Whether p points into the caller's buffer: tells what fitted from what was drawn from the
+  /// source. O(1).
   [[nodiscard]] bool in_buffer(const void* p) const noexcept {
     return address_of(p) - address_of(buffer_.data()) < buffer_.size();
   }
@@ -164,7 +166,8 @@ class arena {
     std::uintptr_t seam_;
   };
 
-  /// The newest chunk stays from now on: frees of the blocks in it do not lead back to older memory. O(1).
+  /// The newest chunk stays from now on: frees of the blocks in it do not lead back to older
+  /// memory. O(1).
   [[nodiscard]] mark_type mark() const noexcept {
     if (newest_ != nullptr) newest_->is_marked = true;
     return {newest_, cursor_, seam_};
@@ -299,7 +302,8 @@ class arena {
     return take(first, first + rounded(l.size), l.size);
   }
 
-  /// A chunk from the source, of the usual size or at least of `needed` bytes. Null: it has no more.
+  /// A chunk from the source, of the usual size or at least of `needed` bytes. Null: it has no
+  /// more.
   [[nodiscard]] chunk* draw(std::size_t needed) noexcept {
     std::size_t bytes = std::max(next_chunk_, needed);
     void* fresh = source_.allocate({bytes, alignof(chunk)});
@@ -343,8 +347,9 @@ class arena {
     seam_ = previous - (is_long ? 1 : 0);
   }
 
-  /// Goes back to the memory that was in use before the newest chunk, which has no blocks. The chunk
-  /// stays as the spare: a program that allocates and frees at the border asks the source once.
+  /// Goes back to the memory that was in use before the newest chunk, which has no blocks. The
+  /// chunk stays as the spare: a program that allocates and frees at the border asks the source
+  /// once.
   void leave_chunk() noexcept {
     chunk* const left = newest_;
     newest_ = left->older;

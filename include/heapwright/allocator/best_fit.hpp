@@ -1,14 +1,14 @@
-// Blocks of any size in one range of memory that the caller has: each from the smallest free block that is large
-// enough, or from space that was never used.
+// Blocks of any size in one range of memory that the caller has: each from the smallest free block
+// that is large enough, or from space that was never used.
 //
 //   range:  [ blocks_ ... | untouched ... | tiny_ ]
 //                                         ^--- tiny_.begin()
 //
-// blocks_ grows upwards and has a tag of 8 bytes per block. Requests of at most 16 bytes lie in tiny_, which grows
-// downwards and has none; where it has no room for a page they become blocks.
+// blocks_ grows upwards and has a tag of 8 bytes per block. Requests of at most 16 bytes lie in
+// tiny_, which grows downwards and has none; where it has no room for a page they become blocks.
 //
-// Invariant: every byte of the range is in blocks_, untouched, or in tiny_; outside of live blocks all of it is
-// poisoned.
+// Invariant: every byte of the range is in blocks_, untouched, or in tiny_; outside of live blocks
+// all of it is poisoned.
 #pragma once
 
 #include <algorithm>
@@ -57,9 +57,9 @@ struct best_fit_stats {
   }
 };
 
-/// Blocks of any layout in one range of memory. Not thread-safe. Null when nothing that is free is large enough; then
-/// everything is as it was. The object takes 8
-/// KiB with the default plan, and keeps everything else in the range.
+/// Blocks of any layout in one range of memory. Not thread-safe. Null when nothing that is free is
+/// large enough; then everything is as it was. The object takes 8 KiB with the default plan, and
+/// keeps everything else in the range.
 template <best_fit_plan Plan = best_fit_plan{}>
 class best_fit {
   static_assert(is_power_of_two(Plan.alignment) && Plan.alignment >= 16 && Plan.alignment <= 4 * KiB,
@@ -77,8 +77,8 @@ class best_fit {
   best_fit(const best_fit&) = delete;
   best_fit& operator=(const best_fit&) = delete;
 
-  /// Takes the buffer, of any alignment, which must outlive this. False: it is too small for a block, or there is one
-  /// already.
+  /// Takes the buffer, of any alignment, which must outlive this. False: it is too small for a
+  /// block, or there is one already.
   [[nodiscard]] bool attach(std::span<std::byte> buffer) noexcept {
     constexpr std::size_t tag = tagged_block::tag_bytes;
     const std::uintptr_t first = align_up(address_of(buffer.data()) + tag, granule) - tag;
@@ -92,9 +92,9 @@ class best_fit {
   /// Whether it has memory.
   [[nodiscard]] bool attached() const noexcept { return limit_ != 0; }
 
-  /// Looks for a block of exactly that size, the next larger one, and untouched space at last. A few instructions where
-  /// there is one of that size; otherwise O(log n), but see merge::deferred. Alignments up to that of the plan cost
-  /// nothing.
+  /// Looks for a block of exactly that size, the next larger one, and untouched space at last. A
+  /// few instructions where there is one of that size; otherwise O(log n), but see merge::deferred.
+  /// Alignments up to that of the plan cost nothing.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (l.alignment > granule) [[unlikely]]
       return allocate_aligned(l);
@@ -137,15 +137,16 @@ class best_fit {
     }
   }
 
-  /// Grows into the free space behind the block, which gives back what it needs no more when it shrinks. O(log n), with
-  /// deferred merging for each free block that it grows into.
+  /// Grows into the free space behind the block, which gives back what it needs no more when it
+  /// shrinks. O(log n), with deferred merging for each free block that it grows into.
   [[nodiscard]] bool try_resize(void* p, [[maybe_unused]] layout from, layout to) noexcept {
     if constexpr (checks) check_layout(p, from);
     return is_aligned(p, to.alignment) && resize(p, to.size);
   }
 
-  /// As realloc of C: null allocates; a size of zero frees and returns null; where it fails, with null, the block is as
-  /// it was. Copies only what cannot grow in place. The result is aligned as the plan says.
+  /// As realloc of C: null allocates; a size of zero frees and returns null; where it fails, with
+  /// null, the block is as it was. Copies only what cannot grow in place. The result is aligned as
+  /// the plan says.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
     if (p == nullptr) return allocate({size, granule});
     if constexpr (checks) check_block(p);
@@ -161,13 +162,15 @@ class best_fit {
     return moved;
   }
 
-  /// Whether p lies in the part of the range that has blocks, live or free. Safe for any value. O(1), reads no memory.
+  /// Whether p lies in the part of the range that has blocks, live or free. Safe for any value.
+  /// O(1), reads no memory.
   [[nodiscard]] bool owns(const void* p) const noexcept {
     const std::uintptr_t at = address_of(p);
     return at - blocks_.begin() < blocks_.end() - blocks_.begin() || at - tiny_.begin() < limit_ - tiny_.begin();
   }
 
-  /// Bytes that may be used behind p, a live block. Builds that check or poison say what was asked for.
+  /// Bytes that may be used behind p, a live block. Builds that check or poison say what was asked
+  /// for.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
     return block_guard::asked(p, payload_bytes(p));
   }
@@ -175,8 +178,8 @@ class best_fit {
   /// Frees everything. O(1), but for the poison.
   void reset() noexcept { open(blocks_.begin()); }
 
-  /// Makes one block of all free neighbours; returns the bytes that became untouched. O(blocks). With immediate merging
-  /// there is never anything to do.
+  /// Makes one block of all free neighbours; returns the bytes that became untouched. O(blocks).
+  /// With immediate merging there is never anything to do.
   std::size_t defragment() noexcept {
     if (!blocks_.unmerged()) return 0;
     const std::uintptr_t end_before = blocks_.end();
@@ -184,8 +187,8 @@ class best_fit {
     return end_before - blocks_.end();
   }
 
-  /// Calls f(pointer, usable size) for every live block: blocks in the order of their addresses, then tiny ones. f must
-  /// not allocate or free here. O(blocks).
+  /// Calls f(pointer, usable size) for every live block: blocks in the order of their addresses,
+  /// then tiny ones. f must not allocate or free here. O(blocks).
   template <class Visitor>
   void for_each_live(Visitor&& f) const {
     blocks_.for_each([&](tagged_block* b) {

@@ -1,11 +1,10 @@
-// What builds that look for mistakes keep at the end of each live block: how many bytes were asked for, and a pattern
-// that an overrun destroys.
+// What builds that look for mistakes keep at the end of each live block: how many bytes were asked
+// for, and a pattern that an overrun destroys.
 //
 //   [ payload asked for | pattern ... | guard word ]
 //
-// The guard word is the size asked for, scrambled with the address. In release builds there is neither, and no space
-// for it.
-// Invariant: a block holds the bytes asked for and `bytes` more.
+// The guard word is the size asked for, scrambled with the address. In release builds there is
+// neither, and no space for it. Invariant: a block holds the bytes asked for and `bytes` more.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,8 @@
 namespace heapwright {
 
 struct block_guard {
-  /// Where memory is poisoned the size is known too: what lies behind it is not the program's to use.
+  /// Where memory is poisoned the size is known too: what lies behind it is not the program's to
+  /// use.
   static constexpr bool active = checks_callers || poisons;
   static constexpr std::size_t bytes = active ? 8 : 0;
 

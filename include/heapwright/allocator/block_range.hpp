@@ -1,4 +1,5 @@
-// Blocks that lie side by side in a range of memory: how a free one is found, cut and merged with its neighbours.
+// Blocks that lie side by side in a range of memory: how a free one is found, cut and merged with
+// its neighbours.
 //
 //   [ block | block | block ... | untouched ... | ceiling: what is above belongs to somebody else
 //   ^--- begin_                 ^--- end_
@@ -7,9 +8,9 @@
 //   live       nowhere: it is the caller's                free, when it is released
 //   free       slots_ (up to 16 KiB) or tree_, by size    live, whole or cut in two; untouched, when merged with that
 //
-// Invariants: blocks tile [begin_, end_). With immediate merging a free block has no free neighbour and does not reach
-// end_, and the block behind it says follows_free. With deferred merging nobody says so; while unmerged_ is false the
-// rest holds.
+// Invariants: blocks tile [begin_, end_). With immediate merging a free block has no free neighbour
+// and does not reach end_, and the block behind it says follows_free. With deferred merging nobody
+// says so; while unmerged_ is false the rest holds.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +31,8 @@ enum class merge {
   deferred,   ///< when no free block is large enough: a free is a push, but now and then a request is O(blocks)
 };
 
-/// Sizes are those of whole blocks, tag included: multiples of `Granule`, at least `smallest`. Payloads are aligned to
-/// `Granule`. Whoever passes a ceiling never passes a lower one than end().
+/// Sizes are those of whole blocks, tag included: multiples of `Granule`, at least `smallest`.
+/// Payloads are aligned to `Granule`. Whoever passes a ceiling never passes a lower one than end().
 template <std::size_t Granule, merge Merging>
 class block_range {
   static constexpr bool merges_at_once = Merging == merge::immediate;
@@ -40,8 +41,8 @@ class block_range {
   static constexpr std::size_t smallest = std::max(tagged_block::smallest, Granule);
   static constexpr std::size_t largest_in_slots = 16 * KiB;
 
-  /// Begins without a block, all untouched. Precondition: `begin` is tagged_block::tag_bytes less than a multiple of
-  /// Granule.
+  /// Begins without a block, all untouched. Precondition: `begin` is tagged_block::tag_bytes less
+  /// than a multiple of Granule.
   void open(std::uintptr_t begin) noexcept {
     begin_ = end_ = begin;
     forget_free();
@@ -50,8 +51,8 @@ class block_range {
   [[nodiscard]] std::uintptr_t begin() const noexcept { return begin_; }
   [[nodiscard]] std::uintptr_t end() const noexcept { return end_; }
 
-  /// A block of exactly `size` bytes that is at hand, live from now on, or null. Precondition: size <=
-  /// largest_in_slots. O(1).
+  /// A block of exactly `size` bytes that is at hand, live from now on, or null. Precondition: size
+  /// <= largest_in_slots. O(1).
   [[nodiscard]] tagged_block* pop(std::size_t size, std::size_t slack) noexcept {
     tagged_block* const b = slots_.pop(size);
     if (b == nullptr) [[unlikely]]
@@ -61,8 +62,8 @@ class block_range {
     return b;
   }
 
-  /// A live block cut from the best fit, or from untouched space below the ceiling; or null. O(log n), with deferred
-  /// merging on average.
+  /// A live block cut from the best fit, or from untouched space below the ceiling; or null. O(log
+  /// n), with deferred merging on average.
   [[nodiscard]] tagged_block* take(std::size_t size, std::uintptr_t ceiling) noexcept {
     ++searches_;
     tagged_block* const b = smallest_from(size);
@@ -81,7 +82,8 @@ class block_range {
   /// As take, with an aligned payload. What lies in front of it becomes a free block.
   [[nodiscard]] tagged_block* take_aligned(std::size_t size, std::size_t alignment, std::uintptr_t ceiling) noexcept {
     ++searches_;
-    // The best fit is aligned by chance if it served such a request before. With so much more, any block will do.
+    // The best fit is aligned by chance if it served such a request before. With so much more, any
+    // block will do.
     for (const std::size_t wanted : {size, size + alignment + smallest}) {
       tagged_block* const b = smallest_from(wanted);
       if (b == nullptr) break;
@@ -117,8 +119,9 @@ class block_range {
     make_free(b, size);
   }
 
-  /// Grows a live block into the free ones behind it and the untouched space behind those, or cuts off what it needs no
-  /// more. False: it stays as it was. O(log n) for each block that it grows into; immediate merging leaves one at most.
+  /// Grows a live block into the free ones behind it and the untouched space behind those, or cuts
+  /// off what it needs no more. False: it stays as it was. O(log n) for each block that it grows
+  /// into; immediate merging leaves one at most.
   [[nodiscard]] bool resize(tagged_block* b, std::size_t size, std::uintptr_t ceiling) noexcept {
     if (size > b->size() && !grow(b, size, ceiling)) return false;
     const std::size_t from = b->size();
@@ -165,8 +168,8 @@ class block_range {
 
   // Taking
 
-  /// Before the range grows; but only so often that all walks together are a few steps per operation: since the last
-  /// one each search and each resize added two blocks at most.
+  /// Before the range grows; but only so often that all walks together are a few steps per
+  /// operation: since the last one each search and each resize added two blocks at most.
   [[nodiscard]] bool is_time_to_merge() const noexcept { return unmerged_ && searches_ > blocks_then_ / 8; }
 
   [[nodiscard]] tagged_block* smallest_from(std::size_t size) const noexcept {
@@ -180,8 +183,8 @@ class block_range {
     return cut(b, from, size);
   }
 
-  /// A live block of `size` bytes from a free one of `from`, which is in no list. A rest too small for a block stays
-  /// with it.
+  /// A live block of `size` bytes from a free one of `from`, which is in no list. A rest too small
+  /// for a block stays with it.
   [[nodiscard]] tagged_block* cut(tagged_block* b, std::size_t from, std::size_t size) noexcept {
     if (from - size >= smallest) {
       b->set_live(size);

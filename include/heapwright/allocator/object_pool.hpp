@@ -8,8 +8,9 @@
 
 namespace heapwright {
 
-/// Objects of type T from a pool. Not thread-safe. Objects that are alive when the pool is destroyed lose their memory without
-/// being destroyed: enough for what has a trivial destructor, and a way to drop a whole tree at once.
+/// Objects of type T from a pool. Not thread-safe. Objects that are alive when the pool is
+/// destroyed lose their memory without being destroyed: enough for what has a trivial destructor,
+/// and a way to drop a whole tree at once.
 template <class T, allocator Source = upstream_malloc>
 class object_pool {
  public:
@@ -17,7 +18,8 @@ class object_pool {
   explicit object_pool(Source source = {}, std::size_t chunk_bytes = pool<Source>::usual_chunk) noexcept
       : blocks_(layout::of<T>(), source, chunk_bytes) {}
 
-  /// A new T; null when the source has no more. What its constructor throws goes on to the caller, and the block is free again.
+  /// A new T; null when the source has no more. What its constructor throws goes on to the caller,
+  /// and the block is free again.
   template <class... Arguments>
   [[nodiscard]] T* make(Arguments&&... arguments) noexcept(std::is_nothrow_constructible_v<T, Arguments...>) {
     void* const p = blocks_.allocate();

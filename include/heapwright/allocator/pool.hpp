@@ -1,4 +1,5 @@
-// Blocks of one layout on a list that runs through the free blocks themselves: a pop is a load and a store, a push two stores.
+// Blocks of one layout on a list that runs through the free blocks themselves: a pop is a load and
+// a store, a push two stores.
 //
 //   chunk, aligned to its size:  [ header | block | block | ... ]      linked in the order in which they were drawn
 //
@@ -8,8 +9,9 @@
 // States of a chunk   carved      before carving_: no untouched block     carving_: some     after it: all (a reset put it there)
 // Invariant: fresh_ <= fresh_end_; both lie in carving_, or there is no chunk.
 //
-// Untouched blocks go to the list a page's worth at a time, in the order of their addresses: what is built in one go lies in one row.
-// A block finds its chunk by a mask. Only trim needs that: it counts the free blocks of each chunk, so that deallocate need not.
+// Untouched blocks go to the list a page's worth at a time, in the order of their addresses: what
+// is built in one go lies in one row. A block finds its chunk by a mask. Only trim needs that: it
+// counts the free blocks of each chunk, so that deallocate need not.
 #pragma once
 
 #include <algorithm>
@@ -32,10 +34,11 @@ struct pool_stats {
   std::size_t chunks;  ///< how many there are
 };
 
-/// Blocks of one layout. Not thread-safe. Null when the source has no more. Neither copied nor moved.
+/// Blocks of one layout. Not thread-safe. Null when the source has no more. Neither copied nor
+/// moved.
 ///
-/// Chunks go back to the source on trim, when all their blocks are free, and on destruction. So pools that draw from a
-/// pool of chunks hand memory on to each other:
+/// Chunks go back to the source on trim, when all their blocks are free, and on destruction. So
+/// pools that draw from a pool of chunks hand memory on to each other:
 ///
 ///     pool<> chunks({64 * KiB, 64 * KiB});
 ///     pool<upstream<pool<>>> trees(layout::of<tree>(), chunks);
@@ -45,8 +48,8 @@ class pool {
   /// Bytes of a chunk unless the constructor is told otherwise.
   static constexpr std::size_t usual_chunk = 64 * KiB;
 
-  /// For blocks of this layout. The source is asked for ranges of `chunk_bytes`, a power of two, aligned to their size; of more if fewer
-  /// than eight blocks would fit.
+  /// For blocks of this layout. The source is asked for ranges of `chunk_bytes`, a power of two,
+  /// aligned to their size; of more if fewer than eight blocks would fit.
   explicit pool(layout block, Source source = {}, std::size_t chunk_bytes = usual_chunk) noexcept
       : source_(source),
         alignment_(std::clamp(block.alignment, alignof(link), beyond_memory)),
@@ -64,7 +67,8 @@ class pool {
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
-  /// A block. Null when the source has no more. O(1), but for a new chunk and for blocks that were never used: those are linked a page's worth at a time.
+  /// A block. Null when the source has no more. O(1), but for a new chunk and for blocks that were
+  /// never used: those are linked a page's worth at a time.
   [[nodiscard]] void* allocate() noexcept {
     link* const b = free_;
     if (b == nullptr) [[unlikely]]
@@ -110,8 +114,8 @@ class pool {
     return false;
   }
 
-  /// Bytes of a block: the layout's size, rounded up to a multiple of its alignment and of 8. In checked
-  /// builds at least 16.
+  /// Bytes of a block: the layout's size, rounded up to a multiple of its alignment and of 8. In
+  /// checked builds at least 16.
   [[nodiscard]] std::size_t usable_size(const void*) const noexcept { return size_; }
 
   /// Frees all blocks; the chunks stay.
@@ -121,7 +125,8 @@ class pool {
     for (chunk* c = first_; c != nullptr; c = c->next) poison(c + 1, chunk_bytes_ - sizeof(chunk));
   }
 
-  /// Gives chunks whose blocks are all free back to the source; returns the bytes. O(free blocks + chunks).
+  /// Gives chunks whose blocks are all free back to the source; returns the bytes. O(free blocks +
+  /// chunks).
   std::size_t trim() noexcept {
     count_idle();
     const std::size_t all = capacity();

@@ -1,7 +1,7 @@
 // Call stacks of the latest frees: where a block was freed first, when it is freed a second time.
 //
-// A table by the block's address. A newer free takes the entry of an older one with the same hash, so
-// an old free may be unknown; a stack that is found is the right one.
+// A table by the block's address. A newer free takes the entry of an older one with the same hash,
+// so an old free may be unknown; a stack that is found is the right one.
 #pragma once
 
 #include <array>

@@ -1,10 +1,10 @@
-// Free blocks of small sizes, each size in a slot of its own: taking and putting back a block of a known size is a pop
-// and a push.
+// Free blocks of small sizes, each size in a slot of its own: taking and putting back a block of a
+// known size is a pop and a push.
 //
-// Slot i holds the blocks of (i + 1) * Step bytes, newest first. A bit per slot, and a bit per 64 slots, find the next
-// size that has a block in a few instructions. Two-level bitmaps: Masmano and others, TLSF, 2004.
-// Invariant: a slot's bit is set exactly if it has a block; prev of the first block in a slot means nothing and is
-// never read.
+// Slot i holds the blocks of (i + 1) * Step bytes, newest first. A bit per slot, and a bit per 64
+// slots, find the next size that has a block in a few instructions. Two-level bitmaps: Masmano and
+// others, TLSF, 2004. Invariant: a slot's bit is set exactly if it has a block; prev of the first
+// block in a slot means nothing and is never read.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@
 
 namespace heapwright {
 
-/// Blocks of up to `Largest` bytes in steps of `Step`; sizes are multiples of it. Every operation is O(1).
+/// Blocks of up to `Largest` bytes in steps of `Step`; sizes are multiples of it. Every operation
+/// is O(1).
 template <std::size_t Step, std::size_t Largest>
 class size_slots {
   static constexpr std::size_t count = Largest / Step;

@@ -1,8 +1,10 @@
-// Free blocks of large sizes, in a tree ordered by size that lies in the blocks themselves: best fit in O(log n).
+// Free blocks of large sizes, in a tree ordered by size that lies in the blocks themselves: best
+// fit in O(log n).
 //
-// An AVL tree (Adelson-Velsky and Landis, 1962). Blocks of equal size hang as a list on the one that is in the tree.
-// Invariants: heights of siblings differ by at most one; a block is in the tree exactly if its prev is null; the blocks
-// behind it have its size, and their tree fields mean nothing.
+// An AVL tree (Adelson-Velsky and Landis, 1962). Blocks of equal size hang as a list on the one
+// that is in the tree. Invariants: heights of siblings differ by at most one; a block is in the
+// tree exactly if its prev is null; the blocks behind it have its size, and their tree fields mean
+// nothing.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +14,8 @@
 
 namespace heapwright {
 
-/// Blocks of at least `smallest_block` bytes. insert, remove and smallest_from are O(log n) at worst, n being the
-/// number of different sizes.
+/// Blocks of at least `smallest_block` bytes. insert, remove and smallest_from are O(log n) at
+/// worst, n being the number of different sizes.
 class size_tree {
   struct node : tagged_block {
     hidden<node*> child[2];  ///< smaller, larger

@@ -1,5 +1,5 @@
-// Equal blocks, tracked by a bitmap apart from them: a free block is never touched, and a pointer that is freed is
-// known to be a live block or not, in every build.
+// Equal blocks, tracked by a bitmap apart from them: a free block is never touched, and a pointer
+// that is freed is known to be a live block or not, in every build.
 //
 //   slab, aligned to its size:  [ header | bitmap | block | block | ... ]      one bit per block, 1: free
 //
@@ -12,8 +12,9 @@
 //   full         header.frees_left == 1, header.search_from == nowhere
 //   empty_ and the current slab, if that one is empty, are at most keep_empty
 //
-// So allocate counts in the allocator, deallocate in the slab, and a free looks closer only when frees_left reaches
-// zero: when the slab became empty, when it was full, or when it is time to add what was taken since.
+// So allocate counts in the allocator, deallocate in the slab, and a free looks closer only when
+// frees_left reaches zero: when the slab became empty, when it was full, or when it is time to add
+// what was taken since.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,8 @@ namespace heapwright {
 struct slab_plan {
   /// Per slab; rounded up to a power of two, and further if fewer than eight blocks would fit.
   std::size_t bytes = 16 * KiB;
-  /// Empty slabs that are kept. One more goes back to the source at once; with SIZE_MAX none does before a trim.
+  /// Empty slabs that are kept. One more goes back to the source at once; with SIZE_MAX none does
+  /// before a trim.
   std::size_t keep_empty = 8;
 };
 
@@ -46,20 +48,23 @@ struct slab_stats {
   std::size_t slabs;   ///< how many there are
 };
 
-/// Blocks of one layout. Not thread-safe. Null when the source has no more. Neither copied nor moved.
+/// Blocks of one layout. Not thread-safe. Null when the source has no more. Neither copied nor
+/// moved.
 ///
-/// Next-fit: the search for a free block goes on where the last one ended, 64 blocks at a time. A slab's blocks are not
-/// written to, nor are their pages touched, before they are used. The idea of slabs is Bonwick's (The Slab Allocator,
-/// USENIX 1994).
+/// Next-fit: the search for a free block goes on where the last one ended, 64 blocks at a time. A
+/// slab's blocks are not written to, nor are their pages touched, before they are used. The idea of
+/// slabs is Bonwick's (The Slab Allocator, USENIX 1994).
 ///
-/// A double free, and a pointer that is not the beginning of a block, end the process with a message in every build. To
-/// recognise a pointer that is not from here at all, its slab's header is read where it would be: where nothing is
-/// mapped, that faults. Checked builds look the slab up first, in O(slabs), and name every such pointer.
+/// A double free, and a pointer that is not the beginning of a block, end the process with a
+/// message in every build. To recognise a pointer that is not from here at all, its slab's header
+/// is read where it would be: where nothing is mapped, that faults. Checked builds look the slab up
+/// first, in O(slabs), and name every such pointer.
 template <allocator Source = slab_memory>
 class slab {
  public:
-  /// For blocks of this layout, whose size is rounded up to a multiple of its alignment; both below 2^48. The source is
-  /// asked for ranges aligned to their size, which are shorter by Source::header_bytes if it has that.
+  /// For blocks of this layout, whose size is rounded up to a multiple of its alignment; both below
+  /// 2^48. The source is asked for ranges aligned to their size, which are shorter by
+  /// Source::header_bytes if it has that.
   explicit slab(layout block, slab_plan plan = {}, Source source = {}) noexcept
       : size_(align_up(std::max<std::size_t>(block.size, 1), block.alignment)),
         mask_(~(bytes_for(plan.bytes, size_, block.alignment) - 1)),
@@ -80,7 +85,8 @@ class slab {
   slab(const slab&) = delete;
   slab& operator=(const slab&) = delete;
 
-  /// A block. Null when the source has no more. O(1), but for a new slab and for the search in words of the bitmap that have no free block left.
+  /// A block. Null when the source has no more. O(1), but for a new slab and for the search in
+  /// words of the bitmap that have no free block left.
   [[nodiscard]] void* allocate() noexcept {
     const std::uint64_t free = *word_;
     if (free == 0) [[unlikely]]
@@ -127,8 +133,8 @@ class slab {
   /// Whether the blocks are large enough, and aligned enough, for this layout.
   [[nodiscard]] bool fits(layout l) const noexcept { return l.size <= size_ && l.alignment <= alignment_; }
 
-  /// Whether p points into one of the slabs, into a live block or not: a double free is to be named here. Any pointer
-  /// value will do. O(slabs).
+  /// Whether p points into one of the slabs, into a live block or not: a double free is to be named
+  /// here. Any pointer value will do. O(slabs).
   [[nodiscard]] bool owns(const void* p) const noexcept {
     bool found = false;
     for_each([&, of = slab_of(p)](const header* s) { found |= s == of; });
@@ -191,7 +197,8 @@ class slab {
 
   static constexpr std::size_t nowhere = SIZE_MAX;
 
-  /// Headers are read all the time, so they are not poisoned themselves, but have poisoned bytes on both sides.
+  /// Headers are read all the time, so they are not poisoned themselves, but have poisoned bytes on
+  /// both sides.
   static constexpr std::size_t margin = poisons ? 64 : 0;
 
   /// Left to the source at the end of a slab.
@@ -225,13 +232,13 @@ class slab {
 
   [[nodiscard]] static std::uint64_t* bitmap_of(header* s) noexcept { return reinterpret_cast<std::uint64_t*>(s + 1); }
 
-  /// Of the block that begins at p; at least capacity_ if none does. One comparison finds a p between blocks, in front
-  /// of them or behind them, and memory of somebody else, where no key lies that gives an address below p together with
-  /// our tag.
+  /// Of the block that begins at p; at least capacity_ if none does. One comparison finds a p
+  /// between blocks, in front of them or behind them, and memory of somebody else, where no key
+  /// lies that gives an address below p together with our tag.
   [[nodiscard]] std::size_t index_of(const void* p, const header* s) const noexcept {
-    // Exact for all 2^64 offsets: n is a multiple of d = odd * 2^shift if and only if n * inverse(odd), rotated by
-    // shift, is not above (2^64 - 1) / d, and then that is n / d. (Granlund and Montgomery, Division by Invariant
-    // Integers, PLDI 1994, section 9.)
+    // Exact for all 2^64 offsets: n is a multiple of d = odd * 2^shift if and only if n *
+    // inverse(odd), rotated by shift, is not above (2^64 - 1) / d, and then that is n / d.
+    // (Granlund and Montgomery, Division by Invariant Integers, PLDI 1994, section 9.)
     const std::uint64_t offset = address_of(p) - (s->key ^ tag_);
     return std::rotr(offset * inverse_, shift_);
   }
@@ -274,7 +281,8 @@ class slab {
     search(s->search_from);
   }
 
-  /// The current slab is empty. frees_left stays above zero, so that one comparison with zero will do on the way.
+  /// The current slab is empty. frees_left stays above zero, so that one comparison with zero will
+  /// do on the way.
   void expect_first_free() noexcept {
     current_->frees_left = 1;
     taken_ = 0 - std::size_t{1};
@@ -346,8 +354,8 @@ class slab {
     s->previous->next = s->next;
     s->next->previous = s->previous;
     unpoison(s, range().size);
-    // Volatile, or the compiler drops the store in front of free: the key must not be found in memory that is somebody
-    // else's.
+    // Volatile, or the compiler drops the store in front of free: the key must not be found in
+    // memory that is somebody else's.
     const_cast<volatile std::uintptr_t&>(s->key) = 0;
     source_.deallocate(s, range());
   }

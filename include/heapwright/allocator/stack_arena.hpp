@@ -1,4 +1,5 @@
-// An arena that carries its first memory within itself, so that it lies wherever it was declared: on the stack, as a rule.
+// An arena that carries its first memory within itself, so that it lies wherever it was declared:
+// on the stack, as a rule.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ struct arena_memory {
 };
 }  // namespace detail
 
-/// `Bytes` of its own, then chunks from `source`. Neither copied nor moved: blocks lie in it. Otherwise an arena.
+/// `Bytes` of its own, then chunks from `source`. Neither copied nor moved: blocks lie in it.
+/// Otherwise an arena.
 template <std::size_t Bytes, allocator Source = upstream_malloc, take_back TakeBack = take_back::latest>
 class stack_arena : private detail::arena_memory<Bytes>, public arena<Source, TakeBack> {
  public:

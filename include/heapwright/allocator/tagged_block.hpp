@@ -5,13 +5,13 @@
 //
 //   tag    [ slack or seal: 16 bits | size in 16 bytes: 44 bits | flags: 4 bits ]
 //
-// Tags lie 8 bytes before a multiple of 16, so that payloads are aligned and hold 16k + 8 bytes. The size
-// includes the tag. The slack of a live block is what its payload has beyond the bytes asked for; builds
-// that look for misuse have a seal in its place, and the bytes asked for in the block's guard. Boundary
-// tags: Knuth, The Art of Computer Programming 1, 2.5.
+// Tags lie 8 bytes before a multiple of 16, so that payloads are aligned and hold 16k + 8 bytes.
+// The size includes the tag. The slack of a live block is what its payload has beyond the bytes
+// asked for; builds that look for misuse have a seal in its place, and the bytes asked for in the
+// block's guard. Boundary tags: Knuth, The Art of Computer Programming 1, 2.5.
 //
-// Invariant: the size repeated at the end of a free block is read only where the next tag says that the block before it
-// is free.
+// Invariant: the size repeated at the end of a free block is read only where the next tag says that
+// the block before it is free.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ namespace heapwright {
 
 class tagged_block {
  public:
-  /// Misuse is looked for in checked builds, and where AddressSanitizer or Valgrind watch: they see no
-  /// free of a pointer that lies in memory which is not malloc's.
+  /// Misuse is looked for in checked builds, and where AddressSanitizer or Valgrind watch: they see
+  /// no free of a pointer that lies in memory which is not malloc's.
   static constexpr bool is_checked = checks_callers || poisons;
 
   static constexpr std::size_t tag_bytes = 8;
@@ -75,7 +75,8 @@ class tagged_block {
     *reinterpret_cast<hidden<std::size_t>*>(address_of(this) + bytes - sizeof(std::size_t)) = bytes;
   }
 
-  /// If is_checked: whether a tag was written here. What else the memory may hold passes once in 65,536.
+  /// If is_checked: whether a tag was written here. What else the memory may hold passes once in
+  /// 65,536.
   [[nodiscard]] bool is_sealed() const noexcept { return !is_checked || (tag_ & ~(size_mask | flags)) == seal(); }
 
  private:

@@ -1,13 +1,14 @@
-// Blocks of 16 bytes without headers: at the upper end of the best-fit heap's range, in pages that grow downwards.
+// Blocks of 16 bytes without headers: at the upper end of the best-fit heap's range, in pages that
+// grow downwards.
 //
 //   [ blocks of the heap ... | untouched ... | page | page | page ]
 //                                            ^--- begin          ^--- end
 //   page: [ free bits | next | prev | bytes asked for, of each block | 58 blocks | 8 bytes spare ]
 //
-// A page is full (not listed), partial (listed), or empty (listed); empty pages at begin go back to the untouched space
-// at once.
-// Invariants: bit i of a page is set exactly if its block i is free; a page is listed exactly if it has a bit set; prev
-// of the first page in the list means nothing; the page at begin is never empty between two calls.
+// A page is full (not listed), partial (listed), or empty (listed); empty pages at begin go back to
+// the untouched space at once. Invariants: bit i of a page is set exactly if its block i is free; a
+// page is listed exactly if it has a bit set; prev of the first page in the list means nothing; the
+// page at begin is never empty between two calls.
 #pragma once
 
 #include <bit>
@@ -46,7 +47,8 @@ class tiny_pages {
     return p->block(i);
   }
 
-  /// O(1), but that a page which becomes empty at begin takes the empty ones behind it along, each once.
+  /// O(1), but that a page which becomes empty at begin takes the empty ones behind it along, each
+  /// once.
   void deallocate(void* block) noexcept {
     page* const p = page_of(block);
     const std::uint64_t before = p->free;

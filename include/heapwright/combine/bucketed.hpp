@@ -1,5 +1,6 @@
-// One allocator per size: a pool or slab for blocks of 16 bytes, one for 32, and so on. A request goes to the smallest that holds
-// it, so rounding wastes less than `Step` bytes; where the size is a constant, so is the choice.
+// One allocator per size: a pool or slab for blocks of 16 bytes, one for 32, and so on. A request
+// goes to the smallest that holds it, so rounding wastes less than `Step` bytes; where the size is
+// a constant, so is the choice.
 #pragma once
 
 #include <array>
@@ -14,8 +15,8 @@
 
 namespace heapwright {
 
-/// Requests of up to `Largest` bytes, at alignments up to `Step`; null for others ("not from me"). A is made for one layout: A(layout,
-/// arguments...). Not thread-safe.
+/// Requests of up to `Largest` bytes, at alignments up to `Step`; null for others ("not from me").
+/// A is made for one layout: A(layout, arguments...). Not thread-safe.
 template <class A, std::size_t Largest = 512, std::size_t Step = 16>
 class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
   using base = forwards<bucketed, can_own<A>, A, A>;
@@ -48,7 +49,8 @@ class bucketed : public forwards<bucketed<A, Largest, Step>, can_own<A>, A, A> {
     }
   }
 
-  /// Without a layout, each bucket is asked whether it owns p: O(buckets) times what owns of one costs.
+  /// Without a layout, each bucket is asked whether it owns p: O(buckets) times what owns of one
+  /// costs.
   using base::deallocate;
 
   /// Goes back to the bucket that the size tells. Null does nothing. O(1) beyond what the bucket

@@ -1,12 +1,15 @@
-// A stock of blocks per thread in front of one allocator for all: the scalable pool, the scalable slab. Most calls touch only the
-// calling thread's stock, without a lock or an atomic write; every so often a batch of blocks moves, under the lock.
+// A stock of blocks per thread in front of one allocator for all: the scalable pool, the scalable
+// slab. Most calls touch only the calling thread's stock, without a lock or an atomic write; every
+// so often a batch of blocks moves, under the lock.
 //
 // States of a block: live; in one thread's stock, linked through its first word; or with the part.
-// Invariant: a stock holds at most 2 x batch blocks, whoever allocated them. So a thread that only frees gives back as much as comes in,
-// and what stays behind in stocks is bounded by the number of threads.
+// Invariant: a stock holds at most 2 x batch blocks, whoever allocated them. So a thread that only
+// frees gives back as much as comes in, and what stays behind in stocks is bounded by the number of
+// threads.
 //
-// A stock belongs to a number that one running thread has (sync/thread_index.hpp). When a thread ends, the next one with its number goes
-// on with its stock. Threads beyond the table's size go to the part directly; so do all in checked builds, where the part names misuse.
+// A stock belongs to a number that one running thread has (sync/thread_index.hpp). When a thread
+// ends, the next one with its number goes on with its stock. Threads beyond the table's size go to
+// the part directly; so do all in checked builds, where the part names misuse.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +34,8 @@ struct cached_plan {
   unsigned threads = 64;   ///< stocks; each takes a cache line
 };
 
-/// A, made for blocks of one layout, for any number of threads. Lock has acquire() and release(). Owns A. stats() counts blocks in the
-/// threads' stocks as in use.
+/// A, made for blocks of one layout, for any number of threads. Lock has acquire() and release().
+/// Owns A. stats() counts blocks in the threads' stocks as in use.
 template <class A, class Lock, cached_plan Plan = cached_plan{}>
 class cached : public forwards<cached<A, Lock, Plan>, true, A> {
   using base = forwards<cached, true, A>;
@@ -107,7 +110,8 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     part_.reset();
   }
 
-  /// Gives the calling thread's stock back to the part, and trims that; returns the bytes that it gave back.
+  /// Gives the calling thread's stock back to the part, and trims that; returns the bytes that it
+  /// gave back.
   std::size_t trim() noexcept
     requires can_trim<A>
   {
@@ -142,7 +146,8 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     return {std::max(l.size, sizeof(link)), std::max(l.alignment, alignof(link))};
   }
 
-  /// Its type is deduced, so that the compiler comes to the assertion before it constructs the part.
+  /// Its type is deduced, so that the compiler comes to the assertion before it constructs the
+  /// part.
   template <class... Arguments>
   static constexpr auto layout_for(layout l) noexcept {
     static_assert(std::is_constructible_v<A, layout, Arguments...>,

@@ -1,5 +1,5 @@
-// Two allocators: what the first one does not have comes from the second. The first must know its own blocks, so that
-// each goes back to where it came from.
+// Two allocators: what the first one does not have comes from the second. The first must know its
+// own blocks, so that each goes back to where it came from.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,11 @@
-// An allocator whose blocks have canaries before and behind them, looked at when they come back. For finding who writes where he should not,
-// in any build; what it finds ends the process with a message.
+// An allocator whose blocks have canaries before and behind them, looked at when they come back.
+// For finding who writes where he should not, in any build; what it finds ends the process with a
+// message.
 //
 //   [ padding | layout, state | block | canary ]      the head lies directly before the block
 //
-// The head's state is a value made from the block's address: one for live blocks, another for free ones.
+// The head's state is a value made from the block's address: one for live blocks, another for free
+// ones.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +72,8 @@ class guarded : public forwards<guarded<A>, true, A> {
     part_.deallocate(static_cast<std::byte*>(p) - before(l), widened(l));
   }
 
-  /// Frees without a layout: that of the request is written before the block. Looks at the canaries too.
+  /// Frees without a layout: that of the request is written before the block. Looks at the canaries
+  /// too.
   void deallocate(void* p) noexcept {
     if (p != nullptr) deallocate(p, {head_of(p)->size, head_of(p)->alignment});
   }

@@ -1,11 +1,11 @@
-// An allocator that knows in checked builds which blocks are live and where each was asked for, and says
-// so when it is destroyed. In release builds it is the allocator alone.
+// An allocator that knows in checked builds which blocks are live and where each was asked for, and
+// says so when it is destroyed. In release builds it is the allocator alone.
 //
 //   block of A:  [ padding | head | block ]      the heads of live blocks are linked, newest first
 //
-// A head has the call stack of the request, so that a block of a container is told by the program's own
-// line and not by that of the container; and the place that the compiler tells, for programs without
-// debugging information.
+// A head has the call stack of the request, so that a block of a container is told by the program's
+// own line and not by that of the container; and the place that the compiler tells, for programs
+// without debugging information.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 
 namespace heapwright {
 
-/// A, with a list of its live blocks. Owns A. Not thread-safe. In checked builds a block costs 200 bytes
-/// more, and a request some microseconds.
+/// A, with a list of its live blocks. Owns A. Not thread-safe. In checked builds a block costs 200
+/// bytes more, and a request some microseconds.
 template <class A>
 class leak_checked : public forwards<leak_checked<A>, true, A> {
   using base = forwards<leak_checked, true, A>;
@@ -138,8 +138,8 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     part_.reset();
   }
 
-  /// Writes to stderr each live block with its call stack, newest first, as many as are worth reading.
-  /// Returns how many there are. 0 in release builds.
+  /// Writes to stderr each live block with its call stack, newest first, as many as are worth
+  /// reading. Returns how many there are. 0 in release builds.
   std::size_t report() const noexcept {
     std::size_t blocks = 0;
     std::size_t bytes = 0;

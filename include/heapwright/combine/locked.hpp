@@ -1,5 +1,5 @@
-// One lock around an allocator, so that any thread may use it. Simple, and enough where allocation is rare; where it is not,
-// put a stock per thread in front (cached.hpp).
+// One lock around an allocator, so that any thread may use it. Simple, and enough where allocation
+// is rare; where it is not, put a stock per thread in front (cached.hpp).
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace heapwright {
 
-/// A for any number of threads. Lock has acquire() and release(): `lock<linux_os>`, for example. Owns
-/// A. Has the capabilities of A.
+/// A for any number of threads. Lock has acquire() and release(): `lock<linux_os>`, for example.
+/// Owns A. Has the capabilities of A.
 template <class A, class Lock>
 class locked : public forwards<locked<A, Lock>, true, A> {
   using base = forwards<locked, true, A>;

@@ -29,14 +29,15 @@ struct meter {
   [[nodiscard]] std::uint64_t live_blocks() const noexcept { return allocations - deallocations; }
 };
 
-/// Where a meter is told to that nobody else reads. heapwright::live::meter_report shows it in the live view.
+/// Where a meter is told to that nobody else reads. heapwright::live::meter_report shows it in the
+/// live view.
 struct unreported {
   /// Does nothing.
   void update(const meter&) const noexcept {}
 };
 
-/// A with a meter, of which Report is told each time it changes. Owns A. Not thread-safe: a meter for several threads is
-/// `locked<metered<A>, ...>`.
+/// A with a meter, of which Report is told each time it changes. Owns A. Not thread-safe: a meter
+/// for several threads is `locked<metered<A>, ...>`.
 template <class A, class Report = unreported>
 class metered : public forwards<metered<A, Report>, true, A> {
   using base = forwards<metered, true, A>;

@@ -1,10 +1,11 @@
-// An allocator whose blocks AddressSanitizer and Valgrind watch: a free block, and the bytes just behind a live one, may not be touched.
-// The kit's own allocators do the former by themselves; this is for those of others. Without either tool it is the allocator alone.
+// An allocator whose blocks AddressSanitizer and Valgrind watch: a free block, and the bytes just
+// behind a live one, may not be touched. The kit's own allocators do the former by themselves; this
+// is for those of others. Without either tool it is the allocator alone.
 //
 //   block of A:  [ bytes asked for | poisoned ... | size asked for, poisoned ]
 //
-// The size is kept where A tells the size of its blocks: so it needs no layout to free one. The first
-// two words of a free block stay as they are: that is where allocators keep their links.
+// The size is kept where A tells the size of its blocks: so it needs no layout to free one. The
+// first two words of a free block stay as they are: that is where allocators keep their links.
 #pragma once
 
 #include <algorithm>
@@ -36,9 +37,9 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     requires std::is_constructible_v<A, Arguments...>
   explicit poisoned(Arguments&&... arguments) : part_(std::forward<Arguments>(arguments)...) {}
 
-  /// A block of the part. Under either tool only its first `l.size` bytes may be touched; of a part of
-  /// one layout that tells `usable_size`, the whole block, as there is no room to note `l.size`. Null
-  /// when the part has no memory.
+  /// A block of the part. Under either tool only its first `l.size` bytes may be touched; of a part
+  /// of one layout that tells `usable_size`, the whole block, as there is no room to note `l.size`.
+  /// Null when the part has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     const layout whole = widened(l);
     if (whole.size < l.size) return nullptr;
@@ -58,8 +59,8 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     return p;
   }
 
-  /// Under either tool the block may not be touched from now on, but for its first 16 bytes, where the
-  /// part may keep links. Null does nothing.
+  /// Under either tool the block may not be touched from now on, but for its first 16 bytes, where
+  /// the part may keep links. Null does nothing.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) return;
     free_watched(p, room_of(p, widened(l)), [&] { part_.deallocate(p, widened(l)); });
@@ -73,8 +74,8 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     free_watched(p, room_of(p, layout{0}), [&] { part_.deallocate(p); });
   }
 
-  /// Bytes that may be used behind p: with either tool those asked for; of a part of one layout, the
-  /// whole block.
+  /// Bytes that may be used behind p: with either tool those asked for; of a part of one layout,
+  /// the whole block.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept
     requires has_usable_size<A>
   {

@@ -1,5 +1,5 @@
-// Two allocators: one for small requests, one for the rest. The size tells where a block goes back to, so neither needs to know its
-// own; where the size is a constant, so is the choice.
+// Two allocators: one for small requests, one for the rest. The size tells where a block goes back
+// to, so neither needs to know its own; where the size is a constant, so is the choice.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace heapwright {
 
-/// Requests of up to `Largest` bytes go to Small, others to Large; neither stands in for the other. Owns both. Not thread-safe.
+/// Requests of up to `Largest` bytes go to Small, others to Large; neither stands in for the other.
+/// Owns both. Not thread-safe.
 template <std::size_t Largest, class Small, class Large>
 class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Small>, Small, Large> {
   using base = forwards<segregate, can_own<Small>, Small, Large>;
@@ -56,7 +57,8 @@ class segregate : public forwards<segregate<Largest, Small, Large>, can_own<Smal
     return false;
   }
 
-  /// As realloc of C. The block moves where it crosses the limit. Null: no memory, and p is as it was.
+  /// As realloc of C. The block moves where it crosses the limit. Null: no memory, and p is as it
+  /// was.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_own<Small> && can_reallocate<Small> && can_reallocate<Large> && has_usable_size<Small> &&
              has_usable_size<Large> && can_deallocate_unsized<Small> && can_deallocate_unsized<Large>

@@ -1,5 +1,5 @@
-// Arithmetic on sizes and addresses that every layer above shares.
-// All alignments are powers of two; callers that take one from outside check it with is_power_of_two first.
+// Arithmetic on sizes and addresses that every layer above shares. All alignments are powers of
+// two; callers that take one from outside check it with is_power_of_two first.
 #pragma once
 
 #include <bit>
@@ -15,10 +15,12 @@ inline constexpr std::size_t KiB = 1024;
 inline constexpr std::size_t MiB = 1024 * KiB;
 inline constexpr std::size_t GiB = 1024 * MiB;
 
-/// Not std::has_single_bit, which calls a library function where the processor is not known to count bits.
+/// Not std::has_single_bit, which calls a library function where the processor is not known to
+/// count bits.
 [[nodiscard]] constexpr bool is_power_of_two(std::size_t n) noexcept { return n != 0 && (n & (n - 1)) == 0; }
 
-/// Smallest multiple of `alignment` that is >= n. Wraps to a value < n on overflow, which callers test for.
+/// Smallest multiple of `alignment` that is >= n. Wraps to a value < n on overflow, which callers
+/// test for.
 [[nodiscard]] constexpr std::size_t align_up(std::size_t n, std::size_t alignment) noexcept {
   return (n + alignment - 1) & ~(alignment - 1);
 }

@@ -1,9 +1,9 @@
 // Call stacks for messages about mistakes: where a block was asked for, where it was freed.
 //
-// Capturing reads the unwind tables of the program and allocates nothing. Naming is left to addr2line,
-// which runs as a process of its own: only then are there lines of inlined functions, and a process
-// that is about to die reads no debugging information. Without addr2line a frame is shown as
-// OBJECT+OFFSET, which `addr2line -e OBJECT OFFSET` understands.
+// Capturing reads the unwind tables of the program and allocates nothing. Naming is left to
+// addr2line, which runs as a process of its own: only then are there lines of inlined functions,
+// and a process that is about to die reads no debugging information. Without addr2line a frame is
+// shown as OBJECT+OFFSET, which `addr2line -e OBJECT OFFSET` understands.
 //
 // The program's own frame is the innermost one whose function is not in the namespaces heapwright,
 // std or __gnu_cxx: the line that uses a container, not the line of the container.
@@ -34,7 +34,8 @@ struct named_frame {
 
   [[nodiscard]] bool has_line() const noexcept { return !line.starts_with("??") && !line.ends_with(":?"); }
 
-  /// Whether the function belongs to the program, and not to the libraries that lie between it and an allocator.
+  /// Whether the function belongs to the program, and not to the libraries that lie between it and
+  /// an allocator.
   [[nodiscard]] bool is_own() const noexcept {
     const std::string_view name = qualified_name(function);
     for (const std::string_view prefix : {"heapwright::", "std::", "__gnu_cxx::", "operator new", "operator delete"}) {
@@ -65,7 +66,8 @@ class call_stack {
 
   call_stack() noexcept = default;  ///< without frames
 
-  /// The stack of the calling thread from the caller of this function on, the innermost frame first.
+  /// The stack of the calling thread from the caller of this function on, the innermost frame
+  /// first.
   [[nodiscard, gnu::noinline]] static call_stack here() noexcept {
     call_stack s;
     ::_Unwind_Backtrace(
@@ -84,8 +86,9 @@ class call_stack {
   friend bool operator==(const call_stack&, const call_stack&) noexcept = default;
   friend auto operator<=>(const call_stack&, const call_stack&) noexcept = default;
 
-  /// Calls f(named_frame) for each frame, inlined ones too, the innermost first. False: addr2line cannot be run, or it
-  /// knows nothing of the frames; then f was not called. Takes milliseconds. Allocates nothing.
+  /// Calls f(named_frame) for each frame, inlined ones too, the innermost first. False: addr2line
+  /// cannot be run, or it knows nothing of the frames; then f was not called. Takes milliseconds.
+  /// Allocates nothing.
   template <class F>
   bool for_each_named(F f) const noexcept {
     bool named = false;
@@ -99,8 +102,8 @@ class call_stack {
     return named;
   }
 
-  /// Calls f(number, named_frame) for the program's own frame, as number 1, and for those outside of it up to main.
-  /// False: as for_each_named, or there is no such frame.
+  /// Calls f(number, named_frame) for the program's own frame, as number 1, and for those outside
+  /// of it up to main. False: as for_each_named, or there is no such frame.
   template <class F>
   bool for_each_own(F f) const noexcept {
     unsigned number = 0;
@@ -224,7 +227,8 @@ class call_stack {
     return line.substr(0, line.find(" (discriminator"));
   }
 
-  /// vfork, as fork calls handlers that may want a lock which this thread holds. -1: no process can be had.
+  /// vfork, as fork calls handlers that may want a lock which this thread holds. -1: no process can
+  /// be had.
   [[nodiscard, gnu::noinline]] static pid_t run(const char* const* command, int out) noexcept {
     static const char* const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", nullptr};
     const pid_t child = ::vfork();

@@ -1,5 +1,6 @@
-// What makes an allocator, and what it may additionally be able to do. Two functions suffice; every capability is a
-// concept of its own that the compiler finds, so that an allocator states nothing about itself beyond its functions.
+// What makes an allocator, and what it may additionally be able to do. Two functions suffice; every
+// capability is a concept of its own that the compiler finds, so that an allocator states nothing
+// about itself beyond its functions.
 #pragma once
 
 #include <concepts>
@@ -10,17 +11,19 @@
 
 namespace heapwright {
 
-/// allocate returns memory of at least l.size bytes aligned to l.alignment, or null when it has none ("not from me").
-/// deallocate takes what allocate returned, with the same layout; null does nothing. Neither throws. A size of zero is a size like any
-/// other: the pointer is not null, is not to be used, and is given back.
+/// allocate returns memory of at least l.size bytes aligned to l.alignment, or null when it has
+/// none ("not from me"). deallocate takes what allocate returned, with the same layout; null does
+/// nothing. Neither throws. A size of zero is a size like any other: the pointer is not null, is
+/// not to be used, and is given back.
 template <class A>
 concept allocator = requires(A a, layout l, void* p) {
   { a.allocate(l) } noexcept -> std::same_as<void*>;
   { a.deallocate(p, l) } noexcept;
 };
 
-/// owns(p): true for the address of each live block of this allocator, false for pointers into memory
-/// that is not its own. Either for a pointer into a block, and for a free block. Safe for any value.
+/// owns(p): true for the address of each live block of this allocator, false for pointers into
+/// memory that is not its own. Either for a pointer into a block, and for a free block. Safe for
+/// any value.
 template <class A>
 concept can_own = requires(const A a, const void* p) {
   { a.owns(p) } noexcept -> std::same_as<bool>;
@@ -56,8 +59,8 @@ concept can_resize = requires(A a, void* p, layout from, layout to) {
   { a.try_resize(p, from, to) } noexcept -> std::same_as<bool>;
 };
 
-/// reallocate(p, size): as realloc of C. Null allocates. A size of zero frees and returns null. Null
-/// otherwise means no memory, and p is as it was. The result is aligned to default_alignment.
+/// reallocate(p, size): as realloc of C. Null allocates. A size of zero frees and returns null.
+/// Null otherwise means no memory, and p is as it was. The result is aligned to default_alignment.
 template <class A>
 concept can_reallocate = requires(A a, void* p, std::size_t size) {
   { a.reallocate(p, size) } noexcept -> std::same_as<void*>;

@@ -45,7 +45,8 @@ template <class A, class First, class... Rest>
 inline constexpr bool takes_layout<A, First, Rest...> =
     has_one_layout<A> && std::same_as<std::remove_cvref_t<First>, layout> && std::is_constructible_v<A, First, Rest...>;
 
-/// The layout that a combinator around an allocator for one layout was made for; nothing around others.
+/// The layout that a combinator around an allocator for one layout was made for; nothing around
+/// others.
 template <class A>
 struct block_layout {};
 
@@ -103,8 +104,8 @@ class forwards {
     });
   }
 
-  /// As realloc of C. In the part that has the block; where that one has no memory, in another. Null:
-  /// no memory, and p is as it was; or a size of zero, and p is freed.
+  /// As realloc of C. In the part that has the block; where that one has no memory, in another.
+  /// Null: no memory, and p is as it was; or a size of zero, and p is freed.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires FindsOwner && (can_reallocate<Parts> || ...) &&
              (is_single || ((can_deallocate_unsized<Parts> && has_usable_size<Parts>)&&...))

@@ -1,5 +1,5 @@
-// Multiplicative hashing (Knuth, The Art of Computer Programming, 6.4): the high bits of key * golden_ratio are well
-// distributed, also where keys differ by a constant step, as addresses do.
+// Multiplicative hashing (Knuth, The Art of Computer Programming, 6.4): the high bits of key *
+// golden_ratio are well distributed, also where keys differ by a constant step, as addresses do.
 #pragma once
 
 #include <cstdint>

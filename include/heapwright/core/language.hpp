@@ -1,5 +1,5 @@
-// The language that all headers here are written in: a compiler that is told to read an older one says
-// so in one sentence, and stops.
+// The language that all headers here are written in: a compiler that is told to read an older one
+// says so in one sentence, and stops.
 #pragma once
 
 #if __cplusplus < 202002L

@@ -1,5 +1,6 @@
-// What is asked of an allocator: a size and an alignment, carried as one value so that they cannot be swapped or lost.
-// Invariant: alignment is a power of two. Size may be zero and need not be a multiple of the alignment.
+// What is asked of an allocator: a size and an alignment, carried as one value so that they cannot
+// be swapped or lost. Invariant: alignment is a power of two. Size may be zero and need not be a
+// multiple of the alignment.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,8 @@ struct layout {
   /// No bytes, aligned as malloc does.
   constexpr layout() noexcept = default;
 
-  /// Not explicit: every allocator takes a size alone, as in `allocate(100)`, and aligns as malloc does.
+  /// Not explicit: every allocator takes a size alone, as in `allocate(100)`, and aligns as malloc
+  /// does.
   constexpr layout(std::size_t bytes, std::size_t aligned_to = default_alignment) noexcept
       : size(bytes), alignment(aligned_to) {}
 

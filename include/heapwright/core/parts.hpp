@@ -1,5 +1,5 @@
-// Arguments for a part of a composed allocator. Allocators that blocks point into can be neither copied nor moved, so a part is
-// constructed where it lies:
+// Arguments for a part of a composed allocator. Allocators that blocks point into can be neither
+// copied nor moved, so a part is constructed where it lies:
 //
 //   fallback<stack_arena<4096>, pool<>> a{from(), from(layout{64, 8})};
 #pragma once

@@ -1,8 +1,10 @@
-// Tells AddressSanitizer and Valgrind which memory a program must not touch though it may: free blocks, headers, the rest
-// of a chunk. Without AddressSanitizer, and without HEAPWRIGHT_VALGRIND, every function here is empty.
+// Tells AddressSanitizer and Valgrind which memory a program must not touch though it may: free
+// blocks, headers, the rest of a chunk. Without AddressSanitizer, and without HEAPWRIGHT_VALGRIND,
+// every function here is empty.
 //
-// A range is either usable or poisoned. Its allocator poisons what it takes from a source, unpoisons each block as it hands it out,
-// poisons it when it comes back, and unpoisons the whole before it gives it back to the source, which knows nothing of this.
+// A range is either usable or poisoned. Its allocator poisons what it takes from a source,
+// unpoisons each block as it hands it out, poisons it when it comes back, and unpoisons the whole
+// before it gives it back to the source, which knows nothing of this.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +38,8 @@ inline constexpr bool poisons = true;
 inline constexpr bool poisons = false;
 #endif
 
-/// Touching these bytes is a mistake from now on. AddressSanitizer sees units of 8 bytes: what begins or ends within one is
-/// rounded so that no usable byte is poisoned.
+/// Touching these bytes is a mistake from now on. AddressSanitizer sees units of 8 bytes: what
+/// begins or ends within one is rounded so that no usable byte is poisoned.
 inline void poison([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef HEAPWRIGHT_HAS_ASAN
   __asm__("" : "+r"(p));  // GCC takes the call for a read of memory that nobody has written yet
@@ -58,7 +60,8 @@ inline void unpoison([[maybe_unused]] void* p, [[maybe_unused]] std::size_t byte
 #endif
 }
 
-/// These bytes, poisoned, hold something that their allocator wrote and is about to read: a link of a list.
+/// These bytes, poisoned, hold something that their allocator wrote and is about to read: a link of
+/// a list.
 inline void reveal([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
 #ifdef HEAPWRIGHT_HAS_ASAN
   __asan_unpoison_memory_region(p, bytes);

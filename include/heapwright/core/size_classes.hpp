@@ -1,10 +1,13 @@
-// Size classes: the rounded sizes a heap hands out, so that a freed block fits the next request of about its size.
+// Size classes: the rounded sizes a heap hands out, so that a freed block fits the next request of
+// about its size.
 //
-// Classes are numbered 1 .. count; 0 means "none: too large". They rise in steps of 16 bytes up to 16 * k and then in k
-// equal steps per doubling, so that rounding wastes at most 1/k of a block (1/(2k) on average) and every power of two
-// from 16 up is a class. Both directions are closed formulas; heaps put the small end into a table.
+// Classes are numbered 1 .. count; 0 means "none: too large". They rise in steps of 16 bytes up to
+// 16 * k and then in k equal steps per doubling, so that rounding wastes at most 1/k of a block
+// (1/(2k) on average) and every power of two from 16 up is a class. Both directions are closed
+// formulas; heaps put the small end into a table.
 //
-// A program that asks for few sizes can have just these: they come first then, and the steps behind the last of them.
+// A program that asks for few sizes can have just these: they come first then, and the steps behind
+// the last of them.
 #pragma once
 
 #include <array>
@@ -60,17 +63,20 @@ struct size_list {
 struct size_class_plan {
   std::size_t steps_per_doubling = 8;  ///< k: a power of two
   std::size_t largest = 256 * KiB;     ///< the last class, a power of two
-  /// The first classes, instead of steps; multiples of 8, and the last is 16 bytes times a number the steps have too. Where there are odd multiples of 8,
-  /// blocks for sizes that are no multiple of 16 may be aligned to 8 only: no object with an alignment of 16 has such a size.
+  /// The first classes, instead of steps; multiples of 8, and the last is 16 bytes times a number
+  /// the steps have too. Where there are odd multiples of 8, blocks for sizes that are no multiple
+  /// of 16 may be aligned to 8 only: no object with an alignment of 16 has such a size.
   size_list exact{};
 
   /// Bytes of the smallest class, and between the first ones.
   static constexpr std::size_t smallest_step = 16;
 
-  /// What sizes differ by, at least, that have different classes; and what every block is aligned to.
+  /// What sizes differ by, at least, that have different classes; and what every block is aligned
+  /// to.
   [[nodiscard]] constexpr std::size_t granule() const noexcept { return exact.are_multiples_of(16) ? 16 : 8; }
 
-  /// Up to here class c holds 16 * c bytes: the first doubling after the linear end has steps of 16 too.
+  /// Up to here class c holds 16 * c bytes: the first doubling after the linear end has steps of 16
+  /// too.
   [[nodiscard]] constexpr std::size_t even_up_to() const noexcept {
     if (!exact.empty()) return 0;
     return 2 * linear_end() < largest ? 2 * linear_end() : largest;

@@ -1,5 +1,6 @@
-// Text for code that must not allocate: a message composed in a fixed buffer and written with one system call.
-// What does not fit is cut off, never overrun. Not thread-safe; each message is a local variable.
+// Text for code that must not allocate: a message composed in a fixed buffer and written with one
+// system call. What does not fit is cut off, never overrun. Not thread-safe; each message is a
+// local variable.
 #pragma once
 
 #include <cerrno>
@@ -58,7 +59,8 @@ class text {
   /// Bytes, without the zero at the end.
   [[nodiscard]] std::size_t size() const noexcept { return length_; }
 
-  /// Writes the whole text to a file descriptor; gives up on an error, as there is nobody left to tell. Keeps errno.
+  /// Writes the whole text to a file descriptor; gives up on an error, as there is nobody left to
+  /// tell. Keeps errno.
   [[gnu::noinline]] void write_to(int fd) const noexcept {
     const int kept = errno;
     for (std::size_t done = 0; done < length_;) {

@@ -1,5 +1,5 @@
-// A heap of one's own, beside the process's malloc: with a recipe, a name and a limit of its own, and an end, at which all
-// its memory goes back at once, whatever is still in use.
+// A heap of one's own, beside the process's malloc: with a recipe, a name and a limit of its own,
+// and an end, at which all its memory goes back at once, whatever is still in use.
 //
 // <heapwright/heap.hpp> gives it its platform and its short name.
 //
@@ -23,8 +23,9 @@
 
 namespace heapwright {
 
-/// An allocator (docs/concepts.md) that owns all it hands out. Thread-safety: as recipe.concurrency says; destruction is the business of one thread, with
-/// no other in the heap. Blocks are aligned to 16 bytes unless asked otherwise. Neither copied nor moved. A heap without blocks takes a few
+/// An allocator (docs/concepts.md) that owns all it hands out. Thread-safety: as recipe.concurrency
+/// says; destruction is the business of one thread, with no other in the heap. Blocks are aligned
+/// to 16 bytes unless asked otherwise. Neither copied nor moved. A heap without blocks takes a few
 /// KiB of memory, and a MiB of address space.
 template <const recipe& R, platform OS>
 class basic_heap {
@@ -43,15 +44,17 @@ class basic_heap {
  public:
   static constexpr std::uint64_t default_limit = R.pages.limit;  ///< bytes in memory for blocks
 
-  /// `name` must outlive the heap. `limit`: bytes in memory for blocks, instead of recipe.pages.limit. Without memory for its records the heap is there, but
-  /// has no memory for blocks either.
+  /// `name` must outlive the heap. `limit`: bytes in memory for blocks, instead of
+  /// recipe.pages.limit. Without memory for its records the heap is there, but has no memory for
+  /// blocks either.
   explicit basic_heap(const char* name = "", std::uint64_t limit = default_limit) noexcept : name_(name) {
     start(limit);
   }
 
-  /// Has its blocks in this memory, whole pages of it, and nowhere else: an array, a mapped file, memory
-  /// that other processes see. Its records are apart, in this process. The memory must outlive the heap,
-  /// and is then as the blocks have left it. attached() tells whether it was large enough.
+  /// Has its blocks in this memory, whole pages of it, and nowhere else: an array, a mapped file,
+  /// memory that other processes see. Its records are apart, in this process. The memory must
+  /// outlive the heap, and is then as the blocks have left it. attached() tells whether it was
+  /// large enough.
   basic_heap(void* memory, std::size_t bytes, const char* name = "") noexcept : name_(name) {
     start(R.pages.limit);
     if (core_ == nullptr || core_->pages().adopt(memory, bytes)) return;
@@ -80,7 +83,8 @@ class basic_heap {
 
   // --- blocks
 
-  /// `size` bytes, at least 1, aligned to 16; null when there is no memory, the limit is reached, or beyond PTRDIFF_MAX.
+  /// `size` bytes, at least 1, aligned to 16; null when there is no memory, the limit is reached,
+  /// or beyond PTRDIFF_MAX.
   [[nodiscard]] void* allocate(std::size_t size) noexcept {
     const std::size_t with_note = noted(size);
     void* const p = with_cache([&](cache& mine) -> void* {
@@ -109,8 +113,8 @@ class basic_heap {
     return note(zeroed, size);
   }
 
-  /// From any thread. Null is ignored. A pointer that is no block of this heap is ignored, or ends the process in checked
-  /// builds and where recipe.hardening.check_callers says so.
+  /// From any thread. Null is ignored. A pointer that is no block of this heap is ignored, or ends
+  /// the process in checked builds and where recipe.hardening.check_callers says so.
   void deallocate(void* p) noexcept {
     with_cache([&](cache& mine) {
       if (!mine.push(p)) [[unlikely]]
@@ -122,8 +126,10 @@ class basic_heap {
   /// As deallocate(p): the layout is not looked at.
   void deallocate(void* p, layout) noexcept { deallocate(p); }
 
-  /// A block of `size` bytes with the contents of p, which is freed if the block is another; p may be null. A size of zero frees p and returns null. Null otherwise: no memory, p is as it was; or p is no block of
-  /// this heap, which ends the process in checked builds and where recipe.hardening.check_callers says so.
+  /// A block of `size` bytes with the contents of p, which is freed if the block is another; p may
+  /// be null. A size of zero frees p and returns null. Null otherwise: no memory, p is as it was;
+  /// or p is no block of this heap, which ends the process in checked builds and where
+  /// recipe.hardening.check_callers says so.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
     if (p == nullptr) return allocate(size);
     if (size == 0) {
@@ -141,8 +147,8 @@ class basic_heap {
     return bytes == 0 ? 0 : bytes - request_note::bytes_in<R>;
   }
 
-  /// True for each live block, false for memory that is not this heap's; either for a pointer into a
-  /// block. Any pointer value will do. O(1).
+  /// True for each live block, false for memory that is not this heap's; either for a pointer into
+  /// a block. Any pointer value will do. O(1).
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
 
   // --- all of the heap
@@ -157,28 +163,30 @@ class basic_heap {
     return bytes;
   }
 
-  /// Bytes in memory for blocks from now on. Blocks in use stay; new ones are had as soon as there is room.
+  /// Bytes in memory for blocks from now on. Blocks in use stay; new ones are had as soon as there
+  /// is room.
   void set_limit(std::uint64_t bytes) noexcept {
     if (core_ != nullptr) core_->pages().set_limit(bytes);
   }
 
-  /// Locks in memory what the heap has in memory, blocks and free memory, so that touching it causes no
-  /// page fault and it is not swapped out. Until unlock_pages, memory that the heap takes into use
-  /// later is locked as it comes, as far as the system allows, and free memory goes back only by trim,
-  /// to stay below the limit, or where the recipe says `at_once`. The heap's own records are not locked.
+  /// Locks in memory what the heap has in memory, blocks and free memory, so that touching it
+  /// causes no page fault and it is not swapped out. Until unlock_pages, memory that the heap takes
+  /// into use later is locked as it comes, as far as the system allows, and free memory goes back
+  /// only by trim, to stay below the limit, or where the recipe says `at_once`. The heap's own
+  /// records are not locked.
   ///
-  /// False: the system refused (RLIMIT_MEMLOCK); a heap that was not locked has no locked page then, and
-  /// works as before. Called again, it tells whether all is locked, and locks what was refused since.
-  /// A forked child has no locked pages. Thread-safety as allocate; others wait for it in their slow
-  /// steps. Complexity: a system call for each piece of memory between free memory that was given back,
-  /// and a page fault for each page that was not touched yet.
+  /// False: the system refused (RLIMIT_MEMLOCK); a heap that was not locked has no locked page
+  /// then, and works as before. Called again, it tells whether all is locked, and locks what was
+  /// refused since. A forked child has no locked pages. Thread-safety as allocate; others wait for
+  /// it in their slow steps. Complexity: a system call for each piece of memory between free memory
+  /// that was given back, and a page fault for each page that was not touched yet.
   [[nodiscard]] bool lock_pages() noexcept {
     if (core_ == nullptr) return false;
     return alone([&] { return core_->pages().lock_pages(); });
   }
 
-  /// Undoes lock_pages, or what recipe.pages.locked says. The heap's end does so too, for memory of the
-  /// caller. False: the system refused (it has no more mappings); the heap counts as locked.
+  /// Undoes lock_pages, or what recipe.pages.locked says. The heap's end does so too, for memory of
+  /// the caller. False: the system refused (it has no more mappings); the heap counts as locked.
   [[nodiscard]] bool unlock_pages() noexcept {
     if (core_ == nullptr) return true;
     return alone([&] { return core_->pages().unlock_pages(); });
@@ -187,30 +195,34 @@ class basic_heap {
   /// As given to the constructor.
   [[nodiscard]] const char* name() const noexcept { return name_; }
 
-  /// Where each byte of the heap is. Every other thread waits for the time that this takes, as soon as its free list does not suffice: what threads keep is counted block by block.
+  /// Where each byte of the heap is. Every other thread waits for the time that this takes, as soon
+  /// as its free list does not suffice: what threads keep is counted block by block.
   [[nodiscard]] heap_statistics statistics() noexcept {
     if (core_ == nullptr) return {.name = name_};
     return census<R, OS>(*core_).statistics(name_);
   }
 
-  /// Calls f(std::uint32_t cache, std::uint64_t bytes) for what each thread keeps for its next requests, and for what threads that have ended have left to the
-  /// next. The same holds as for statistics; f must not call this heap.
+  /// Calls f(std::uint32_t cache, std::uint64_t bytes) for what each thread keeps for its next
+  /// requests, and for what threads that have ended have left to the next. The same holds as for
+  /// statistics; f must not call this heap.
   template <class F>
   void for_each_cache(F f) noexcept {
     if (core_ == nullptr) return;
     census<R, OS>(*core_).for_each_cache(f);
   }
 
-  /// Calls f(const void* block, std::size_t bytes) for each block in use, by address. Exact while no other thread is in the heap; otherwise a block that comes or
-  /// goes meanwhile may be seen or not. f must not call this heap. False: no memory to do it in.
+  /// Calls f(const void* block, std::size_t bytes) for each block in use, by address. Exact while
+  /// no other thread is in the heap; otherwise a block that comes or goes meanwhile may be seen or
+  /// not. f must not call this heap. False: no memory to do it in.
   template <class F>
   [[nodiscard]] bool for_each_block(F f) noexcept {
     if (core_ == nullptr) return true;
     return census<R, OS>(*core_).for_each_block(f);
   }
 
-  /// Writes what is in use to a file descriptor, a line for each class of sizes and one for all that is longer: at the end of a program, what it has forgotten. With
-  /// HEAPWRIGHT_DEFAULT_MALLOC a line for each call stack. Exact as for_each_block.
+  /// Writes what is in use to a file descriptor, a line for each class of sizes and one for all
+  /// that is longer: at the end of a program, what it has forgotten. With HEAPWRIGHT_DEFAULT_MALLOC
+  /// a line for each call stack. Exact as for_each_block.
   [[gnu::cold]] void write_blocks(int fd) noexcept {
     std::uint64_t count[classes::count]{};
     std::uint64_t bytes[classes::count]{};
@@ -265,7 +277,8 @@ class basic_heap {
 
   static std::size_t mapped_for_core() noexcept { return os_pages<OS>::rounded(sizeof(core)); }
 
-  /// f(cache&) with the calling thread's cache, or a borrowed one; null for a heap that has no core.
+  /// f(cache&) with the calling thread's cache, or a borrowed one; null for a heap that has no
+  /// core.
   template <class F>
   [[gnu::always_inline]] void* with_cache(F f) noexcept {
     if constexpr (has_caches) {

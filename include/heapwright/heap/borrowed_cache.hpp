@@ -1,10 +1,12 @@
-// The thread cache of threads that have none of their own: they borrow it, one at a time, under a lock.
+// The thread cache of threads that have none of their own: they borrow it, one at a time, under a
+// lock.
 //
-// Who borrows: a thread that has ended its own cache and still runs destructors; a thread for which there is no memory or no
-// slot; each thread, where the recipe says that the heap is central or for one thread (the lock is empty then).
+// Who borrows: a thread that has ended its own cache and still runs destructors; a thread for which
+// there is no memory or no slot; each thread, where the recipe says that the heap is central or for
+// one thread (the lock is empty then).
 //
-// It lies in the heap's own memory, so that it is there when the system has no more. All zero is a cache that was never
-// borrowed. Lock order: this lock comes before all others of the heap.
+// It lies in the heap's own memory, so that it is there when the system has no more. All zero is a
+// cache that was never borrowed. Lock order: this lock comes before all others of the heap.
 #pragma once
 
 #include <cstddef>

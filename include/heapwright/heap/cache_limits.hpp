@@ -1,15 +1,17 @@
-// How many freed blocks a thread cache keeps of each class. A pure policy: it is told lengths and byte counts, and sets
-// limits through its caller.
+// How many freed blocks a thread cache keeps of each class. A pure policy: it is told lengths and
+// byte counts, and sets limits through its caller.
 //
-// Problem. A limit that is too low sends blocks to the central free list and back; a limit that is too high keeps memory
-// from other threads. So limits start small and double while the thread keeps running into them. Once all limits of a kind
-// together have grown by the thread's share, one class grows at the cost of others that do not use half of theirs.
+// Problem. A limit that is too low sends blocks to the central free list and back; a limit that is
+// too high keeps memory from other threads. So limits start small and double while the thread keeps
+// running into them. Once all limits of a kind together have grown by the thread's share, one class
+// grows at the cost of others that do not use half of theirs.
 //
-// Short and long blocks (thread_cache_plan::first_bytes) are the two kinds. Short blocks have a fixed share. The share of
-// long blocks grows with the memory in use, divided by the threads: they are fewer, and dear to get.
+// Short and long blocks (thread_cache_plan::first_bytes) are the two kinds. Short blocks have a
+// fixed share. The share of long blocks grows with the memory in use, divided by the threads: they
+// are fewer, and dear to get.
 //
-// Invariant: growth_[kind] is the sum over the classes of that kind of (limit - first limit) * block size, and is at most
-// the share of the moment when a limit was last raised.
+// Invariant: growth_[kind] is the sum over the classes of that kind of (limit - first limit) *
+// block size, and is at most the share of the moment when a limit was last raised.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +22,8 @@
 
 namespace heapwright {
 
-/// Of one thread. `Lists`, the caller, has: limit(c) and length(c), blocks that the class may keep and does keep; and
-/// set_limit(c, blocks).
+/// Of one thread. `Lists`, the caller, has: limit(c) and length(c), blocks that the class may keep
+/// and does keep; and set_limit(c, blocks).
 template <const recipe& R>
 class cache_limits {
   using classes = class_table<R>;
@@ -37,7 +39,8 @@ class cache_limits {
     return std::clamp<std::int64_t>(part, plan.share_bytes, plan.max_long_bytes);
   }
 
-  /// Doubles the limit of class c, if the share allows it or other classes make room. True: it is higher now.
+  /// Doubles the limit of class c, if the share allows it or other classes make room. True: it is
+  /// higher now.
   template <class Lists>
   [[nodiscard]] bool raise(unsigned c, std::int64_t share, Lists& lists) noexcept {
     const auto& info = classes::of(c);

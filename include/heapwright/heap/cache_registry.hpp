@@ -5,8 +5,8 @@
 //                     idle     its thread has ended; it is empty
 //                     shared   threads without a cache of their own borrow it (borrowed_cache.hpp); open for ever
 //
-// Caches are never freed, so that a reader may follow a link that is out of date. One lock guards all of it. Lock order:
-// borrowed cache, registry, central free list, page heap.
+// Caches are never freed, so that a reader may follow a link that is out of date. One lock guards
+// all of it. Lock order: borrowed cache, registry, central free list, page heap.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,9 @@ class cache_registry {
  public:
   using lock_type = heap_lock<R, OS>;
 
-  /// A cache for a thread: one that no thread uses, or else what `make(id)` returns; null when that is null, ids have run
-  /// out, or `allocate(bytes)` returns no zeroed memory for the registry's own records.
+  /// A cache for a thread: one that no thread uses, or else what `make(id)` returns; null when that
+  /// is null, ids have run out, or `allocate(bytes)` returns no zeroed memory for the registry's
+  /// own records.
   template <class Make, class Allocate>
   [[nodiscard]] registered_cache* open(heap_figures& figures, Make make, Allocate allocate) noexcept {
     holding guard(lock_);
@@ -60,7 +61,8 @@ class cache_registry {
     return c;
   }
 
-  /// The one cache that threads without their own borrow: what `make(id)` returns, which is never null. Counts as no thread.
+  /// The one cache that threads without their own borrow: what `make(id)` returns, which is never
+  /// null. Counts as no thread.
   template <class Make>
   void open_shared(Make make) noexcept {
     holding guard(lock_);
@@ -74,7 +76,8 @@ class cache_registry {
     return c == nullptr ? nullptr : c->caches[id % chunk_ids].load(std::memory_order_acquire);
   }
 
-  /// Leaves a cache with all its blocks to the next thread. False: too many are parked; it is as it was.
+  /// Leaves a cache with all its blocks to the next thread. False: too many are parked; it is as it
+  /// was.
   [[nodiscard]] bool try_park(registered_cache* c, heap_figures& figures) noexcept {
     holding guard(lock_);
     if (parked_ >= R.thread_cache.max_parked) return false;
@@ -90,7 +93,8 @@ class cache_registry {
     close_held(c, figures);
   }
 
-  /// Calls `flush(cache)` for the caches parked at `until` (milliseconds) or before, and parks them no longer.
+  /// Calls `flush(cache)` for the caches parked at `until` (milliseconds) or before, and parks them
+  /// no longer.
   template <class Flush>
   void flush_parked(std::uint64_t until, Flush flush) noexcept {
     holding guard(lock_);
@@ -113,7 +117,8 @@ class cache_registry {
     if (shared_ != nullptr) f(*shared_);
   }
 
-  /// In the child of a fork: closes all open caches but `mine`, after `abandon(cache)`. Their threads are gone.
+  /// In the child of a fork: closes all open caches but `mine`, after `abandon(cache)`. Their
+  /// threads are gone.
   template <class Abandon>
   void after_fork_in_child(registered_cache* mine, heap_figures& figures, Abandon abandon) noexcept {
     lock_.reset_after_fork();

@@ -1,10 +1,13 @@
 // Looks at all of a heap while it stands still: where its bytes are, which blocks are in use.
 //
-// While a census lives it holds every lock of the heap, so spans stay as they are and no thread gets beyond its own free lists. The lists go on changing:
-// a thread that pops and pushes needs no lock. Their lists are followed all the same, each step only to what the page map says is a block of that class, so
-// whatever is read there is harmless; blocks that move meanwhile may be counted or not. With no thread at work everything is exact.
+// While a census lives it holds every lock of the heap, so spans stay as they are and no thread
+// gets beyond its own free lists. The lists go on changing: a thread that pops and pushes needs no
+// lock. Their lists are followed all the same, each step only to what the page map says is a block
+// of that class, so whatever is read there is harmless; blocks that move meanwhile may be counted
+// or not. With no thread at work everything is exact.
 //
-// Between its construction and its end nothing may be asked of the heap by the same thread: it would wait for itself.
+// Between its construction and its end nothing may be asked of the heap by the same thread: it
+// would wait for itself.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +48,9 @@ class census {
   /// Waits for every lock.
   explicit census(core& of) noexcept : heap_(of) { heap_.lock_all(); }
 
-  /// Waits no longer than so many milliseconds: a lock may be held by the code that the caller has interrupted. Without the
-  /// locks only the caller's own cache may be counted, and all else is as of different moments.
+  /// Waits no longer than so many milliseconds: a lock may be held by the code that the caller has
+  /// interrupted. Without the locks only the caller's own cache may be counted, and all else is as
+  /// of different moments.
   census(core& of, std::uint64_t for_ms) noexcept : heap_(of), is_locked_(of.try_lock_all(for_ms)) {}
 
   ~census() {
@@ -128,7 +132,8 @@ class census {
     return bytes;
   }
 
-  /// Calls f(std::uint32_t cache, std::uint64_t bytes) for what each thread keeps. Complexity: the blocks that threads keep.
+  /// Calls f(std::uint32_t cache, std::uint64_t bytes) for what each thread keeps. Complexity: the
+  /// blocks that threads keep.
   template <class F>
   void for_each_cache(F f) const {
     heap_.for_each_cache_held([&](const cache& of) {
@@ -138,8 +143,9 @@ class census {
     });
   }
 
-  /// Calls f(const void* block, std::size_t bytes) for each block in use, by address; bytes as its class has them. False: there was no memory to
-  /// note what threads keep, and f was not called. Complexity: all blocks, and n log n of those that threads keep.
+  /// Calls f(const void* block, std::size_t bytes) for each block in use, by address; bytes as its
+  /// class has them. False: there was no memory to note what threads keep, and f was not called.
+  /// Complexity: all blocks, and n log n of those that threads keep.
   template <class F>
   [[nodiscard]] bool for_each_block(F f) noexcept {
     noted kept;

@@ -1,7 +1,7 @@
 // Central free list of one size class: middle of the heap, between thread caches and the page heap.
 //
-// Owns the class's spans. Thread caches refill from it and flush to it in batches, so that the lock is taken once per
-// batch. A block always comes back to its own span, whichever thread frees it.
+// Owns the class's spans. Thread caches refill from it and flush to it in batches, so that the lock
+// is taken once per batch. A block always comes back to its own span, whichever thread frees it.
 //
 // Span states   listed      has blocks to give; any thread may take it
 //               attached    has blocks to give; one thread alone refills from it
@@ -9,9 +9,10 @@
 //               empty       listed, and all blocks have come back: it goes to the page heap, but at most
 //                           span_plan::kept_empty bytes stay, so that a class in light use does not thrash
 //
-// Refilling from a span puts the thread's owner bits into the page map, so that the thread that frees a block sees whether
-// it is its own. Where no two blocks begin in the same page (from 4 KiB on) each block has a tag of its own: such spans are
-// not attached, and all threads refill from the same few.
+// Refilling from a span puts the thread's owner bits into the page map, so that the thread that
+// frees a block sees whether it is its own. Where no two blocks begin in the same page (from 4 KiB
+// on) each block has a tag of its own: such spans are not attached, and all threads refill from the
+// same few.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,8 @@
 
 namespace heapwright {
 
-/// All zero is empty. Every function takes the class and the page heap, which are the same in each call.
+/// All zero is empty. Every function takes the class and the page heap, which are the same in each
+/// call.
 template <const recipe& R, platform OS>
 class central_free_list {
   using classes = class_table<R>;
@@ -33,18 +35,18 @@ class central_free_list {
  public:
   using lock_type = heap_lock<R, OS>;
 
-  /// What a refill gets: a list of blocks that have come back; or else fresh blocks, which nobody has touched, side by
-  /// side; or nothing, when the system has no memory.
+  /// What a refill gets: a list of blocks that have come back; or else fresh blocks, which nobody
+  /// has touched, side by side; or nothing, when the system has no memory.
   struct refill_result {
     block* returned = nullptr;
     std::byte* fresh = nullptr;
     std::uint32_t fresh_count = 0;
   };
 
-  /// Free blocks for the thread with these owner bits. From its attached span: all blocks that have come back, without
-  /// walking over them, or else up to `wanted` fresh ones. The attached span is replaced when it has no more to give, or
-  /// when another has blocks that came back. From a shared span: up to `wanted` blocks that have come back, or one fresh
-  /// one; nothing is attached.
+  /// Free blocks for the thread with these owner bits. From its attached span: all blocks that have
+  /// come back, without walking over them, or else up to `wanted` fresh ones. The attached span is
+  /// replaced when it has no more to give, or when another has blocks that came back. From a shared
+  /// span: up to `wanted` blocks that have come back, or one fresh one; nothing is attached.
   [[nodiscard, gnu::noinline]] refill_result refill(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
                                                     pages& heap) noexcept {
     if (classes::has_own_tags(c)) return refill_from_shared(c, wanted, owner, heap);
@@ -106,7 +108,8 @@ class central_free_list {
     }
   }
 
-  /// True when utilisation is below 50 % and scavenging would free more than span_plan::worth_scavenging bytes.
+  /// True when utilisation is below 50 % and scavenging would free more than
+  /// span_plan::worth_scavenging bytes.
   [[nodiscard, gnu::noinline]] bool is_sparse(unsigned c) noexcept {
     holding guard(lock_);
     return figures_.span_bytes > 2 * figures_.outside * classes::of(c).size + R.spans.worth_scavenging;
@@ -150,7 +153,8 @@ class central_free_list {
     return r;
   }
 
-  /// From a span that is listed before and after, unless it is exhausted; blocks that have come back go first.
+  /// From a span that is listed before and after, unless it is exhausted; blocks that have come
+  /// back go first.
   refill_result take_shared(unsigned c, std::uint32_t wanted, pages& heap) noexcept {
     holding guard(lock_);
     span* s = near_front([](const span* t) { return t->free != nullptr; });
@@ -231,7 +235,8 @@ class central_free_list {
     heap.release(s);
   }
 
-  /// A span for this thread to refill from, with its owner bits at every page; null when the system has no memory.
+  /// A span for this thread to refill from, with its owner bits at every page; null when the system
+  /// has no memory.
   span* next_span(unsigned c, page_tag owner, pages& heap) noexcept {
     if (span* const s = next_listed(owner, heap)) return s;
     return new_span(c, owner, heap);
@@ -250,7 +255,8 @@ class central_free_list {
     return s;
   }
 
-  /// Exchanges an attached span that has only fresh blocks for one of this thread's that has others: they are in memory.
+  /// Exchanges an attached span that has only fresh blocks for one of this thread's that has
+  /// others: they are in memory.
   void prefer_returned(page_tag owner, span*& attached, pages& heap) noexcept {
     span* const s = near_front([owner](const span* t) { return t->owner == owner && t->free != nullptr; });
     if (s == nullptr) return;

@@ -28,8 +28,8 @@ struct alignas(cache_line) class_state {
   class_use use;               ///< what the scavenger knows
 };
 
-/// Where a thread cache has a class: bytes from its first one, so that no multiplication is needed. 0: no class, or the
-/// smallest one for a size of zero.
+/// Where a thread cache has a class: bytes from its first one, so that no multiplication is needed.
+/// 0: no class, or the smallest one for a size of zero.
 enum class class_offset : std::size_t {};
 
 static_assert(sizeof(class_state) == cache_line, "one class, one cache line");

@@ -1,13 +1,15 @@
-// What a recipe says about each size class, worked out at compile time: block size, pages per span, batch sizes.
+// What a recipe says about each size class, worked out at compile time: block size, pages per span,
+// batch sizes.
 //
 //   1 .. cut_end-1          blocks cut from spans
 //   cut_end .. count-1      page-run classes: each block is a page run. First the longer sizes,
 //                           then those that have to begin at a page
 //
-// Cache colouring. Blocks that all begin at a page have their first lines in the same few sets of the processor's cache. So
-// from two pages on, blocks in a span are longer by a cache line, and neighbours begin at different ones. The first block
-// of a span begins at one of the lines that the span has left over, and a page-run block at one of 16 lines. Classes for
-// alignments above a cache line have no colouring.
+// Cache colouring. Blocks that all begin at a page have their first lines in the same few sets of
+// the processor's cache. So from two pages on, blocks in a span are longer by a cache line, and
+// neighbours begin at different ones. The first block of a span begins at one of the lines that the
+// span has left over, and a page-run block at one of 16 lines. Classes for alignments above a cache
+// line have no colouring.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +28,8 @@ namespace heapwright {
 template <const recipe& R, platform OS>
 using heap_lock = std::conditional_t<R.concurrency == concurrency_mode::thread_caching, lock<OS>, no_lock>;
 
-/// The heap's page: the grain of the page map and of spans. The system's page may be larger (16 KiB, 64 KiB); then only
-/// whole system pages are given back, and nothing else changes.
+/// The heap's page: the grain of the page map and of spans. The system's page may be larger (16
+/// KiB, 64 KiB); then only whole system pages are given back, and nothing else changes.
 inline constexpr std::size_t heap_page = 4 * KiB;
 inline constexpr unsigned heap_page_shift = 12;
 
@@ -123,7 +125,8 @@ class class_table {
     return std::max<std::size_t>(part - part % info.first_pages, info.first_pages);
   }
 
-  /// The first block of a span of class c begins at one of so many lines: as many as are left over behind the last block, up to a page.
+  /// The first block of a span of class c begins at one of so many lines: as many as are left over
+  /// behind the last block, up to a page.
   [[nodiscard]] static constexpr std::size_t lines_of_span(unsigned c, std::size_t bytes) noexcept {
     const std::size_t size = of(c).size;
     return size <= largest_even ? 1 : std::min(bytes % size / cache_line + 1, heap_page / cache_line);
@@ -132,7 +135,8 @@ class class_table {
   /// A thread keeps none of a long class at first.
   [[nodiscard]] static constexpr bool is_long(unsigned c) noexcept { return c >= first_long; }
 
-  /// No two blocks of class c begin in the same page, so each has a tag of its own, and threads can share a span.
+  /// No two blocks of class c begin in the same page, so each has a tag of its own, and threads can
+  /// share a span.
   [[nodiscard]] static constexpr bool has_own_tags(unsigned c) noexcept { return of(c).size >= heap_page; }
 
   /// Each block of class c is a run of pages of its own.
@@ -151,8 +155,9 @@ class class_table {
     return size <= largest ? R.classes.index(size + largest_offset) : 0;
   }
 
-  /// The smallest class whose blocks are all aligned to `alignment`; 0 when there is none. A multiple of the alignment is
-  /// either a class itself, or the classes around it are further apart than the alignment, and multiples of it.
+  /// The smallest class whose blocks are all aligned to `alignment`; 0 when there is none. A
+  /// multiple of the alignment is either a class itself, or the classes around it are further apart
+  /// than the alignment, and multiples of it.
   [[nodiscard]] static constexpr unsigned index_aligned(std::size_t size, std::size_t alignment) noexcept {
     if (alignment > heap_page || size > largest) return 0;
     const std::size_t rounded = align_up(std::max<std::size_t>(size, 1), alignment);
@@ -170,7 +175,8 @@ class class_table {
     return c;
   }
 
-  /// Blocks of a span up to here are as long as their class says, those of two pages and more longer by a line.
+  /// Blocks of a span up to here are as long as their class says, those of two pages and more
+  /// longer by a line.
   static constexpr std::size_t largest_even = R.classes.size(R.classes.index(2 * heap_page) - 1);
 
   static constexpr std::size_t block_size(unsigned c) {

@@ -2,9 +2,9 @@
 //
 //   mapped = spans + large + free_resident + free_returned        (metadata is mapped apart and counted apart)
 //
-// Written under the page heap's lock (those of threads under that of the caches), so an addition is no read-modify-write of the
-// processor's. Read by anyone at any time, also from another process: a reader may see one change before another; the equation holds
-// whenever no change is under way.
+// Written under the page heap's lock (those of threads under that of the caches), so an addition is
+// no read-modify-write of the processor's. Read by anyone at any time, also from another process: a
+// reader may see one change before another; the equation holds whenever no change is under way.
 #pragma once
 
 #include <atomic>
@@ -52,14 +52,16 @@ struct heap_figures {
   figure threads_total;           ///< threads that have ever had one
 };
 
-/// About how many bytes of the heap's own records are in memory: all but the parts of the page map that no span has.
+/// About how many bytes of the heap's own records are in memory: all but the parts of the page map
+/// that no span has.
 [[nodiscard]] constexpr std::uint64_t resident_metadata(std::uint64_t metadata, std::uint64_t page_map,
                                                         std::uint64_t page_map_of_spans) noexcept {
   const std::uint64_t others = metadata > page_map ? metadata - page_map : 0;
   return others + (page_map_of_spans < page_map ? page_map_of_spans : page_map);
 }
 
-/// Of one size class cut from spans. Plain, as its lock guards it. A reader in another process sees no word half written.
+/// Of one size class cut from spans. Plain, as its lock guards it. A reader in another process sees
+/// no word half written.
 struct class_figures {
   std::uint64_t outside = 0;     ///< blocks with the program or in a thread cache
   std::uint64_t span_bytes = 0;  ///< in spans of the class

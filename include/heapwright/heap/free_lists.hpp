@@ -1,21 +1,24 @@
-// The free lists of one thread, and the fast path of malloc and free: without locks and without atomic read-modify-writes.
+// The free lists of one thread, and the fast path of malloc and free: without locks and without
+// atomic read-modify-writes.
 //
-// A class has two lists. Allocation pops from the free list; freeing pushes onto the deferred frees, and `room` counts
-// how many more they take. When the free list is empty the deferred frees become the free list. So a slow step comes
-// after a bounded number of allocations whatever the program does, and popping needs no counter (Leijen et al.,
-// "Mimalloc: Free List Sharding in Action").
+// A class has two lists. Allocation pops from the free list; freeing pushes onto the deferred
+// frees, and `room` counts how many more they take. When the free list is empty the deferred frees
+// become the free list. So a slow step comes after a bounded number of allocations whatever the
+// program does, and popping needs no counter (Leijen et al., "Mimalloc: Free List Sharding in
+// Action").
 //
-// Blocks of spans that another thread refills from are not kept here: they are remote frees (remote_frees.hpp). Where the
-// recipe keeps remote frees, all threads are one owner.
+// Blocks of spans that another thread refills from are not kept here: they are remote frees
+// (remote_frees.hpp). Where the recipe keeps remote frees, all threads are one owner.
 //
-// Fresh blocks, which nobody has touched, are in no list, as a link would touch them: `fresh` is the next of them.
+// Fresh blocks, which nobody has touched, are in no list, as a link would touch them: `fresh` is
+// the next of them.
 //
 // Invariants, for each class c, between calls:
 //   room = limit - length(deferred) >= 0
 //   fresh, fresh_count: the last blocks that their span has given; or null and 0
 //
-// A thread without a cache has empty lists: nothing to pop, and an owner that no page has. So the fast path does not ask
-// whether the thread has been seen before; its first operation misses.
+// A thread without a cache has empty lists: nothing to pop, and an owner that no page has. So the
+// fast path does not ask whether the thread has been seen before; its first operation misses.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +34,8 @@
 
 namespace heapwright {
 
-/// The lists alone: nothing here takes a lock or calls the shared heap. thread_cache fills and flushes them.
+/// The lists alone: nothing here takes a lock or calls the shared heap. thread_cache fills and
+/// flushes them.
 template <const recipe& R, platform OS>
 class free_lists {
   using classes = class_table<R>;
@@ -40,7 +44,8 @@ class free_lists {
  public:
   // --- the fast path
 
-  /// Up to here each class holds 16 bytes more than the last, so that the size gives the class. 0: the recipe lists sizes.
+  /// Up to here each class holds 16 bytes more than the last, so that the size gives the class. 0:
+  /// the recipe lists sizes.
   static constexpr std::size_t even_max = R.classes.even_up_to();
 
   /// Up to here a table gives the class.
@@ -78,12 +83,14 @@ class free_lists {
     return b;
   }
 
-  /// A block for `size` bytes; null when the free list is empty, or there is no class for that size.
+  /// A block for `size` bytes; null when the free list is empty, or there is no class for that
+  /// size.
   [[nodiscard]] void* pop(std::size_t size) noexcept {
     return pop(size <= small_max ? offset_of_small(size) : offset_of(classes::index(size)));
   }
 
-  /// Keeps a freed block. False: it is not kept. It is null, large, another thread's, or not ours; or there is no room.
+  /// Keeps a freed block. False: it is not kept. It is null, large, another thread's, or not ours;
+  /// or there is no room.
   [[nodiscard]] bool push(void* p) noexcept {
     const page_tag of_class = map_->tag(p) ^ owner_;  // nothing else is left if the owner bits are equal
     if (of_class > class_mask) [[unlikely]]
@@ -102,7 +109,8 @@ class free_lists {
     return true;
   }
 
-  /// Overwrites what was in a freed block, where the recipe wants that: all but what the heap writes itself.
+  /// Overwrites what was in a freed block, where the recipe wants that: all but what the heap
+  /// writes itself.
   static void wipe([[maybe_unused]] block* b, [[maybe_unused]] unsigned c) noexcept {
     constexpr std::size_t own = caller_mistakes::checks ? caller_mistakes::own_bytes : sizeof(block);
     if constexpr (R.hardening.zero_freed)
@@ -111,7 +119,8 @@ class free_lists {
 
   // --- for those who look at it from outside (census.hpp)
 
-  /// The lists of class c. From another thread: as of different moments, and to be followed with care.
+  /// The lists of class c. From another thread: as of different moments, and to be followed with
+  /// care.
   [[nodiscard, gnu::no_sanitize_thread]] std::array<const block*, 2> lists_of(unsigned c) const noexcept {
     return {__atomic_load_n(&of_[c].free_list, __ATOMIC_RELAXED), __atomic_load_n(&of_[c].deferred, __ATOMIC_RELAXED)};
   }
@@ -163,8 +172,9 @@ class free_lists {
     }
   }
 
-  /// push counts a block before it finds that there is no room. The block may be another thread's by the time that the slow
-  /// step looks at it: one that has begun to refill from the block's span.
+  /// push counts a block before it finds that there is no room. The block may be another thread's
+  /// by the time that the slow step looks at it: one that has begun to refill from the block's
+  /// span.
   void uncount_refused(unsigned c) noexcept {
     if (of_[c].room < 0) of_[c].room = 0;
   }
@@ -191,8 +201,9 @@ class free_lists {
     return static_cast<std::uint16_t>(s->carved - (address_of(first) - address_of(s->block_begin())) / size);
   }
 
-  /// In the child of a fork, for the cache of a thread that is no more: it may have been interrupted in the middle of a
-  /// fast path, so the counters may be off by one. The lists are whole at every instruction: fences keep the order.
+  /// In the child of a fork, for the cache of a thread that is no more: it may have been
+  /// interrupted in the middle of a fast path, so the counters may be off by one. The lists are
+  /// whole at every instruction: fences keep the order.
   void repair_after_fork() noexcept {
     for (unsigned c = 1; c < classes::count; ++c) {
       class_state& s = of_[c];
@@ -211,8 +222,8 @@ class free_lists {
   static constexpr std::size_t even_step = size_class_plan::smallest_step;
   static constexpr page_tag no_owner = ~class_mask;
 
-  /// Where the recipe lists sizes, malloc itself looks into the table: then it has an entry for each size, which saves
-  /// rounding.
+  /// Where the recipe lists sizes, malloc itself looks into the table: then it has an entry for
+  /// each size, which saves rounding.
   static constexpr std::size_t table_step = R.classes.exact.empty() ? even_step : 1;
 
   static constexpr auto make_small_offsets() {
@@ -224,7 +235,8 @@ class free_lists {
   static_assert(classes::largest >= small_max, "recipe.classes.largest: at least 1024");
   static constexpr auto small_offsets = make_small_offsets();
 
-  /// `launder` prevents common-subexpression elimination, so that the compiler folds the address into each memory operand.
+  /// `launder` prevents common-subexpression elimination, so that the compiler folds the address
+  /// into each memory operand.
   [[nodiscard, gnu::always_inline]] class_state& state_at(class_offset offset) noexcept {
     auto* const first = reinterpret_cast<std::byte*>(std::launder(this)->of_);
     return *reinterpret_cast<class_state*>(first + static_cast<std::size_t>(offset));

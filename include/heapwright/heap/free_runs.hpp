@@ -1,13 +1,13 @@
-// The free runs of a page heap, of two kinds: resident (contents in memory) and returned (given back or never touched). Finds,
-// cuts and merges them, and keeps the records of all spans.
+// The free runs of a page heap, of two kinds: resident (contents in memory) and returned (given
+// back or never touched). Finds, cuts and merges them, and keeps the records of all spans.
 //
-// Invariants: no two neighbouring runs are of one kind, but for the moment between remove or split and put or insert (unless the recipe wants
-// no merging);
-// the page map knows every span by its first and its last page;
-// figures.free_resident and figures.free_returned are the sums of the lengths of the runs of each kind.
+// Invariants: no two neighbouring runs are of one kind, but for the moment between remove or split
+// and put or insert (unless the recipe wants no merging); the page map knows every span by its
+// first and its last page; figures.free_resident and figures.free_returned are the sums of the
+// lengths of the runs of each kind.
 //
-// Cutting a run needs a record for the second part. Whoever cuts reserves it first, so that nothing fails half way.
-// Not thread-safe: the page heap's lock guards it.
+// Cutting a run needs a record for the second part. Whoever cuts reserves it first, so that nothing
+// fails half way. Not thread-safe: the page heap's lock guards it.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ class free_runs {
  public:
   // --- taking
 
-  /// The first `pages` pages, aligned, of a run of this kind that has so many and `more`; null when none is long enough or there is no
-  /// memory for records.
+  /// The first `pages` pages, aligned, of a run of this kind that has so many and `more`; null when
+  /// none is long enough or there is no memory for records.
   [[nodiscard, gnu::noinline]] span* take(span_state kind, std::size_t pages, std::size_t alignment,
                                           std::size_t more = 0) noexcept {
     const std::size_t slack = alignment / heap_page - 1;
@@ -49,7 +49,8 @@ class free_runs {
     return s;
   }
 
-  /// `pages` pages of neighbouring runs of both kinds, none of which is long enough alone; null when none are found among the longest.
+  /// `pages` pages of neighbouring runs of both kinds, none of which is long enough alone; null
+  /// when none are found among the longest.
   [[nodiscard, gnu::noinline, gnu::cold]] span* take_adjacent(std::size_t pages) noexcept {
     constexpr unsigned tries = 16;
     if (!reserve(1)) return nullptr;
@@ -69,7 +70,8 @@ class free_runs {
     return first;
   }
 
-  /// Makes a span that is in use longer by `more` pages of the free run behind it. False: there is none that long.
+  /// Makes a span that is in use longer by `more` pages of the free run behind it. False: there is
+  /// none that long.
   [[nodiscard]] bool extend(span* s, std::size_t more) noexcept {
     span* const after = free_after(s);
     if (after == nullptr || after->pages < more || !reserve(1)) return false;
@@ -119,8 +121,9 @@ class free_runs {
 
   // --- whole pages of the system
 
-  /// The system pages that a run covers. Where they are longer than heap pages, its first and last may reach into its neighbours:
-  /// if those are free too, the whole page counts. begin >= end: there is none.
+  /// The system pages that a run covers. Where they are longer than heap pages, its first and last
+  /// may reach into its neighbours: if those are free too, the whole page counts. begin >= end:
+  /// there is none.
   struct address_range {
     std::uintptr_t begin, end;
   };
@@ -131,7 +134,8 @@ class free_runs {
 
   // --- the page map
 
-  /// Has ready what the map needs for so many bytes at p, or anywhere for null. False when the system has no memory.
+  /// Has ready what the map needs for so many bytes at p, or anywhere for null. False when the
+  /// system has no memory.
   [[nodiscard]] bool reserve_map(const void* p, std::size_t bytes) noexcept {
     return leaves_.reserve(map_.leaves_for(p, bytes), figures_);
   }
@@ -167,8 +171,9 @@ class free_runs {
     ++spare_count_;
   }
 
-  /// Calls f(std::byte* begin, std::size_t bytes) for each range of memory that spans lie in side by side: spans may be
-  /// shorter than the system's pages. Of a span s the first `part(s)` bytes count. Complexity: as page_map::for_each_span.
+  /// Calls f(std::byte* begin, std::size_t bytes) for each range of memory that spans lie in side
+  /// by side: spans may be shorter than the system's pages. Of a span s the first `part(s)` bytes
+  /// count. Complexity: as page_map::for_each_span.
   template <class Part, class F>
   void for_each_range(Part part, F f) const {
     std::byte* begin = nullptr;
@@ -216,7 +221,8 @@ class free_runs {
 
   run_bins& bins(span_state kind) noexcept { return kind == span_state::free_resident ? resident_ : returned_; }
 
-  /// The first of neighbouring free runs around s that are together long enough, null when they are not.
+  /// The first of neighbouring free runs around s that are together long enough, null when they are
+  /// not.
   span* first_of_adjacent(span* s, std::size_t pages) const noexcept {
     std::size_t together = s->pages;
     span* first = s;
@@ -228,8 +234,8 @@ class free_runs {
     return together >= pages ? first : nullptr;
   }
 
-  /// The free run that ends where s begins, if any. An entry of the page map may be out of date where a range was unmapped; a
-  /// record that really borders on this run says so itself.
+  /// The free run that ends where s begins, if any. An entry of the page map may be out of date
+  /// where a range was unmapped; a record that really borders on this run says so itself.
   span* free_before(const span* s) const noexcept {
     span* const p = map_.span_at(s->start - heap_page);
     return p != nullptr && is_free(p) && p->end() == s->start ? p : nullptr;

@@ -5,10 +5,12 @@
 //   back     page_heap         page runs, memory of the system     one lock
 //   beside   large_blocks      blocks without a class: straight to the page heap
 //
-// Calls go downwards only. Each function on blocks takes the cache of the calling thread. How a thread finds its cache is
-// the business of those who own the heap: malloc/process_heap.hpp, basic_heap.hpp. A thread without one borrows one here.
+// Calls go downwards only. Each function on blocks takes the cache of the calling thread. How a
+// thread finds its cache is the business of those who own the heap: malloc/process_heap.hpp,
+// basic_heap.hpp. A thread without one borrows one here.
 //
-// A heap is all zero until it is used and needs no constructor, so that the process's malloc works before main.
+// A heap is all zero until it is used and needs no constructor, so that the process's malloc works
+// before main.
 #pragma once
 
 #include <algorithm>
@@ -38,10 +40,12 @@ class heap_core {
 
   // --- caches of threads
 
-  /// For threads that have no cache: nothing to pop, and push keeps nothing. A constant, to be reached without a question.
+  /// For threads that have no cache: nothing to pop, and push keeps nothing. A constant, to be
+  /// reached without a question.
   [[nodiscard]] constexpr cache empty_cache() const noexcept { return cache(shared_); }
 
-  /// A cache for the calling thread; null when the system has no memory. Close it when the thread ends.
+  /// A cache for the calling thread; null when the system has no memory. Close it when the thread
+  /// ends.
   [[nodiscard, gnu::cold]] cache* open_cache() noexcept {
     const auto allocate = [&](std::size_t bytes) { return shared_.pages().allocate_metadata(bytes); };
     const auto make = [&](std::uint32_t id) -> registered_cache* {
@@ -51,7 +55,8 @@ class heap_core {
     return static_cast<cache*>(shared_.caches().open(figures(), make, allocate));
   }
 
-  /// Leaves its blocks to the next thread, if they are few, or else to all. The cache must not be used afterwards.
+  /// Leaves its blocks to the next thread, if they are few, or else to all. The cache must not be
+  /// used afterwards.
   void close_cache(cache* c) noexcept {
     c->close_inbox();
     if (!c->is_worth_parking() || !shared_.caches().try_park(c, figures())) {
@@ -61,7 +66,8 @@ class heap_core {
     if (figures().threads.get() == 1) shared_.pages().after_threads();
   }
 
-  /// A cache for one operation: the thread's own; or, where that is null, one that it borrows as long as this lives.
+  /// A cache for one operation: the thread's own; or, where that is null, one that it borrows as
+  /// long as this lives.
   class cache_for_now {
    public:
     cache_for_now(heap_core& heap, cache* own) noexcept
@@ -111,7 +117,8 @@ class heap_core {
     return c != 0 ? allocate_class(mine, c) : allocate_large(mine, size, alignment);
   }
 
-  /// `size` zeroed bytes aligned to 16; pages fresh from the system are not cleared again. Null as above.
+  /// `size` zeroed bytes aligned to 16; pages fresh from the system are not cleared again. Null as
+  /// above.
   [[nodiscard]] void* allocate_zeroed_slow(cache& mine, std::size_t size) noexcept {
     const unsigned c = classes::index(size);
     if (c != 0 && !classes::is_page_run(c)) {
@@ -125,8 +132,8 @@ class heap_core {
 
   // --- blocks: the rest
 
-  /// Frees what push did not keep: another thread's block, a large one, or one too many. Null is ignored. False: not a
-  /// block of this heap; checked builds die instead.
+  /// Frees what push did not keep: another thread's block, a large one, or one too many. Null is
+  /// ignored. False: not a block of this heap; checked builds die instead.
   bool deallocate_slow(cache& mine, void* p) noexcept {
     const page_tag tag = map().tag(p);
     if (is_class(tag)) [[likely]] {
@@ -150,9 +157,9 @@ class heap_core {
 
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
 
-  /// A block of `size` bytes with the contents of p, as far as they fit; p is freed if the block is another. Null when the
-  /// system has no memory; p is as it was then. Null as well for what is not a block of this heap; checked builds die
-  /// instead.
+  /// A block of `size` bytes with the contents of p, as far as they fit; p is freed if the block is
+  /// another. Null when the system has no memory; p is as it was then. Null as well for what is not
+  /// a block of this heap; checked builds die instead.
   [[nodiscard]] void* reallocate(cache& mine, void* p, std::size_t size) noexcept {
     const std::size_t usable = usable_size(p);
     if (usable == 0) [[unlikely]]
@@ -183,7 +190,8 @@ class heap_core {
 
   // --- the whole heap
 
-  /// Gives all memory back to the system that is free, and not in another thread's cache. Returns the bytes given back.
+  /// Gives all memory back to the system that is free, and not in another thread's cache. Returns
+  /// the bytes given back.
   [[gnu::noinline, gnu::cold]] std::size_t trim(cache& mine) noexcept {
     mine.flush();
     if (!borrowed_.is_this(mine)) borrowed_.flush();
@@ -194,7 +202,8 @@ class heap_core {
   [[nodiscard]] page_heap<R, OS>& pages() noexcept { return shared_.pages(); }
   [[nodiscard]] heap_figures& figures() noexcept { return shared_.figures(); }
 
-  /// Of class c, which is cut from spans; those of the next are `class_figures_stride` bytes behind them.
+  /// Of class c, which is cut from spans; those of the next are `class_figures_stride` bytes behind
+  /// them.
   [[nodiscard]] const class_figures& figures_of(unsigned c) const noexcept { return shared_.central(c).figures(); }
   static constexpr std::size_t class_figures_stride = sizeof(typename shared_heap<R, OS>::central_type);
 
@@ -240,8 +249,8 @@ class heap_core {
     borrowed_.fork_lock().release();
   }
 
-  /// `mine` is the cache of the thread that called fork, or null. Those of all others are emptied for use: their threads
-  /// are gone.
+  /// `mine` is the cache of the thread that called fork, or null. Those of all others are emptied
+  /// for use: their threads are gone.
   [[gnu::cold]] void after_fork_in_child(cache* mine) noexcept {
     borrowed_.fork_lock().reset_after_fork();
     shared_.after_fork_in_child(mine, [](registered_cache& c) { static_cast<cache&>(c).abandon_after_fork(); });
@@ -264,7 +273,8 @@ class heap_core {
     }
   }
 
-  /// True when a block is aligned as one of this size has to be: where there are odd multiples of 8, a longer one need not be.
+  /// True when a block is aligned as one of this size has to be: where there are odd multiples of
+  /// 8, a longer one need not be.
   [[nodiscard]] static bool stays_aligned([[maybe_unused]] const void* p, [[maybe_unused]] std::size_t size) noexcept {
     if constexpr (classes::natural_alignment == default_alignment) return true;
     return align_up(size, classes::natural_alignment) % default_alignment != 0 || is_aligned(p, default_alignment);
@@ -287,8 +297,8 @@ class heap_core {
     return s != nullptr ? s : after_trim(mine, classes::of(c).size, allocate);
   }
 
-  /// What `allocate()` gives after free memory of other classes has gone back, and while the recipe's out_of_memory handler
-  /// says that another try is worth it.
+  /// What `allocate()` gives after free memory of other classes has gone back, and while the
+  /// recipe's out_of_memory handler says that another try is worth it.
   template <class F>
   [[gnu::noinline, gnu::cold]] auto after_trim(cache& mine, std::size_t bytes, F allocate) noexcept {
     for (;;) {
@@ -298,7 +308,8 @@ class heap_core {
     }
   }
 
-  /// Asks the recipe's user, who may have freed something. Not with a lock held: the user may call this heap.
+  /// Asks the recipe's user, who may have freed something. Not with a lock held: the user may call
+  /// this heap.
   [[nodiscard]] bool is_worth_another_try([[maybe_unused]] const cache& mine,
                                           [[maybe_unused]] std::size_t bytes) const noexcept {
     if constexpr (R.out_of_memory == nullptr) {

@@ -1,9 +1,10 @@
-// How a thread finds its cache of each heap that a program makes for itself (basic_heap.hpp), and what happens to its
-// caches when the thread ends, when a heap ends, and at fork.
+// How a thread finds its cache of each heap that a program makes for itself (basic_heap.hpp), and
+// what happens to its caches when the thread ends, when a heap ends, and at fork.
 //
-// A heap is registered: it has a slot, a small number that no other living heap has, and an identity, a number that no other
-// heap ever has. Each thread has an entry for every slot: the identity of a heap, and the thread's cache of it. An entry is
-// this heap's only if the identities agree, so a heap that ends leaves the entries of all threads as they are.
+// A heap is registered: it has a slot, a small number that no other living heap has, and an
+// identity, a number that no other heap ever has. Each thread has an entry for every slot: the
+// identity of a heap, and the thread's cache of it. An entry is this heap's only if the identities
+// agree, so a heap that ends leaves the entries of all threads as they are.
 //
 // States of an entry   empty (identity 0), of a living heap, of a heap that has ended
 // States of a thread   unseen       all its entries are empty
@@ -23,7 +24,8 @@ namespace heapwright {
 template <platform OS>
 class heap_slots {
  public:
-  /// Heaps that are registered at the same time. Threads have no caches of their own of other heaps.
+  /// Heaps that are registered at the same time. Threads have no caches of their own of other
+  /// heaps.
   static constexpr unsigned most = 64;
   static constexpr unsigned no_slot = most;  ///< the slot of a heap that has none; its entries stay empty
 

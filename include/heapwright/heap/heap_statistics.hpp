@@ -2,8 +2,9 @@
 //
 //   mapped = in_use + in_caches + free_in_spans + free_resident + free_returned      always
 //
-// While threads go on, what each cache has is seen as of slightly different moments. So in_caches is never more than what is outside of spans, and
-// in_use is the rest of that: a sum that is right and parts that may be some blocks off, none of them negative.
+// While threads go on, what each cache has is seen as of slightly different moments. So in_caches
+// is never more than what is outside of spans, and in_use is the rest of that: a sum that is right
+// and parts that may be some blocks off, none of them negative.
 #pragma once
 
 #include <cstdint>

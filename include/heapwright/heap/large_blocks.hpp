@@ -1,8 +1,8 @@
-// Blocks that are a run of pages each: large ones, which are too long for any class or aligned to more than a page, and
-// those of page-run classes that grow or shrink.
+// Blocks that are a run of pages each: large ones, which are too long for any class or aligned to
+// more than a page, and those of page-run classes that grow or shrink.
 //
-// Like blocks of several pages in a span (class_table.hpp), large blocks begin at different lines of the processor's cache,
-// unless the caller asks for an alignment.
+// Like blocks of several pages in a span (class_table.hpp), large blocks begin at different lines
+// of the processor's cache, unless the caller asks for an alignment.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,8 @@ class large_blocks {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX / 2) return nullptr;
     heap.tick();
     span* const s = allocate_run(heap, size, alignment);
-    // It carries no mark, but may become a block of a class, which does: the block that was there before may have left one.
+    // It carries no mark, but may become a block of a class, which does: the block that was there
+    // before may have left one.
     if (s != nullptr) misuse<R, OS>::note_allocated(reinterpret_cast<block*>(s->block_begin()));
     return s;
   }
@@ -38,15 +39,16 @@ class large_blocks {
     heap.tick();
   }
 
-  /// Makes a fresh block of `size` bytes read as zero. Pages fresh from the system are not cleared again.
+  /// Makes a fresh block of `size` bytes read as zero. Pages fresh from the system are not cleared
+  /// again.
   static void* zeroed(pages& heap, span* s, std::size_t size) noexcept {
     if (!s->zeroed && (size < worth_discarding || !heap.clear(s))) std::memset(s->block_begin(), 0, size);
     return s->block_begin();
   }
 
-  /// Makes a block longer or shorter: where it is; or by copying it, if that is not much, to where it can grow without
-  /// being moved again; or by moving its pages. The block belongs to the thread with these owner bits then. Null: it is
-  /// as it was. Precondition: `size` is beyond largest_cut.
+  /// Makes a block longer or shorter: where it is; or by copying it, if that is not much, to where
+  /// it can grow without being moved again; or by moving its pages. The block belongs to the thread
+  /// with these owner bits then. Null: it is as it was. Precondition: `size` is beyond largest_cut.
   [[nodiscard, gnu::noinline, gnu::cold]] static span* resize(pages& heap, span* s, std::size_t size,
                                                               page_tag owner) noexcept {
     if constexpr (R.hardening.guard_large) return nullptr;
@@ -62,12 +64,12 @@ class large_blocks {
   }
 
  private:
-  /// From this size on, zeroed memory is had from the system page by page as it is used, as programs with large tables
-  /// expect.
+  /// From this size on, zeroed memory is had from the system page by page as it is used, as
+  /// programs with large tables expect.
   static constexpr std::size_t worth_discarding = 4 * MiB;
 
-  /// From this size on, moving pages is cheaper than copying them. Up to the other, copying costs no more than the faults
-  /// in what the block grows by, and some 100 microseconds.
+  /// From this size on, moving pages is cheaper than copying them. Up to the other, copying costs
+  /// no more than the faults in what the block grows by, and some 100 microseconds.
   static constexpr std::size_t worth_moving = 256 * KiB;
   static constexpr std::size_t worth_copying = 1 * MiB;
 

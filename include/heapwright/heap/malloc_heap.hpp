@@ -1,11 +1,12 @@
-// A stand-in for basic_heap whose blocks are blocks of the process's malloc, one by one: Valgrind and
-// sanitizers then see each block, its end, and what is never freed. <heapwright/heap.hpp> takes it where
-// HEAPWRIGHT_DEFAULT_MALLOC is defined.
+// A stand-in for basic_heap whose blocks are blocks of the process's malloc, one by one: Valgrind
+// and sanitizers then see each block, its end, and what is never freed. <heapwright/heap.hpp> takes
+// it where HEAPWRIGHT_DEFAULT_MALLOC is defined.
 //
 // A table of blocks, under a lock, is the source of statistics, limits and reports. It has the call
 // stack of each request, so every operation is slow.
 //
-// A heap in memory of the caller is no case for malloc: its blocks must lie there. It is a basic_heap.
+// A heap in memory of the caller is no case for malloc: its blocks must lie there. It is a
+// basic_heap.
 #pragma once
 
 #include <algorithm>
@@ -29,11 +30,11 @@
 
 namespace heapwright {
 
-/// As the basic_heap `Real`, where nothing else is said. Thread-safe whatever the recipe says. Of the
-/// recipe only the limit counts, in the bytes that were asked for.
+/// As the basic_heap `Real`, where nothing else is said. Thread-safe whatever the recipe says. Of
+/// the recipe only the limit counts, in the bytes that were asked for.
 ///
-/// What is in use when it is destroyed stays with malloc, so that Valgrind and LeakSanitizer report it.
-/// With HEAPWRIGHT_LEAKS=1 in the environment it is reported on stderr too, as by write_blocks.
+/// What is in use when it is destroyed stays with malloc, so that Valgrind and LeakSanitizer report
+/// it. With HEAPWRIGHT_LEAKS=1 in the environment it is reported on stderr too, as by write_blocks.
 template <class Real>
 class malloc_heap {
  public:
@@ -100,8 +101,8 @@ class malloc_heap {
     return fresh;
   }
 
-  /// Writes what is in use to a file descriptor: for each call stack that asked for some, a line with
-  /// the program's own frame, and the stack. Most bytes first.
+  /// Writes what is in use to a file descriptor: for each call stack that asked for some, a line
+  /// with the program's own frame, and the stack. Most bytes first.
   [[gnu::cold]] void write_blocks(int fd) noexcept {
     if (in_memory_) return in_memory_->write_blocks(fd);
     struct sum {

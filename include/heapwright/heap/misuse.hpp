@@ -1,8 +1,9 @@
-// What checked builds know of a block, to name the caller's mistake: double free, a pointer into a block, a wrong size.
-// In release builds everything here is empty, unless the recipe asks for it.
+// What checked builds know of a block, to name the caller's mistake: double free, a pointer into a
+// block, a wrong size. In release builds everything here is empty, unless the recipe asks for it.
 //
-// A free block carries a mark in its second word: its address, scrambled. Freeing a block that carries its mark is a double
-// free; a program that stores exactly that value at that place would be accused wrongly, which chance does not do.
+// A free block carries a mark in its second word: its address, scrambled. Freeing a block that
+// carries its mark is a double free; a program that stores exactly that value at that place would
+// be accused wrongly, which chance does not do.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +72,8 @@ class misuse {
   static_assert(own_bytes <= size_class_plan::smallest_step);
 
  private:
-  // The analyser does not know that address 0 has no size class, so that free(nullptr) never comes here.
+  // The analyser does not know that address 0 has no size class, so that free(nullptr) never comes
+  // here.
   // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn)
   static void check_beginning(const block* b, const page_map<OS>& map, const char* what) noexcept {
     const span* const s = map.span_at(b);

@@ -1,5 +1,5 @@
-// Back of the heap: hands out runs of pages and takes them back. Everything that the heap gets from the system or returns
-// to it passes here. One lock guards all of it.
+// Back of the heap: hands out runs of pages and takes them back. Everything that the heap gets from
+// the system or returns to it passes here. One lock guards all of it.
 //
 //   allocate ── page_memory::take ── free_runs      a free run, resident if one fits
 //      │        page_memory::grow ── page_supply    else memory from the system
@@ -8,8 +8,8 @@
 //      └─────── purge_early                         purges what the excess rule does not allow
 //   tick ────── end_window                          purges what nobody needed for a window of time
 //
-// page_memory has the mechanism, purge_policy the rules. While a heap is locked in memory (page_memory), nothing goes back
-// over time or because of the peak.
+// page_memory has the mechanism, purge_policy the rules. While a heap is locked in memory
+// (page_memory), nothing goes back over time or because of the peak.
 #pragma once
 
 #include <algorithm>
@@ -35,9 +35,10 @@ class page_heap {
 
   // --- page runs
 
-  /// A run of at least `pages` heap pages for `use` (cut or large), its start aligned to `alignment` bytes (a power of two,
-  /// heap pages and up). Null when the system has no memory. `zeroed` of the result says whether it reads as zero. The
-  /// first block begins at one of `lines` lines of the processor's cache, chosen by the page.
+  /// A run of at least `pages` heap pages for `use` (cut or large), its start aligned to
+  /// `alignment` bytes (a power of two, heap pages and up). Null when the system has no memory.
+  /// `zeroed` of the result says whether it reads as zero. The first block begins at one of `lines`
+  /// lines of the processor's cache, chosen by the page.
   [[nodiscard, gnu::noinline]] span* allocate(std::size_t pages, std::size_t alignment, span_state use,
                                               std::size_t lines = 1) noexcept {
     holding guard(lock_);
@@ -54,8 +55,8 @@ class page_heap {
     return s == nullptr ? nullptr : handed_out(s, use, lines);
   }
 
-  /// A run of pages for a large block, with as many free resident ones behind it, so that it can grow where it is. Null
-  /// when there is none.
+  /// A run of pages for a large block, with as many free resident ones behind it, so that it can
+  /// grow where it is. Null when there is none.
   [[nodiscard, gnu::noinline, gnu::cold]] span* allocate_with_room(std::size_t pages) noexcept {
     holding guard(lock_);
     if (!fits_limit(pages * heap_page)) return nullptr;
@@ -65,7 +66,8 @@ class page_heap {
     return handed_out(s, span_state::large, classes::lines_of_page_run);
   }
 
-  /// A run of pages for one block of page-run class c, allocated by the thread with these owner bits. Null as above.
+  /// A run of pages for one block of page-run class c, allocated by the thread with these owner
+  /// bits. Null as above.
   [[nodiscard, gnu::noinline]] span* allocate_page_run(unsigned c, page_tag owner) noexcept {
     const std::size_t lines = classes::is_page_aligned(c) ? 1 : classes::lines_of_page_run;
     span* const s = allocate(classes::of(c).first_pages, heap_page, span_state::large, lines);
@@ -74,8 +76,9 @@ class page_heap {
     return s;
   }
 
-  /// A large block for `size` bytes that ends where a guard page begins, as far as its alignment allows, and pages longer
-  /// than the heap's; without a guard page where the system refuses one. Null as above.
+  /// A large block for `size` bytes that ends where a guard page begins, as far as its alignment
+  /// allows, and pages longer than the heap's; without a guard page where the system refuses one.
+  /// Null as above.
   [[nodiscard, gnu::noinline, gnu::cold]] span* allocate_guarded(std::size_t size, std::size_t alignment) noexcept {
     const std::size_t page = memory::guard_bytes();
     const std::size_t block_bytes =
@@ -112,7 +115,8 @@ class page_heap {
     return pages <= s->pages ? shrink(s, pages) : extend(s, pages);
   }
 
-  /// Makes a large block longer by letting the system move its pages elsewhere. False: it is as it was.
+  /// Makes a large block longer by letting the system move its pages elsewhere. False: it is as it
+  /// was.
   [[nodiscard, gnu::noinline, gnu::cold]] bool try_remap(span* s, std::size_t pages) noexcept {
     const std::size_t bytes = page_supply<R, OS>::rounded(pages * heap_page);
     if (!memory_.can_remap(s, bytes)) return false;
@@ -129,13 +133,14 @@ class page_heap {
     return true;
   }
 
-  /// Makes a large block read as zero by giving its contents back. False: the system refused; contents are as they were.
+  /// Makes a large block read as zero by giving its contents back. False: the system refused;
+  /// contents are as they were.
   [[nodiscard]] bool clear(span* s) noexcept { return memory_.clear(s); }
 
   // --- memory to the system
 
-  /// Gives back what was not needed for a whole window of time, if one has passed. Cheap otherwise: slow steps of malloc
-  /// and free call it now and then. Never waits for the lock.
+  /// Gives back what was not needed for a whole window of time, if one has passed. Cheap otherwise:
+  /// slow steps of malloc and free call it now and then. Never waits for the lock.
   [[gnu::noinline]] void tick() noexcept {
     if constexpr (R.pages.give_back != give_back_policy::over_time) return;
     const std::uint64_t now = OS::milliseconds();
@@ -161,8 +166,9 @@ class page_heap {
   void set_window(std::uint64_t ms) noexcept { policy_.set_window(ms); }
   [[nodiscard]] std::uint64_t window_ms() const noexcept { return policy_.window_ms(); }
 
-  /// Bytes that may be resident for blocks, free ones included: memory in use never exceeds it, and free memory goes back
-  /// to stay below it. UINT64_MAX: as the recipe says. Takes effect with the next request.
+  /// Bytes that may be resident for blocks, free ones included: memory in use never exceeds it, and
+  /// free memory goes back to stay below it. UINT64_MAX: as the recipe says. Takes effect with the
+  /// next request.
   void set_limit(std::uint64_t bytes) noexcept { limit_plus_one_.store(bytes + 1, relaxed); }
 
   [[nodiscard]] std::uint64_t limit() const noexcept {
@@ -172,8 +178,9 @@ class page_heap {
 
   // --- all of it
 
-  /// Has blocks from this memory, whole pages of it, and from nowhere else; to be called first. See page_memory::adopt.
-  /// False: it has no room for a span of the smallest class, or there is no memory for records.
+  /// Has blocks from this memory, whole pages of it, and from nowhere else; to be called first. See
+  /// page_memory::adopt. False: it has no room for a span of the smallest class, or there is no
+  /// memory for records.
   [[nodiscard, gnu::cold]] bool adopt(void* caller_memory, std::size_t bytes) noexcept {
     holding guard(lock_);
     return memory_.adopt(caller_memory, bytes, classes::of(1).first_pages);
@@ -196,7 +203,8 @@ class page_heap {
     return memory_.allocate_metadata(bytes);
   }
 
-  /// Returns everything to the system, blocks in use and records included. Nothing here may be used afterwards.
+  /// Returns everything to the system, blocks in use and records included. Nothing here may be used
+  /// afterwards.
   void unmap_all() noexcept { memory_.unmap_all(); }
 
   /// In the child, whose only thread this is: a lock that another thread held is free.

@@ -1,20 +1,24 @@
-// From any address to what the heap knows of it: a radix tree of two levels over 48 bits of address space.
+// From any address to what the heap knows of it: a radix tree of two levels over 48 bits of address
+// space.
 //
 //   root    one pointer per 2 GiB of address space (1 MiB of zero pages, of which a process touches one or two)
 //   leaf    for each heap page of those 2 GiB: a tag, four bytes, all that the fast path of free looks at,
 //           and the span the page belongs to
 //
-// A tag is (owner << 14) | (size class << 6) for pages cut into blocks and for the page that a page-run block begins in, `large_tag` for
-// that of a large block without a class, 0 for what is not ours. The owner is the thread that last refilled from the span; it
-// decides only the way a freed block takes. Six bits are zero, so that a tag without its owner is the offset of the class in a
-// thread cache (class_state.hpp): no shift is needed.
+// A tag is (owner << 14) | (size class << 6) for pages cut into blocks and for the page that a
+// page-run block begins in, `large_tag` for that of a large block without a class, 0 for what is
+// not ours. The owner is the thread that last refilled from the span; it decides only the way a
+// freed block takes. Six bits are zero, so that a tag without its owner is the offset of the class
+// in a thread cache (class_state.hpp): no shift is needed.
 //
-// The root holds the address of a leaf's tags minus the index of its first page, so that tags are reached by the page number
-// as it is. Leaves live as long as the map; the page heap's lock guards their making. Tags and root entries are relaxed atomics: a thread
-// that got a pointer to a block got it by some synchronisation, which carries what was written here before.
+// The root holds the address of a leaf's tags minus the index of its first page, so that tags are
+// reached by the page number as it is. Leaves live as long as the map; the page heap's lock guards
+// their making. Tags and root entries are relaxed atomics: a thread that got a pointer to a block
+// got it by some synchronisation, which carries what was written here before.
 //
-// The root is short of 2 MiB on purpose: Linux aligns the mapping of a library that long, and with it where libc lies in the
-// page cache's larger pieces; a small program has 20 KiB more of libc mapped then.
+// The root is short of 2 MiB on purpose: Linux aligns the mapping of a library that long, and with
+// it where libc lies in the page cache's larger pieces; a small program has 20 KiB more of libc
+// mapped then.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +69,8 @@ class page_map {
   static std::size_t mapped_bytes() noexcept { return align_up(sizeof(leaf), OS::page_size()); }
 
  public:
-  /// Leaves made ahead, so that nothing fails half way. Not in the map: its root is reached with no displacement, and is long.
+  /// Leaves made ahead, so that nothing fails half way. Not in the map: its root is reached with no
+  /// displacement, and is long.
   class spare_leaves {
    public:
     /// Has so many ready. False when the system has no memory.
@@ -109,9 +114,11 @@ class page_map {
     std::size_t count_ = 0;
   };
 
-  /// The tag of p's page; 0 for every value that is not an address of ours: null, a tagged pointer, an address of the kernel.
+  /// The tag of p's page; 0 for every value that is not an address of ours: null, a tagged pointer,
+  /// an address of the kernel.
   [[nodiscard]] page_tag tag(const void* p) const noexcept {
-    // Masking the index instead would take one instruction for two, but then free would take a wild pointer for a block.
+    // Masking the index instead would take one instruction for two, but then free would take a wild
+    // pointer for a block.
     const std::uintptr_t index = address_of(p) >> leaf_shift;
     if (index >= root_entries) [[unlikely]]
       return 0;
@@ -122,14 +129,15 @@ class page_map {
     return reinterpret_cast<const tag_cell*>(biased + page * sizeof(tag_cell))->load(std::memory_order_relaxed);
   }
 
-  /// The span at p's page, or null. May be out of date inside a free run or a large block: ask only about pages whose tag is
-  /// set, or which border on a span that the caller holds.
+  /// The span at p's page, or null. May be out of date inside a free run or a large block: ask only
+  /// about pages whose tag is set, or which border on a span that the caller holds.
   [[nodiscard]] span* span_at(const void* p) const noexcept {
     leaf* const l = leaf_of(p);
     return l == nullptr ? nullptr : l->spans[page_in_leaf(p)].load(std::memory_order_relaxed);
   }
 
-  /// Leaves that cover would need for [p, p + bytes), at most; `p` may be null for a range that has no place yet.
+  /// Leaves that cover would need for [p, p + bytes), at most; `p` may be null for a range that has
+  /// no place yet.
   [[nodiscard]] std::size_t leaves_for(const void* p, std::size_t bytes) const noexcept {
     if (p == nullptr) return divide_up(bytes, std::size_t{1} << leaf_shift) + 1;
     std::size_t missing = 0;
@@ -178,8 +186,9 @@ class page_map {
     for (std::byte* page = s->start; page != s->end(); page += heap_page) set_tag(page, t);
   }
 
-  /// Calls f(span&) for each span there is, by address. Looks at every page of the address space that the map covers, a millisecond or so
-  /// for each 2 GiB. The caller holds the lock of the page heap.
+  /// Calls f(span&) for each span there is, by address. Looks at every page of the address space
+  /// that the map covers, a millisecond or so for each 2 GiB. The caller holds the lock of the page
+  /// heap.
   template <class F>
   void for_each_span(F f) const {
     std::uintptr_t next = 0;  // the page behind the last span

@@ -1,8 +1,9 @@
-// The pages of a heap: which are free, and whether they are in memory. Maps pages from the system, gives them back, and
-// locks them. Mechanism only: page_heap decides how much is given back, and its lock guards all of this.
+// The pages of a heap: which are free, and whether they are in memory. Maps pages from the system,
+// gives them back, and locks them. Mechanism only: page_heap decides how much is given back, and
+// its lock guards all of this.
 //
-// Free runs (free_runs.hpp) are resident, which makes them cheap to use again, or returned, so that the next touch is a
-// page fault. A request takes a resident run if one fits.
+// Free runs (free_runs.hpp) are resident, which makes them cheap to use again, or returned, so that
+// the next touch is a page fault. A request takes a resident run if one fits.
 //
 // Words     purge     give the longest resident runs back to the system
 //           decommit  give the pages of one run back; its address space stays
@@ -32,8 +33,8 @@ class page_memory {
  public:
   // --- taking
 
-  /// A free run of `pages` pages, aligned, resident where one fits; null when there is none. Runs from `join_from` pages
-  /// on may be joined from neighbours that are each too short.
+  /// A free run of `pages` pages, aligned, resident where one fits; null when there is none. Runs
+  /// from `join_from` pages on may be joined from neighbours that are each too short.
   [[nodiscard]] span* take(std::size_t pages, std::size_t alignment, std::size_t join_from) noexcept {
     return brought_in([&] {
       span* found = free_.take(span_state::free_resident, pages, alignment);
@@ -47,12 +48,14 @@ class page_memory {
     return brought_in([&] { return free_.take_adjacent(pages); });
   }
 
-  /// A resident run of `pages` pages that has as many free resident pages behind it; null when there is none.
+  /// A resident run of `pages` pages that has as many free resident pages behind it; null when
+  /// there is none.
   [[nodiscard]] span* take_with_room(std::size_t pages) noexcept {
     return free_.take(span_state::free_resident, pages, heap_page, pages);
   }
 
-  /// Makes a span in use longer by `more` free pages behind it. False: they are not free; it is as it was.
+  /// Makes a span in use longer by `more` free pages behind it. False: they are not free; it is as
+  /// it was.
   [[nodiscard]] bool extend(span* s, std::size_t more) noexcept {
     const std::uint64_t returned = figures().free_returned.get();
     if (!free_.extend(s, more)) return false;
@@ -60,7 +63,8 @@ class page_memory {
     return true;
   }
 
-  /// Cuts a span in use after `pages` pages; returns the rest. Null: no memory for a record; it is as it was.
+  /// Cuts a span in use after `pages` pages; returns the rest. Null: no memory for a record; it is
+  /// as it was.
   [[nodiscard]] span* cut(span* s, std::size_t pages) noexcept {
     if (!free_.reserve(1)) return nullptr;
     span* const rest = free_.split(s, pages);
@@ -77,7 +81,8 @@ class page_memory {
 
   // --- from the system
 
-  /// Maps memory for a run of `pages` pages, and some more for the next ones. False: the system has none.
+  /// Maps memory for a run of `pages` pages, and some more for the next ones. False: the system has
+  /// none.
   [[nodiscard, gnu::noinline, gnu::cold]] bool grow(std::size_t pages, std::size_t alignment) noexcept {
     const std::size_t need = supply::mapped_for(pages * heap_page + alignment - heap_page);
     const std::size_t share =
@@ -88,8 +93,9 @@ class page_memory {
     return map_more(comfortable, is_resident) || (comfortable > need && map_more(need, is_resident));
   }
 
-  /// Takes this memory, whole pages of it, and none from the system; to be called first. The memory stays the caller's:
-  /// none of it goes back. False: it has no room for `least` pages, or there is no memory for records.
+  /// Takes this memory, whole pages of it, and none from the system; to be called first. The memory
+  /// stays the caller's: none of it goes back. False: it has no room for `least` pages, or there is
+  /// no memory for records.
   [[nodiscard, gnu::cold]] bool adopt(void* memory, std::size_t bytes, std::size_t least) noexcept {
     const std::uintptr_t first = align_up(address_of(memory), heap_page);
     const std::uintptr_t last = align_down(address_of(memory) + bytes, heap_page);
@@ -101,7 +107,8 @@ class page_memory {
     return true;
   }
 
-  /// Makes a span in use `bytes` long by letting the system move its pages elsewhere. False: it is as it was.
+  /// Makes a span in use `bytes` long by letting the system move its pages elsewhere. False: it is
+  /// as it was.
   [[nodiscard, gnu::cold]] bool remap(span* s, std::size_t bytes) noexcept {
     // The page map must not run out of memory after the move.
     if (!free_.reserve_map(nullptr, bytes)) return false;
@@ -135,7 +142,8 @@ class page_memory {
       span* s = free_.longest(span_state::free_resident);
       if (s == nullptr) break;
       free_.remove(s);
-      // Of a run much longer than what is to go, the front stays: the next requests are cut from it.
+      // Of a run much longer than what is to go, the front stays: the next requests are cut from
+      // it.
       const std::size_t pages = align_up(bytes - done, std::max(supply::grain(), 16 * heap_page)) / heap_page;
       if (s->pages > pages && free_.reserve(1)) {
         span* const tail = free_.split(s, s->pages - pages);
@@ -149,8 +157,8 @@ class page_memory {
     return done;
   }
 
-  /// Unmaps decommitted runs of `shortest` bytes and more, up to about `bytes` of them. Shorter runs keep their address
-  /// space: each hole costs the system a mapping.
+  /// Unmaps decommitted runs of `shortest` bytes and more, up to about `bytes` of them. Shorter
+  /// runs keep their address space: each hole costs the system a mapping.
   [[gnu::noinline, gnu::cold]] void unmap_long_runs(std::size_t bytes, std::size_t shortest) noexcept {
     for (std::size_t done = 0; done < bytes;) {
       span* const s = free_.longest(span_state::free_returned);
@@ -165,7 +173,8 @@ class page_memory {
     }
   }
 
-  /// Makes a span in use read as zero by decommitting its contents. False: the system refused; contents are as they were.
+  /// Makes a span in use read as zero by decommitting its contents. False: the system refused;
+  /// contents are as they were.
   [[nodiscard]] bool clear(span* s) noexcept {
     if (is_callers_) return false;
     const std::uintptr_t first = align_up(address_of(s->start), supply::grain());
@@ -177,7 +186,8 @@ class page_memory {
     return true;
   }
 
-  /// Returns everything to the system, spans in use and records included. Nothing here may be used afterwards.
+  /// Returns everything to the system, spans in use and records included. Nothing here may be used
+  /// afterwards.
   void unmap_all() noexcept {
     if (!is_callers_) {
       free_.unmap_runs();
@@ -210,8 +220,9 @@ class page_memory {
 
   // --- locked in memory
 
-  /// Locks what is in memory, and from then on what comes into use. False: the system refused a part now. Memory that
-  /// was not locked before is not locked then, in no part; memory that was locked stays so.
+  /// Locks what is in memory, and from then on what comes into use. False: the system refused a
+  /// part now. Memory that was not locked before is not locked then, in no part; memory that was
+  /// locked stays so.
   [[nodiscard, gnu::cold]] bool lock_pages() noexcept {
     std::size_t bytes = 0;
     bool is_done = true;
@@ -230,7 +241,8 @@ class page_memory {
     return true;
   }
 
-  /// Undoes lock_pages, and what the recipe says. False: the system refused a part; the pages count as locked.
+  /// Undoes lock_pages, and what the recipe says. False: the system refused a part; the pages count
+  /// as locked.
   [[nodiscard, gnu::cold]] bool unlock_pages() noexcept {
     if (!unlock_spans()) return false;
     set_locked(false);
@@ -260,8 +272,9 @@ class page_memory {
     return s;
   }
 
-  /// True when what was taken since free_returned had this value may not be in memory: a part of it was returned. Or,
-  /// where the system's pages are longer than the heap's, it shared one with a run that was returned.
+  /// True when what was taken since free_returned had this value may not be in memory: a part of it
+  /// was returned. Or, where the system's pages are longer than the heap's, it shared one with a
+  /// run that was returned.
   [[nodiscard]] bool may_be_absent(std::uint64_t returned) const noexcept {
     return figures().free_returned.get() != returned || (is_locked() && supply::grain() > heap_page);
   }
@@ -305,8 +318,8 @@ class page_memory {
     if (mapped > figures().mapped_peak.get()) figures().mapped_peak.set(mapped);
   }
 
-  /// Decommits a resident run that is in no bin; the bytes. 0: the system refused, or the run has no whole page of the
-  /// system; it is resident and in its bin again then.
+  /// Decommits a resident run that is in no bin; the bytes. 0: the system refused, or the run has
+  /// no whole page of the system; it is resident and in its bin again then.
   std::size_t decommit(span* s) noexcept {
     const std::size_t bytes = s->bytes();
     const auto [first, last] = free_.system_pages(s);

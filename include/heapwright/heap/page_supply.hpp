@@ -1,10 +1,13 @@
-// How a page heap gets address space from the system, and returns it: what the recipe asks for beside bare pages.
+// How a page heap gets address space from the system, and returns it: what the recipe asks for
+// beside bare pages.
 //
-// Nothing that is asked for is certain. Reserved huge pages run out, transparent ones are switched off, locking has a quota, a NUMA node may not
-// be there: memory is as it can be had then, and heap_figures tell how much was had in which way.
+// Nothing that is asked for is certain. Reserved huge pages run out, transparent ones are switched
+// off, locking has a quota, a NUMA node may not be there: memory is as it can be had then, and
+// heap_figures tell how much was had in which way.
 //
-// Memory is in pages of the grain: the system's page, or 2 MiB where the recipe asks for reserved huge pages; the system takes those back as a whole
-// only, and those that stand in for them are treated alike.
+// Memory is in pages of the grain: the system's page, or 2 MiB where the recipe asks for reserved
+// huge pages; the system takes those back as a whole only, and those that stand in for them are
+// treated alike.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +48,8 @@ class page_supply {
     return p;
   }
 
-  /// Brings pages of what map returned into memory: locks them, and touches them where the recipe says so.
+  /// Brings pages of what map returned into memory: locks them, and touches them where the recipe
+  /// says so.
   static void make_resident(void* p, std::size_t bytes, bool is_locked, heap_figures& figures) noexcept {
     if (is_locked && os_pages<OS>::lock(p, bytes)) figures.locked_total.add(bytes);
     if constexpr (R.pages.prefault) OS::touch(p, bytes);

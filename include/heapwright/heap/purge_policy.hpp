@@ -1,8 +1,8 @@
-// How much free memory the page heap gives back to the system, and when. A pure policy: it is told byte counts and the
-// time, and answers byte counts. It calls nothing and takes no lock.
+// How much free memory the page heap gives back to the system, and when. A pure policy: it is told
+// byte counts and the time, and answers byte counts. It calls nothing and takes no lock.
 //
-// Problem. Memory that goes back too early costs page faults; memory that goes back too late makes a program look fat.
-// Three rules decide, each with its own question:
+// Problem. Memory that goes back too early costs page faults; memory that goes back too late makes
+// a program look fat. Three rules decide, each with its own question:
 //
 //   window   In each window of time the least free resident memory is noted (the low water). Nobody needed that much for
 //            the whole window, so it goes back when the window ends. A program that keeps using its memory keeps it. A
@@ -12,9 +12,10 @@
 //   excess   Free memory beyond both max_free_resident and the memory in use goes back at once, so that a program that
 //            frees all and then sleeps does not keep it.
 //
-// Peak and excess guess ahead of the window's end. `early_` counts the bytes that they gave back. When such bytes are
-// needed again, `refaulted_` grows by them: so much more may stay, until that fades (by 1/8 in each window). So a program
-// whose blocks do not fit the gaps does not fault for ever. The peak rule adds at most 3/4 of the peak.
+// Peak and excess guess ahead of the window's end. `early_` counts the bytes that they gave back.
+// When such bytes are needed again, `refaulted_` grows by them: so much more may stay, until that
+// fades (by 1/8 in each window). So a program whose blocks do not fit the gaps does not fault for
+// ever. The peak rule adds at most 3/4 of the peak.
 //
 // Invariant: refaulted_ never grows by more than was given back early in the same window.
 #pragma once
@@ -27,13 +28,15 @@
 
 namespace heapwright {
 
-/// All zero is the initial state. The page heap's lock guards it; is_due, window_ms and set_window need no lock.
+/// All zero is the initial state. The page heap's lock guards it; is_due, window_ms and set_window
+/// need no lock.
 template <const recipe& R>
 class purge_policy {
   static constexpr auto relaxed = std::memory_order_relaxed;
 
  public:
-  /// Less than this is not given back before a window ends: a system call costs more than the memory.
+  /// Less than this is not given back before a window ends: a system call costs more than the
+  /// memory.
   static constexpr std::uint64_t worth_a_call = 256 * KiB;
 
   /// Bytes, at the moment of a question.

@@ -1,5 +1,5 @@
-// A recipe describes a thread-caching heap completely. It is data, known when the heap is compiled, with a default for
-// everything:
+// A recipe describes a thread-caching heap completely. It is data, known when the heap is compiled,
+// with a default for everything:
 //
 //   inline constexpr heapwright::recipe app = {.thread_cache = {.share_bytes = 256 * KiB}};
 //   heapwright::heap<app> heap;
@@ -27,8 +27,9 @@ struct span_length {
   [[nodiscard]] constexpr bool is_valid() const noexcept { return min_blocks >= 1 && max_waste_divisor >= 1; }
 };
 
-/// A class's spans grow with it. Those of a class in light use are short: they come free sooner, for other classes. Those of one in heavy
-/// use are long, and fewer: each costs some hundred instructions. Small blocks are in heavy use in most programs.
+/// A class's spans grow with it. Those of a class in light use are short: they come free sooner,
+/// for other classes. Those of one in heavy use are long, and fewer: each costs some hundred
+/// instructions. Small blocks are in heavy use in most programs.
 struct span_plan {
   std::size_t largest_cut = 32 * KiB;  ///< the last class cut from spans, a power of two; longer ones are pages
   std::size_t small = 128;             ///< blocks up to here are small
@@ -40,9 +41,10 @@ struct span_plan {
   std::size_t worth_scavenging = 64 * KiB;  ///< more than this has to be free in spans of a class that is thinly spread
 };
 
-/// A thread's cache of freed blocks. Limits start small and grow while the thread keeps running into them; once those of
-/// a kind together have reached the thread's share, at the cost of others. Short blocks have one share. Long ones have another
-/// that grows with the program, as they are fewer, and dear to get; they are kept only where they are seen to be asked for again.
+/// A thread's cache of freed blocks. Limits start small and grow while the thread keeps running
+/// into them; once those of a kind together have reached the thread's share, at the cost of others.
+/// Short blocks have one share. Long ones have another that grows with the program, as they are
+/// fewer, and dear to get; they are kept only where they are seen to be asked for again.
 struct thread_cache_plan {
   std::size_t first_bytes = 2 * KiB;           ///< kept per class at first, beyond the share; longer blocks are long
   std::size_t share_bytes = 1 * MiB;           ///< of short blocks, and the least of long ones
@@ -55,8 +57,9 @@ struct thread_cache_plan {
       128 * KiB;               ///< a thread cache that has grown by no more is left to the next thread ...
   std::size_t max_parked = 8;  ///< ... that many times
   bool fixed = false;          ///< limits are the greatest from the start
-  /// Remote frees are kept like the thread's own blocks and do not go home: less to do where threads pass blocks on; but what two
-  /// threads have may lie in one line of the processor's cache then, which both write to.
+  /// Remote frees are kept like the thread's own blocks and do not go home: less to do where
+  /// threads pass blocks on; but what two threads have may lie in one line of the processor's cache
+  /// then, which both write to.
   bool keep_remote = false;
   std::size_t batch_bytes = 8 * KiB;  ///< a transfer batch: moved at once ...
   std::size_t max_batch = 64;         ///< ... but no more blocks than this
@@ -97,16 +100,20 @@ struct page_plan {
 /// What a program's mistakes meet with.
 struct hardening_plan {
   bool zero_freed = false;  ///< what was in a block is overwritten when it is freed
-  /// Double free, a foreign pointer and a pointer into a block end the program with a message, as in checked builds.
+  /// Double free, a foreign pointer and a pointer into a block end the program with a message, as
+  /// in checked builds.
   bool check_callers = false;
-  /// Behind each block that is too long for any class is a page that cannot be touched, and the block ends there: who writes beyond it is stopped by the system. Costs
-  /// two system calls per block, and realloc always copies. Not in memory that is the caller's.
+  /// Behind each block that is too long for any class is a page that cannot be touched, and the
+  /// block ends there: who writes beyond it is stopped by the system. Costs two system calls per
+  /// block, and realloc always copies. Not in memory that is the caller's.
   bool guard_large = false;
 };
 
-/// Somebody who may know what to do when there is no memory. An object with static storage: GCC 12 takes no function in a recipe.
+/// Somebody who may know what to do when there is no memory. An object with static storage: GCC 12
+/// takes no function in a recipe.
 struct out_of_memory_handler {
-  /// For a request of so many bytes, with no lock held, so that it may free blocks, also of this heap. True: worth another try.
+  /// For a request of so many bytes, with no lock held, so that it may free blocks, also of this
+  /// heap. True: worth another try.
   bool (*ask)(std::size_t bytes) noexcept;
 };
 
@@ -125,7 +132,8 @@ struct recipe {
   thread_cache_plan thread_cache{};                                 ///< what each thread keeps
   page_plan pages{};                                                ///< pages to and from the system
   hardening_plan hardening{};                                       ///< what a program's mistakes meet with
-  /// Each block is 8 bytes longer, and has at its end how much was asked for: statistics tell what rounding takes. For heaps of one's own, not for a malloc.
+  /// Each block is 8 bytes longer, and has at its end how much was asked for: statistics tell what
+  /// rounding takes. For heaps of one's own, not for a malloc.
   bool notes_requests = false;
   const out_of_memory_handler* out_of_memory = nullptr;  ///< null: nobody is asked
 };

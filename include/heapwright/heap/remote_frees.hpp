@@ -4,14 +4,17 @@
 //                                                                    │
 //                                                                    └─ closed or full ── central free list
 //
-// The freeing thread does one read-modify-write for a batch, the owner one for all batches that have come. Nobody walks a
-// list: the owner's inbox becomes its free list. The owner's fast path does not look at its inbox.
+// The freeing thread does one read-modify-write for a batch, the owner one for all batches that
+// have come. Nobody walks a list: the owner's inbox becomes its free list. The owner's fast path
+// does not look at its inbox.
 //
-// Memory is bounded: a thread that posts into a full inbox takes all of it and flushes it, so that blocks do not wait for an
-// owner that is idle. A thread that has ended has a closed inbox: blocks go to the central free lists, for all.
+// Memory is bounded: a thread that posts into a full inbox takes all of it and flushes it, so that
+// blocks do not wait for an owner that is idle. A thread that has ended has a closed inbox: blocks
+// go to the central free lists, for all.
 //
-// Many threads post, by compare-and-swap. A taker takes everything, so that no block can be seen twice (a stack that is
-// popped as a whole has no ABA problem; Treiber, "Systems Programming: Coping with Parallelism").
+// Many threads post, by compare-and-swap. A taker takes everything, so that no block can be seen
+// twice (a stack that is popped as a whole has no ABA problem; Treiber, "Systems Programming:
+// Coping with Parallelism").
 #pragma once
 
 #include <atomic>
@@ -39,8 +42,8 @@ struct remote_batch {
   }
 };
 
-/// What other threads have freed of one thread's blocks of one class: the address of the first block (48 bits) and their
-/// number (16 bits), in one word. All zero is empty.
+/// What other threads have freed of one thread's blocks of one class: the address of the first
+/// block (48 bits) and their number (16 bits), in one word. All zero is empty.
 class remote_inbox {
  public:
   struct list {

@@ -1,8 +1,9 @@
-// Free runs of pages by length: find a run of at least n pages, close to n, in constant time (Masmano et al., "TLSF",
-// with exact bins for short runs).
+// Free runs of pages by length: find a run of at least n pages, close to n, in constant time
+// (Masmano et al., "TLSF", with exact bins for short runs).
 //
-// Bin i holds runs of length i for i < 64; above, eight bins per doubling. A bit tells which bins have runs.
-// Invariant: bit i set <=> bin i is not empty; a run is in exactly the bin of its length.
+// Bin i holds runs of length i for i < 64; above, eight bins per doubling. A bit tells which bins
+// have runs. Invariant: bit i set <=> bin i is not empty; a run is in exactly the bin of its
+// length.
 #pragma once
 
 #include <bit>
@@ -27,8 +28,8 @@ class run_bins {
     if (bins_[b].empty()) nonempty_[b / 64] &= ~(std::uint64_t{1} << (b % 64));
   }
 
-  /// A run of at least `pages` pages, null when there is none. Every run of a later bin is long enough; in the bin of
-  /// `pages` itself only the first few are tried.
+  /// A run of at least `pages` pages, null when there is none. Every run of a later bin is long
+  /// enough; in the bin of `pages` itself only the first few are tried.
   [[nodiscard]] span* find(std::size_t pages) const noexcept {
     constexpr int tries = 8;
     const unsigned exact = bin_of(pages);

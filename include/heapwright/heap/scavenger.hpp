@@ -1,12 +1,14 @@
-// When a thread looks at its clock and at its classes, and what it does with each class. A pure policy: it is told counts
-// of blocks and the time.
+// When a thread looks at its clock and at its classes, and what it does with each class. A pure
+// policy: it is told counts of blocks and the time.
 //
-// Problem. A thread's cache keeps blocks that the thread no longer asks for, and after a peak the blocks that it does ask
-// for lie in many sparse spans. Scavenging takes both back: idle classes are flushed, and sparse classes keep no freed
-// blocks until the next pass, so that most of their spans come free and new blocks come from few.
+// Problem. A thread's cache keeps blocks that the thread no longer asks for, and after a peak the
+// blocks that it does ask for lie in many sparse spans. Scavenging takes both back: idle classes
+// are flushed, and sparse classes keep no freed blocks until the next pass, so that most of their
+// spans come free and new blocks come from few.
 //
-// A pass goes over all classes once per window of time, one class per look, so that a pause is as long as it takes to give
-// back what one class keeps. Between passes the thread looks at the clock after every `blocks_per_look` blocks.
+// A pass goes over all classes once per window of time, one class per look, so that a pause is as
+// long as it takes to give back what one class keeps. Between passes the thread looks at the clock
+// after every `blocks_per_look` blocks.
 //
 // States of a class   used       a slow step came by since the last pass
 //                     was used   none since, but one in the pass before: the next pass flushes it

@@ -1,10 +1,11 @@
-// Middle of the heap: what all threads share. Owns the central free lists, one per class that is cut from spans; the
-// registry of thread caches; and the page heap.
+// Middle of the heap: what all threads share. Owns the central free lists, one per class that is
+// cut from spans; the registry of thread caches; and the page heap.
 //
-// Knows nothing of what a thread cache holds: the caches (thread_cache.hpp) refill from here and flush to here.
+// Knows nothing of what a thread cache holds: the caches (thread_cache.hpp) refill from here and
+// flush to here.
 //
-// Locks are taken downwards: registry, one central free list, page heap. lock_all takes all of them, for fork and for a
-// census.
+// Locks are taken downwards: registry, one central free list, page heap. lock_all takes all of
+// them, for fork and for a census.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +69,8 @@ class shared_heap {
     caches_.fork_lock().release();
   }
 
-  /// As lock_all, unless a lock is held for longer than until `deadline` (milliseconds): false, and nothing is locked.
+  /// As lock_all, unless a lock is held for longer than until `deadline` (milliseconds): false, and
+  /// nothing is locked.
   [[nodiscard]] bool try_lock_all(std::uint64_t deadline) noexcept {
     const auto try_lock = [deadline](auto& lock) {
       while (!lock.try_acquire()) {
@@ -86,7 +88,8 @@ class shared_heap {
     return false;
   }
 
-  /// In the child of a fork, whose parent held all locks. See cache_registry for `mine` and `abandon`.
+  /// In the child of a fork, whose parent held all locks. See cache_registry for `mine` and
+  /// `abandon`.
   template <class Abandon>
   [[gnu::cold]] void after_fork_in_child(registered_cache* mine, Abandon abandon) noexcept {
     pages_.after_fork_in_child();

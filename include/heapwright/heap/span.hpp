@@ -1,5 +1,5 @@
-// A span is a run of heap pages with one use. Its record lives apart from the pages, so that an overflow of a block cannot
-// reach it.
+// A span is a run of heap pages with one use. Its record lives apart from the pages, so that an
+// overflow of a block cannot reach it.
 //
 // States            pages are                                    linked in                      page map
 //   free_resident   free, contents in memory                     a bin of the page heap         span at both ends
@@ -8,8 +8,8 @@
 //   large           one block, of a page-run class or none (0)   nothing                        span at both ends, tag at the first
 //
 // Of a cut span:  capacity = live + length(free) + (capacity - carved)
-// where live counts the blocks that are outside: with the program, or in a thread cache.
-// A carved block has gone to a thread at least once. The blocks beyond are fresh: nobody has touched them.
+// where live counts the blocks that are outside: with the program, or in a thread cache. A carved
+// block has gone to a thread at least once. The blocks beyond are fresh: nobody has touched them.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ struct block {
 
 enum class span_state : std::uint8_t { free_resident, free_returned, cut, large };
 
-/// Where a cut span is: it has no free block; or it is in its class's list; or one thread refills from it.
+/// Where a cut span is: it has no free block; or it is in its class's list; or one thread refills
+/// from it.
 enum class span_place : std::uint8_t { exhausted, listed, attached };
 
 struct span {
@@ -60,7 +61,8 @@ struct span {
   [[nodiscard]] std::size_t block_bytes() const noexcept { return bytes() - offset - guard_pages * heap_page; }
 };
 
-/// A doubly linked list through span::next and span::previous; all zero is empty. The caller holds the lock that guards it.
+/// A doubly linked list through span::next and span::previous; all zero is empty. The caller holds
+/// the lock that guards it.
 class span_list {
  public:
   [[nodiscard]] span* front() const noexcept { return head_; }

@@ -1,7 +1,8 @@
-// Front of the heap: the free lists of one thread. malloc pops and free pushes here, without locks and without atomic
-// read-modify-writes.
+// Front of the heap: the free lists of one thread. malloc pops and free pushes here, without locks
+// and without atomic read-modify-writes.
 //
-// The lists are free_lists.hpp; here is what moves blocks between them and the shared heap. All of it is off the fast path.
+// The lists are free_lists.hpp; here is what moves blocks between them and the shared heap. All of
+// it is off the fast path.
 //
 //   allocate   pop ── free list empty ── refill ─┬─ deferred frees become the free list
 //                                                ├─ central free list: blocks that came back, or fresh ones
@@ -10,14 +11,15 @@
 //                                             └─ no room ── flush to the central free list
 //   look       heartbeat ── every few hundred blocks ── scavenge one class
 //
-// Fresh blocks: the first in a page is handed out as it is, so that the first touch of a page, which may cost a page fault
-// and a page of memory, is the program's. Where a page holds many, the blocks behind it go into the free list, some at a
-// time.
+// Fresh blocks: the first in a page is handed out as it is, so that the first touch of a page,
+// which may cost a page fault and a page of memory, is the program's. Where a page holds many, the
+// blocks behind it go into the free list, some at a time.
 //
-// Remote frees go back to the thread that owns their span, so that two threads do not come to share cache lines through the
-// allocator.
+// Remote frees go back to the thread that owns their span, so that two threads do not come to share
+// cache lines through the allocator.
 //
-// Invariant: of a class whose `use` is unused, only the deferred frees and the inbox can have blocks.
+// Invariant: of a class whose `use` is unused, only the deferred frees and the inbox can have
+// blocks.
 #pragma once
 
 #include <algorithm>
@@ -73,8 +75,9 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
 
   // --- slow steps of malloc
 
-  /// A block of class c, whose free list is empty, unless this thread has just taken over a parked cache. From the inbox,
-  /// the deferred frees or the shared heap. Null when the system has no memory.
+  /// A block of class c, whose free list is empty, unless this thread has just taken over a parked
+  /// cache. From the inbox, the deferred frees or the shared heap. Null when the system has no
+  /// memory.
   [[nodiscard, gnu::noinline]] void* refill(unsigned c) noexcept {
     class_state& s = of_[c];
     if (s.free_list != nullptr) return pop(offset_of(c));
@@ -83,7 +86,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     heartbeat((wants_fresh ? 1 : length(c) + 1) * weight(c));
     s.use.is_used = true;
     if (s.use.is_sparse && length(c) > 0) flush_deferred(c, length(c));
-    // A few deferred frees alone would bring the next slow step too soon; they wait until there are more.
+    // A few deferred frees alone would bring the next slow step too soon; they wait until there are
+    // more.
     if (length(c) < enough_deferred(c)) {
       if (s.fresh == nullptr) refill_from_shared(c);
       if (s.fresh != nullptr) return pop_fresh(c);
@@ -112,7 +116,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     for (unsigned c = 1; c < classes::count; ++c) flush_inbox(*this, c);
   }
 
-  /// Calls f(first block) for each list of remote frees: posted to this thread, and not posted yet. For a census.
+  /// Calls f(first block) for each list of remote frees: posted to this thread, and not posted yet.
+  /// For a census.
   template <class F>
   [[gnu::no_sanitize_thread]] void for_each_remote(F f) const noexcept {
     for (const remote_inbox& inbox : inbox_) f(inbox.peek());
@@ -128,7 +133,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// From now on the cache keeps no more of each class than at first.
   void fix_limits() noexcept { limits_.fix(); }
 
-  /// In the child of a fork, for the cache of a thread that is no more: gives back what its lists have.
+  /// In the child of a fork, for the cache of a thread that is no more: gives back what its lists
+  /// have.
   void abandon_after_fork() noexcept {
     lists::repair_after_fork();
     is_open.store(false, std::memory_order_relaxed);
@@ -170,7 +176,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     --s.room;
   }
 
-  /// Another thread's block of a page-run class goes to the page heap at once: it is too long to wait.
+  /// Another thread's block of a page-run class goes to the page heap at once: it is too long to
+  /// wait.
   void release_page_run(unsigned c, block* b) noexcept {
     heartbeat(weight(c));
     shared_->flush(c, b, 1);
@@ -220,11 +227,12 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     return !s.use.is_used && !s.use.was_used && length(c) == 0 && inbox_[c].is_empty();
   }
 
-  /// True when a page holds many blocks of class c: a slow step for each would cost more than the memory and the page
-  /// faults that it saves.
+  /// True when a page holds many blocks of class c: a slow step for each would cost more than the
+  /// memory and the page faults that it saves.
   static constexpr bool are_many(unsigned c) noexcept { return classes::of(c).size * many <= heap_page; }
 
-  /// Fewer deferred frees than this would bring the next slow step too soon: as many as a refill, or half as many.
+  /// Fewer deferred frees than this would bring the next slow step too soon: as many as a refill,
+  /// or half as many.
   [[nodiscard]] std::uint32_t enough_deferred(unsigned c) const noexcept {
     return 1 + (are_many(c) ? of_[c].refill_count : of_[c].refill_count / 2U);
   }
@@ -241,8 +249,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     return all.first != nullptr;
   }
 
-  /// Long blocks are worth keeping only where they are asked for again: not those that a growing array leaves behind. So
-  /// their limit is raised when one is needed after one was not kept.
+  /// Long blocks are worth keeping only where they are asked for again: not those that a growing
+  /// array leaves behind. So their limit is raised when one is needed after one was not kept.
   void refill_from_shared(unsigned c) noexcept {
     class_state& s = of_[c];
     if (s.flushed_long > 0 && raise_limit(c)) --s.flushed_long;
@@ -263,8 +271,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     set_fresh(s, refilled.fresh, static_cast<std::uint16_t>(refilled.fresh_count));
   }
 
-  /// The next fresh block. Where a page holds many, some that follow go into the free list, if the block before it is in
-  /// the same page, which has been touched then as a rule.
+  /// The next fresh block. Where a page holds many, some that follow go into the free list, if the
+  /// block before it is in the same page, which has been touched then as a rule.
   [[nodiscard]] void* pop_fresh(unsigned c) noexcept {
     class_state& s = of_[c];
     const std::size_t size = classes::of(c).size;
@@ -294,8 +302,9 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
 
   // --- flushing
 
-  /// Flushes the newest n deferred frees: they are the ones in the processor's cache. The list is taken away first, so that
-  /// a child forked meanwhile by another thread loses blocks rather than have them twice.
+  /// Flushes the newest n deferred frees: they are the ones in the processor's cache. The list is
+  /// taken away first, so that a child forked meanwhile by another thread loses blocks rather than
+  /// have them twice.
   void flush_deferred(unsigned c, std::uint32_t n) noexcept {
     block* const first = std::exchange(of_[c].deferred, nullptr);
     of_[c].deferred = shared_->flush(c, first, n);

@@ -5,8 +5,9 @@
 // record is. The note lies in memory with the code: neither the name of the file nor its symbols
 // matter, nor whether the file is still there. The record points to the figures.
 //
-// The record is valid from load to exit, also while the process is stopped or stuck; nothing in it is ever freed.
-// `layout` changes whenever a field changes its place or meaning; readers refuse a layout they do not know.
+// The record is valid from load to exit, also while the process is stopped or stuck; nothing in it
+// is ever freed. `layout` changes whenever a field changes its place or meaning; readers refuse a
+// layout they do not know.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,9 @@
-// What a process on libheapwright says of itself and its heap: when it exits (HEAPWRIGHT_STATS), or when it is asked (malloc_stats).
+// What a process on libheapwright says of itself and its heap: when it exits (HEAPWRIGHT_STATS), or
+// when it is asked (malloc_stats).
 //
-// With HEAPWRIGHT_STATS_FILE each process appends its report, as it lies in memory, to that file: whole, as it is one write to a file
-// opened for appending. `heapwright run --stats` reads them there.
+// With HEAPWRIGHT_STATS_FILE each process appends its report, as it lies in memory, to that file:
+// whole, as it is one write to a file opened for appending. `heapwright run --stats` reads them
+// there.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +13,8 @@
 
 namespace heapwright {
 
-/// All in bytes, but for the threads. mapped = small_in_use + large_in_use + cached + free_in_spans + free_resident + free_returned.
+/// All in bytes, but for the threads. mapped = small_in_use + large_in_use + cached + free_in_spans
+/// + free_resident + free_returned.
 struct malloc_statistics {
   std::uint64_t mapped;             ///< address space held for blocks
   std::uint64_t mapped_peak;        ///< the most that `mapped` ever was

@@ -1,5 +1,6 @@
-// What the heap needs from an operating system, and what it may rely on. A platform is a class of static functions, so
-// that it costs nothing, and so that a test can pass one that fails on purpose or has pages of another size:
+// What the heap needs from an operating system, and what it may rely on. A platform is a class of
+// static functions, so that it costs nothing, and so that a test can pass one that fails on purpose
+// or has pages of another size:
 //
 //   page_size()            bytes per page, a power of two >= 4096; constant for the life of the process
 //   map(bytes)             bytes: multiple of page_size(). Readable, writable, zeroed, page-aligned memory that costs address
@@ -41,7 +42,8 @@
 
 namespace heapwright {
 
-/// None of the functions throws, allocates or changes errno. All may be called by any thread. `linux_os` is one.
+/// None of the functions throws, allocates or changes errno. All may be called by any thread.
+/// `linux_os` is one.
 template <class P>
 concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& word) {
   { P::page_size() } noexcept -> std::same_as<std::size_t>;

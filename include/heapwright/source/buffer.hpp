@@ -18,8 +18,9 @@
 
 namespace heapwright {
 
-/// Ranges of a buffer, which must outlive it and may have any size and alignment. Not thread-safe. Null when the rest
-/// of the buffer is too small. Everything is O(1). Neither copied nor moved: share it as `upstream<buffer_source>`.
+/// Ranges of a buffer, which must outlive it and may have any size and alignment. Not thread-safe.
+/// Null when the rest of the buffer is too small. Everything is O(1). Neither copied nor moved:
+/// share it as `upstream<buffer_source>`.
 class buffer_source {
  public:
   /// Draws from this buffer, which must outlive the object.
@@ -32,7 +33,8 @@ class buffer_source {
   buffer_source(const buffer_source&) = delete;
   buffer_source& operator=(const buffer_source&) = delete;
 
-  /// As the concept allocator says. Null when the rest of the buffer is too small. A range of no bytes takes one. O(1).
+  /// As the concept allocator says. Null when the rest of the buffer is too small. A range of no
+  /// bytes takes one. O(1).
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::uintptr_t first = align_up(cursor_, l.alignment);
     if (first < cursor_ || first > end() || end() - first < taken(l)) return nullptr;
@@ -42,8 +44,8 @@ class buffer_source {
     return p;
   }
 
-  /// Takes the range back if it is the latest one, but for what its alignment skipped; otherwise it stays lost until
-  /// the reset.
+  /// Takes the range back if it is the latest one, but for what its alignment skipped; otherwise it
+  /// stays lost until the reset.
   void deallocate(void* p, layout l) noexcept {
     if (p == nullptr) return;
     if constexpr (checks_callers) {

@@ -1,10 +1,11 @@
-// Each block in pages of its own, between two that cannot be touched: an overflow faults where it happens.
+// Each block in pages of its own, between two that cannot be touched: an overflow faults where it
+// happens.
 //
 //   [ guard page | rest | block | guard page ]      the block's end touches the guard, if its alignment lets it
 //                  ^--- less than a page
 //
-// Invariant: the block begins in the first page after the guard, so that the pages are found from the pointer and the
-// layout alone.
+// Invariant: the block begins in the first page after the guard, so that the pages are found from
+// the pointer and the layout alone.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +19,12 @@
 
 namespace heapwright {
 
-/// For finding errors. Blocks of any layout, zeroed. What is touched behind a block faults, from less than `alignment`
-/// bytes (and less than a page) behind its end on; so does what lies a page in front of it, and a freed block until the
-/// system hands its addresses out again. Null when the system has no memory or no more mappings: a block takes three,
-/// and Linux gives a process 65530 unless it is told otherwise. Stateless; thread-safe. Complexity: three system calls
-/// (up to three more for alignments above a page), one to free.
+/// For finding errors. Blocks of any layout, zeroed. What is touched behind a block faults, from
+/// less than `alignment` bytes (and less than a page) behind its end on; so does what lies a page
+/// in front of it, and a freed block until the system hands its addresses out again. Null when the
+/// system has no memory or no more mappings: a block takes three, and Linux gives a process 65530
+/// unless it is told otherwise. Stateless; thread-safe. Complexity: three system calls (up to three
+/// more for alignments above a page), one to free.
 template <platform OS>
 class guard_pages {
  public:
@@ -30,7 +32,8 @@ class guard_pages {
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::size_t page = OS::page_size();
     const std::size_t body = body_of(l.size);
-    // The first byte of the body is to be a multiple of an alignment above a page: so much lies in front of it.
+    // The first byte of the body is to be a multiple of an alignment above a page: so much lies in
+    // front of it.
     const std::size_t before = std::max(page, l.alignment);
     if (body == 0 || body > SIZE_MAX - before - page) return nullptr;
     const std::size_t total = before + body + page;

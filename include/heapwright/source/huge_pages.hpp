@@ -1,5 +1,5 @@
-// Memory in pages of 2 MiB: fewer misses of the TLB, for memory that is used densely; and an account of what the system
-// really gave.
+// Memory in pages of 2 MiB: fewer misses of the TLB, for memory that is used densely; and an
+// account of what the system really gave.
 //
 // A range is of the first kind that the system has:
 //   reserved      pages that the administrator set aside (nr_hugepages); huge for certain
@@ -20,8 +20,8 @@
 
 namespace heapwright {
 
-/// Bytes. What is out now, and what was handed out since the start by kind; in_use and held are the same, as a source
-/// cuts nothing.
+/// Bytes. What is out now, and what was handed out since the start by kind; in_use and held are the
+/// same, as a source cuts nothing.
 struct huge_page_stats {
   std::size_t in_use;       ///< out now
   std::size_t held;         ///< out now
@@ -30,9 +30,9 @@ struct huge_page_stats {
   std::size_t normal;       ///< handed out so far in ordinary pages
 };
 
-/// Ranges of whole pages of 2 MiB, aligned to that at least, zeroed. Null when the system has no memory of any kind or
-/// the request overflows; a size of zero is refused too. Thread-safe. Neither copied nor moved: share it as
-/// `upstream<huge_pages<OS>>`. Complexity: up to nine system calls.
+/// Ranges of whole pages of 2 MiB, aligned to that at least, zeroed. Null when the system has no
+/// memory of any kind or the request overflows; a size of zero is refused too. Thread-safe. Neither
+/// copied nor moved: share it as `upstream<huge_pages<OS>>`. Complexity: up to nine system calls.
 template <platform OS>
 class huge_pages {
  public:
@@ -68,7 +68,8 @@ class huge_pages {
     held_.fetch_sub(rounded(l.size), std::memory_order_relaxed);
   }
 
-  /// Each number is right by itself; while other threads allocate, they may be of different moments.
+  /// Each number is right by itself; while other threads allocate, they may be of different
+  /// moments.
   [[nodiscard]] huge_page_stats stats() const noexcept {
     const std::size_t held = held_.load(std::memory_order_relaxed);
     return {.in_use = held,

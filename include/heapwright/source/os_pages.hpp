@@ -1,5 +1,6 @@
-// Memory straight from the operating system, in whole pages: the source at the bottom of everything.
-// Stateless; thread-safe. Blocks are zeroed. Complexity: one system call (two more for alignments above a page).
+// Memory straight from the operating system, in whole pages: the source at the bottom of
+// everything. Stateless; thread-safe. Blocks are zeroed. Complexity: one system call (two more for
+// alignments above a page).
 #pragma once
 
 #include <cstddef>
@@ -34,10 +35,10 @@ class os_pages {
     if (p != nullptr) OS::unmap(p, rounded(l.size));
   }
 
-  /// Locks the pages that [p, p + bytes) lies in: they are in memory at once, and are not swapped out.
-  /// `p` need not come from here: any memory of the process will do. Locks do not nest, and a forked
-  /// child does not inherit them. False: the system refused (RLIMIT_MEMLOCK), nothing changed.
-  /// Complexity: one system call, and a page fault for each page that was not in memory.
+  /// Locks the pages that [p, p + bytes) lies in: they are in memory at once, and are not swapped
+  /// out. `p` need not come from here: any memory of the process will do. Locks do not nest, and a
+  /// forked child does not inherit them. False: the system refused (RLIMIT_MEMLOCK), nothing
+  /// changed. Complexity: one system call, and a page fault for each page that was not in memory.
   [[nodiscard]] static bool lock(const void* p, std::size_t bytes) noexcept {
     const page_range pages = pages_of(p, bytes);
     return pages.is_valid && (pages.bytes == 0 || OS::lock_pages(pages.first, pages.bytes));

@@ -1,7 +1,9 @@
-// Where slabs come from unless the program says otherwise: the first few from a reserve in the program's own data, the others from malloc.
+// Where slabs come from unless the program says otherwise: the first few from a reserve in the
+// program's own data, the others from malloc.
 //
-// A slab is aligned to its size, and a malloc that is asked for such a block cuts it out of one twice as long: the page in front of it
-// and the page behind it are written to for the malloc's notes. So a program's first slabs cost it more page faults than they save.
+// A slab is aligned to its size, and a malloc that is asked for such a block cuts it out of one
+// twice as long: the page in front of it and the page behind it are written to for the malloc's
+// notes. So a program's first slabs cost it more page faults than they save.
 // - The reserve takes no memory until it is used, no system call and no search. It is shared by all threads and never goes back.
 // - Ranges are shorter than their alignment by what malloc writes in front of a block (`header_bytes`). So malloc can lay the next
 //   slab directly behind this one, its notes in this one's last bytes.
@@ -21,7 +23,8 @@ namespace heapwright {
 /// Thread-safe. Null when malloc has no memory.
 class slab_memory {
  public:
-  /// Who asks for a range of 2^n bytes less this, aligned to 2^n, gets ranges that lie side by side.
+  /// Who asks for a range of 2^n bytes less this, aligned to 2^n, gets ranges that lie side by
+  /// side.
   static constexpr std::size_t header_bytes = 16;
 
   /// From the reserve if the layout is that of its ranges, otherwise from malloc. Null when malloc
@@ -64,7 +67,8 @@ class slab_memory {
   /// Loaders of old systems align no data to more than a page.
   [[nodiscard]] static std::byte* first() noexcept { return memory_ + (0 - address_of(memory_)) % range; }
 
-  /// A bit for each range. Not zero, so it is among the program's initialised data, in a page that is there already.
+  /// A bit for each range. Not zero, so it is among the program's initialised data, in a page that
+  /// is there already.
   static constinit inline std::atomic<unsigned> free_{(1U << ranges) - 1};
   static constinit inline std::byte memory_[(ranges + 1) * range]{};
 };

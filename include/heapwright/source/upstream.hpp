@@ -1,5 +1,5 @@
-// Memory that somebody else manages: any allocator, by reference; operator new; malloc. Each is an allocator itself, so that
-// whatever draws from a source can draw from these.
+// Memory that somebody else manages: any allocator, by reference; operator new; malloc. Each is an
+// allocator itself, so that whatever draws from a source can draw from these.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 
 namespace heapwright {
 
-/// Refers to an allocator that others use too, and has its capabilities. Copies refer to the same one, which must outlive them.
-/// As thread-safe as that one.
+/// Refers to an allocator that others use too, and has its capabilities. Copies refer to the same
+/// one, which must outlive them. As thread-safe as that one.
 template <allocator A>
 class upstream : public forwards<upstream<A>, true, A> {
   using base = forwards<upstream, true, A>;
   friend base;
 
  public:
-  /// Refers to `shared`. Not explicit: where an allocator by value is wanted, naming one that exists
-  /// means sharing it.
+  /// Refers to `shared`. Not explicit: where an allocator by value is wanted, naming one that
+  /// exists means sharing it.
   upstream(A& shared) noexcept : shared_(&shared) {}
 
   using base::allocate;
@@ -55,7 +55,8 @@ class upstream : public forwards<upstream<A>, true, A> {
   A* shared_;
 };
 
-/// The program's operator new, which may be replaced. Thread-safe. Null when it has no memory: its new-handler has been called then.
+/// The program's operator new, which may be replaced. Thread-safe. Null when it has no memory: its
+/// new-handler has been called then.
 class upstream_new {
  public:
   /// As the concept allocator says. Null when operator new has no memory.

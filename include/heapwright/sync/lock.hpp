@@ -1,9 +1,11 @@
-// A mutex of one word that needs no initialisation (all zero is unlocked), allocates nothing and survives fork.
+// A mutex of one word that needs no initialisation (all zero is unlocked), allocates nothing and
+// survives fork.
 //
-// States: 0 free; 1 held; 2 held and somebody may be sleeping. Only the holder leaves 1 or 2, always to 0, and wakes one
-// sleeper if it was 2. A sleeper that wakes takes the lock as 2, since others may still sleep.
-// (Drepper, "Futexes Are Tricky", mutex 2.) A spin comes first, a microsecond or more where the processor takes a hint to wait:
-// to sleep and be woken takes several (docs/design/0024).
+// States: 0 free; 1 held; 2 held and somebody may be sleeping. Only the holder leaves 1 or 2,
+// always to 0, and wakes one sleeper if it was 2. A sleeper that wakes takes the lock as 2, since
+// others may still sleep. (Drepper, "Futexes Are Tricky", mutex 2.) A spin comes first, a
+// microsecond or more where the processor takes a hint to wait: to sleep and be woken takes several
+// (docs/design/0024).
 #pragma once
 
 #include <atomic>
@@ -41,7 +43,8 @@ class lock {
       OS::wake_one(word_);
   }
 
-  /// In the child of a fork whose parent held the lock through it: free again, with nobody sleeping.
+  /// In the child of a fork whose parent held the lock through it: free again, with nobody
+  /// sleeping.
   void reset_after_fork() noexcept { word_.store(0, std::memory_order_release); }
 
  private:

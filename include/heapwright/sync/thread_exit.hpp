@@ -1,6 +1,6 @@
-// Calls a function when a thread ends, for code in headers: by the destructor of a thread-local object. Unlike a pthread
-// key, that keeps the library loaded that the function is in: a plugin that is closed leaves nothing behind that a thread
-// could call.
+// Calls a function when a thread ends, for code in headers: by the destructor of a thread-local
+// object. Unlike a pthread key, that keeps the library loaded that the function is in: a plugin
+// that is closed leaves nothing behind that a thread could call.
 #pragma once
 
 #include <heapwright/core/language.hpp>
@@ -11,8 +11,8 @@ namespace heapwright {
 template <void (*Function)() noexcept>
 class thread_exit {
  public:
-  /// Function is called when the calling thread ends, after destructors of thread-local objects that were made later. Once,
-  /// however often it is armed.
+  /// Function is called when the calling thread ends, after destructors of thread-local objects
+  /// that were made later. Once, however often it is armed.
   static void arm() noexcept { hook_.touch(); }
 
  private:

@@ -1,7 +1,9 @@
-// A small number for each running thread, the smallest that no other has: an index into per-thread tables. A thread that
-// ends hands its number on, and with it what lies under it in the tables; the bitmap's release and acquire order the two.
+// A small number for each running thread, the smallest that no other has: an index into per-thread
+// tables. A thread that ends hands its number on, and with it what lies under it in the tables; the
+// bitmap's release and acquire order the two.
 //
-// States of a number: free, or held by one thread from its first question until its thread-local destructors run.
+// States of a number: free, or held by one thread from its first question until its thread-local
+// destructors run.
 #pragma once
 
 #include <array>

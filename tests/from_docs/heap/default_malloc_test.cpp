@@ -1,5 +1,5 @@
-// States what the documentation says of heaps that are compiled with HEAPWRIGHT_DEFAULT_MALLOC ("Heaps for
-// parts of a program" in docs/recipes.md). Written without the code.
+// States what the documentation says of heaps that are compiled with HEAPWRIGHT_DEFAULT_MALLOC
+// ("Heaps for parts of a program" in docs/recipes.md). Written without the code.
 #include "model.hpp"
 
 #include <cstdio>
@@ -112,7 +112,8 @@ TEST(DefaultMalloc, SaysAtItsEndWhatIsNotFreed) {
   unsetenv("HEAPWRIGHT_LEAKS");
 }
 
-// "each block is a block of the process's malloc", so "the tools see all of them": AddressSanitizer for one
+// "each block is a block of the process's malloc", so "the tools see all of them": AddressSanitizer
+// for one
 TEST(DefaultMalloc, IsSeenByAddressSanitizer) {
 #ifdef __SANITIZE_ADDRESS__
   EXPECT_DEATH(

@@ -1,5 +1,6 @@
 // States what the documentation says of heap<>: the docstrings of heap.hpp and heap_statistics.hpp,
-// "Heaps for parts of a program" in docs/recipes.md, docs/memory-return.md. Written without the code.
+// "Heaps for parts of a program" in docs/recipes.md, docs/memory-return.md. Written without the
+// code.
 #include "model.hpp"
 
 #include <fcntl.h>
@@ -38,7 +39,8 @@ std::pair<long, long> pages_of_process() {
 
 constexpr long pages_in(std::size_t bytes) { return static_cast<long>(bytes / 4096); }
 
-// "A heap is an allocator of the kit (concepts.md)"; the table of capabilities there names heap in these rows.
+// "A heap is an allocator of the kit (concepts.md)"; the table of capabilities there names heap in
+// these rows.
 TEST(Heap, IsAnAllocatorWithTheCapabilitiesThatTheTableNames) {
   static_assert(heapwright::allocator<heap>);
   static_assert(heapwright::can_own<heap>);
@@ -56,7 +58,8 @@ TEST(Heap, DoesWhatTheModelSays) {
   for (unsigned seed = 1; seed <= 2; ++seed) behaves_as_documented(h, {}, 1000, seed);
 }
 
-// "Nulls when ... the limit is reached": the model again, in a heap that is short of memory all the time.
+// "Nulls when ... the limit is reached": the model again, in a heap that is short of memory all the
+// time.
 TEST(Heap, DoesWhatTheModelSaysWhileItsLimitIsReached) {
   heap h("short", 3 * MiB);
   behaves_as_documented(h, {.may_be_exhausted = true}, 3000, 7);
@@ -103,7 +106,8 @@ TEST(Heap, AlignsToWhateverPowerOfTwoIsAskedFor) {
   EXPECT_EQ(h.statistics().in_use, 0u);
 }
 
-// "A size of zero is a size like any other: the pointer is not null, is not to be used, and is given back."
+// "A size of zero is a size like any other: the pointer is not null, is not to be used, and is
+// given back."
 TEST(Heap, GivesEachRequestForNothingABlockOfItsOwn) {
   heap h;
   std::set<void*> blocks;
@@ -113,7 +117,8 @@ TEST(Heap, GivesEachRequestForNothingABlockOfItsOwn) {
   for (void* const p : blocks) h.deallocate(p);
 }
 
-// "reallocate(p, size): as realloc of C. Null allocates. A size of zero frees and returns null." (concepts.hpp)
+// "reallocate(p, size): as realloc of C. Null allocates. A size of zero frees and returns null."
+// (concepts.hpp)
 TEST(Heap, ReallocatesToNothingByFreeing) {
   heap h;
   for (const std::size_t size : {1u, 100u, 40000u, 1u << 20}) {
@@ -159,7 +164,8 @@ TEST(Heap, ZeroesWhatWasUsedBefore) {
     }
 }
 
-// "Any pointer value will do." "false for memory that is not this heap's"; "0 for a pointer that is no block of this heap"
+// "Any pointer value will do." "false for memory that is not this heap's"; "0 for a pointer that is
+// no block of this heap"
 TEST(Heap, OwnsItsOwnBlocksAlone) {
   heap h, other;
   int local = 0;
@@ -192,7 +198,8 @@ TEST(Heap, OwnsItsOwnBlocksAlone) {
   h.deallocate(p);
 }
 
-// "Null is ignored. A pointer that is no block of this heap is ignored, or ends the process in checked builds"
+// "Null is ignored. A pointer that is no block of this heap is ignored, or ends the process in
+// checked builds"
 TEST(Heap, IgnoresPointersThatAreNotItsOwn) {
   if (checks_callers) GTEST_SKIP() << "ends the process in checked builds: Misuse";
   heap h, other;
@@ -224,7 +231,8 @@ TEST(Heap, HasTheNameThatItWasGiven) {
   EXPECT_TRUE(nameless.attached());
 }
 
-// "`limit`: bytes in memory for blocks" "that in_use, in_caches, free_in_spans and free_resident together may reach"
+// "`limit`: bytes in memory for blocks" "that in_use, in_caches, free_in_spans and free_resident
+// together may reach"
 TEST(Limit, IsNotPassedAndIsNearlyReached) {
   for (const std::size_t limit : {1 * MiB, 5 * MiB, 32 * MiB})
     for (const std::size_t size : {32u, 1000u, 5000u, 40000u, 300000u}) {
@@ -259,7 +267,8 @@ TEST(Limit, OfNothingGivesNothing) {
   EXPECT_EQ(h.trim(), 0u);
 }
 
-// "Bytes in memory for blocks from now on. Blocks in use stay; new ones are had as soon as there is room."
+// "Bytes in memory for blocks from now on. Blocks in use stay; new ones are had as soon as there is
+// room."
 TEST(Limit, CanBeChangedAtAnyTime) {
   heap h("limited", 8 * MiB);
   void* const p = h.allocate(4 * MiB);
@@ -314,7 +323,8 @@ TEST(Lifetime, OfAHeapWithoutBlocksCostsFewKiB) {
   EXPECT_LE(after.second - before.second, n * pages_in(32 * KiB));
 }
 
-// "Up to 64 heaps at a time have a cache for each thread; beyond that they work with a lock per call."
+// "Up to 64 heaps at a time have a cache for each thread; beyond that they work with a lock per
+// call."
 TEST(Lifetime, OfAHundredHeapsAtATime) {
   std::vector<std::unique_ptr<heap>> heaps;
   for (int i = 0; i < 100; ++i) heaps.push_back(std::make_unique<heap>("one of a hundred"));
@@ -365,7 +375,8 @@ TEST(Trim, LowersWhatIsResident) {
   EXPECT_LT(pages_of_process().second, with - pages_in(24 * MiB));
 }
 
-// "in_use: with the program, rounded up to their classes"; "from 8 KiB on a block may have up to 64 bytes more" (docs/memory-return.md)
+// "in_use: with the program, rounded up to their classes"; "from 8 KiB on a block may have up to 64
+// bytes more" (docs/memory-return.md)
 TEST(Statistics, CountBlocksAtTheSizeOfTheirClass) {
   constexpr heapwright::size_class_plan plan = heapwright::default_recipe.classes;
   heap h;
@@ -380,7 +391,8 @@ TEST(Statistics, CountBlocksAtTheSizeOfTheirClass) {
   }
 }
 
-// "huge_excess is what only huge pages keep in memory", "requested ... where recipe.notes_requests says so", and the totals
+// "huge_excess is what only huge pages keep in memory", "requested ... where recipe.notes_requests
+// says so", and the totals
 TEST(Statistics, OfWhatTheRecipeDoesNotAskForAreZero) {
   heap h;
   void* const p = h.allocate(3 * MiB);
@@ -454,7 +466,8 @@ TEST(ThreadCaches, AreWhatTheThreadKeeps) {
   EXPECT_EQ(kept, 0u);
 }
 
-// "Writes what is in use to a file descriptor, a line for each class of sizes and one for all that is longer"
+// "Writes what is in use to a file descriptor, a line for each class of sizes and one for all that
+// is longer"
 TEST(WriteBlocks, WritesALineForEachClassAndOneForAllThatIsLonger) {
   heap h("forgetful");
   const auto lines = [&] {
@@ -502,7 +515,8 @@ class CallersMemory : public ::testing::Test {
   std::byte* const memory;
 };
 
-// "Has its blocks in this memory, whole pages of it, and nowhere else"; "attached() tells whether it was large enough"
+// "Has its blocks in this memory, whole pages of it, and nowhere else"; "attached() tells whether
+// it was large enough"
 TEST_F(CallersMemory, OfEverySmallSizeIsUsedOrRefusedAndNeverLeft) {
   int attached = 0;
   for (const std::size_t offset : {0u, 1u, 100u, 4095u})
@@ -561,7 +575,8 @@ TEST_F(CallersMemory, IsAsTheBlocksHaveLeftIt) {
   EXPECT_STREQ(text, "what a block holds");
 }
 
-// "memory that other processes see": "one process allocates, the others read and write what it has allocated"
+// "memory that other processes see": "one process allocates, the others read and write what it has
+// allocated"
 TEST_F(CallersMemory, IsSeenByOtherProcesses) {
   heap h(memory, 1 * MiB, "shared");
   int* const from = static_cast<int*>(h.allocate(sizeof(int)));

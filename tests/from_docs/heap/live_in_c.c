@@ -1,4 +1,5 @@
-// States what the documentation says of live.h in a process without the probe, in C11. Written without the code.
+// States what the documentation says of live.h in a process without the probe, in C11. Written
+// without the code.
 #include <heapwright/live.h>
 #include <stddef.h>
 

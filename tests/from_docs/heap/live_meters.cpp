@@ -1,4 +1,5 @@
-// An allocator with a meter that the live view shows: "metered<A, live::meter_report>" as docs/live.md has it. Prints the meter's own figures.
+// An allocator with a meter that the live view shows: "metered<A, live::meter_report>" as
+// docs/live.md has it. Prints the meter's own figures.
 #include <cstdio>
 #include <utility>
 

@@ -1,4 +1,5 @@
-// Tells the live view of itself, in C11, as the docstrings of live.h say. Prints what is not as they say.
+// Tells the live view of itself, in C11, as the docstrings of live.h say. Prints what is not as
+// they say.
 #include <heapwright/live.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-// States what the documentation says of live.hpp and live.h in a process without the probe: "In a process
-// without the probe these do nothing and say so" (docs/live.md). Written without the code. What the page
-// shows with the probe: live_test.py.
+// States what the documentation says of live.hpp and live.h in a process without the probe: "In a
+// process without the probe these do nothing and say so" (docs/live.md). Written without the code.
+// What the page shows with the probe: live_test.py.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -47,7 +47,8 @@ void dies_of_mistakes(std::size_t size) {
   EXPECT_EQ(h.statistics().in_use, 0u);
 }
 
-// "double free, foreign pointers and pointers into blocks end the program with a message, in every build"
+// "double free, foreign pointers and pointers into blocks end the program with a message, in every
+// build"
 TEST(Misuse, EndsTheProcessWhereTheRecipeSaysSo) {
   for (const std::size_t size : {1u, 100u, 10000u, 100000u, 500000u}) dies_of_mistakes<heap<checking>>(size);
   dies_of_mistakes<heap<checking_locally>>(100);
@@ -121,7 +122,8 @@ TEST(Misuse, IsNotFoundInAThreadThatEnds) {
   }).join();
 }
 
-// A double free is found as well when others have been freed in between, or the block was trimmed away.
+// A double free is found as well when others have been freed in between, or the block was trimmed
+// away.
 TEST(Misuse, IsFoundLater) {
   heap<checking> h;
   std::vector<void*> blocks;

@@ -143,7 +143,8 @@ class random_program {
   }
 
   void look_at_place(std::byte* p, std::size_t alignment) {
-    // "aligned to l.alignment"; "for sizes that are no multiple of 16 themselves" 8 where the recipe says so
+    // "aligned to l.alignment"; "for sizes that are no multiple of 16 themselves" 8 where the
+    // recipe says so
     const std::size_t least =
         expect_.aligns_to_8 && size_ % 16 != 0 && alignment <= 16 ? 8 : std::max<std::size_t>(alignment, 16);
     const bool is_plain = alignment <= 16;

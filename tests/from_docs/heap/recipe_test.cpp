@@ -1,5 +1,6 @@
-// States what the documentation says of each field of a recipe: "What can be said" in docs/recipes.md,
-// docs/memory-return.md, the docstrings of heap/recipe.hpp. Written without the code.
+// States what the documentation says of each field of a recipe: "What can be said" in
+// docs/recipes.md, docs/memory-return.md, the docstrings of heap/recipe.hpp. Written without the
+// code.
 #include "model.hpp"
 
 #include <sys/mman.h>
@@ -147,7 +148,8 @@ TEST(ThreadCache, ThatIsFixedKeepsWhatItMayFromTheStart) {
   behaves_as_documented(h, {}, 600);
 }
 
-// "nothing, until somebody calls trim", "pages are touched as they are had from the system, `growth` bytes at a time"
+// "nothing, until somebody calls trim", "pages are touched as they are had from the system,
+// `growth` bytes at a time"
 constexpr recipe prefaulted{.pages = {.growth = 4 * MiB, .give_back = give_back_policy::when_asked, .prefault = true}};
 TEST(Pages, ThatArePrefaultedAreThereBeforehandAndStay) {
   heap<prefaulted> h;
@@ -180,7 +182,8 @@ TEST(Pages, BeyondMaxFreeResidentGoBackAtOnce) {
   behaves_as_documented(h, {}, 600);
 }
 
-// "runs this long are unmapped, shorter ones keep their address space"; "pages that stayed free this long are given back"
+// "runs this long are unmapped, shorter ones keep their address space"; "pages that stayed free
+// this long are given back"
 constexpr recipe soon{.pages = {.purge_window_ms = 2}};
 constexpr recipe keeps_addresses{.pages = {.unmap_from = SIZE_MAX}};
 TEST(Pages, ThatStayedFreeForAWindowAreGivenBack) {
@@ -205,8 +208,9 @@ TEST(Pages, KeepTheirAddressSpaceUpToUnmapFrom) {
   EXPECT_EQ(s.free_resident, 0u);
 }
 
-// "asks for pages of 2 MiB wherever they can be had"; "takes those that the administrator has set aside, and then as transparent";
-// "What is asked of the system and cannot be had (huge pages, locking, a node) is not an error"
+// "asks for pages of 2 MiB wherever they can be had"; "takes those that the administrator has set
+// aside, and then as transparent"; "What is asked of the system and cannot be had (huge pages,
+// locking, a node) is not an error"
 constexpr recipe transparent{.pages = {.growth = 4 * MiB, .huge = huge_page_use::transparent}};
 constexpr recipe reserved{.pages = {.growth = 4 * MiB, .huge = huge_page_use::reserved}};
 template <const recipe& R>
@@ -269,7 +273,8 @@ TEST(Pages, AreLockedAsFarAsTheQuotaGoes) {
   behaves_as_documented(h, {}, 500);
 }
 
-// "come from this node"; a node that is not there "is not an error: the figures tell how much was had in which way"
+// "come from this node"; a node that is not there "is not an error: the figures tell how much was
+// had in which way"
 constexpr recipe on_node_0{.pages = {.numa_node = 0}};
 constexpr recipe on_node_63{.pages = {.numa_node = 63}};
 TEST(Pages, ComeFromTheNode) {
@@ -313,7 +318,8 @@ TEST(Hardening, OverwritesWhatIsFreed) {
   munmap(memory, bytes);
 }
 
-// "each block is 8 bytes longer and notes how much was asked for, so that statistics() tells what rounding takes"
+// "each block is 8 bytes longer and notes how much was asked for, so that statistics() tells what
+// rounding takes"
 constexpr recipe noting{.notes_requests = true};
 TEST(NotesRequests, TellsWhatWasAskedFor) {
   heap<noting> h;
@@ -338,7 +344,8 @@ TEST(NotesRequests, TogetherWithAllHardeningDoesWhatTheModelSays) {
   behaves_as_documented(h, {.notes_requests = true}, 600);
 }
 
-// "For a request of so many bytes, with no lock held, so that it may free blocks, also of this heap. True: worth another try."
+// "For a request of so many bytes, with no lock held, so that it may free blocks, also of this
+// heap. True: worth another try."
 struct reserve {
   void* memory = nullptr;
   void (*give)(void*) = nullptr;
@@ -375,7 +382,8 @@ TEST(OutOfMemory, AsksTheHandlerAndTriesAgain) {
   h.deallocate(p);
 }
 
-// "at most 1/16 of a span may be left over behind its last block"; "Whether the divisor and the count of blocks are not zero."
+// "at most 1/16 of a span may be left over behind its last block"; "Whether the divisor and the
+// count of blocks are not zero."
 TEST(SpanLength, IsValidUnlessSomethingIsZero) {
   EXPECT_TRUE((heapwright::span_length{4096, 1, 8}.is_valid()));
   EXPECT_FALSE((heapwright::span_length{4096, 0, 8}.is_valid()));

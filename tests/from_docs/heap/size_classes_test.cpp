@@ -104,7 +104,8 @@ void holds(const size_class_plan& plan) {
     ASSERT_GE(c, 1u) << n;
     ASSERT_LE(c, count) << n;
     ASSERT_GE(plan.size(c), n);  // "The class that holds `size` bytes."
-    // "A size is rounded up to a multiple of 8 first; where that is a multiple of 16, so is its class."
+    // "A size is rounded up to a multiple of 8 first; where that is a multiple of 16, so is its
+    // class."
     const std::size_t rounded = (n + 7) / 8 * 8;
     unsigned least = 1;
     while (plan.size(least) < rounded || (rounded % 16 == 0 && plan.size(least) % 16 != 0)) ++least;
@@ -125,7 +126,8 @@ TEST(SizeClasses, OfTheDefaultPlanAreStepsOf16AndThenEightPerDoubling) {
     ASSERT_LE(plan.size(plan.index(n)) - n, n / 8) << n;
 }
 
-// "Up to here class c holds 16 * c bytes: the first doubling after the linear end has steps of 16 too."
+// "Up to here class c holds 16 * c bytes: the first doubling after the linear end has steps of 16
+// too."
 TEST(SizeClasses, AreEvenUpToEvenUpTo) {
   for (const std::size_t k : {1, 2, 4, 8, 16, 32}) {
     const size_class_plan plan{.steps_per_doubling = k};
@@ -159,7 +161,8 @@ TEST(SizeClasses, OfAListAreTheListAndThenTheSteps) {
   EXPECT_EQ(plan.granule(), 16u);
 }
 
-// "multiples of 8": "what sizes differ by, at least, that have different classes; and what every block is aligned to"
+// "multiples of 8": "what sizes differ by, at least, that have different classes; and what every
+// block is aligned to"
 TEST(SizeClasses, OfAListOfEightsHaveAGranuleOf8) {
   constexpr size_class_plan plan{.exact = {16, 24, 32, 40, 64}};
   ASSERT_TRUE(plan.exact_is_valid());

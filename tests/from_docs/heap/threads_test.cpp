@@ -1,5 +1,5 @@
-// States what the documentation says of heaps on several threads: "From any thread", what threads that
-// end leave behind, fork, figures "also while threads go on". Written without the code.
+// States what the documentation says of heaps on several threads: "From any thread", what threads
+// that end leave behind, fork, figures "also while threads go on". Written without the code.
 #include "model.hpp"
 
 #include <sys/wait.h>
@@ -128,7 +128,8 @@ TEST(Threads, ShareAHeapThatHasNoCacheForThem) {
   threads_share(*heaps.back());
 }
 
-// "threads: that have a cache", "threads_total: that ever had one"; "the same, of threads that have ended ... 8 threads"
+// "threads: that have a cache", "threads_total: that ever had one"; "the same, of threads that have
+// ended ... 8 threads"
 TEST(Threads, ThatEndLeaveLittleBehind) {
   heap<> h;
   std::uint64_t most = 0;
@@ -171,7 +172,8 @@ TEST(Threads, AreCountedWhileTheyLive) {
   EXPECT_GE(h.statistics().threads_total, 4u);
 }
 
-// "other threads' blocks on their way back ... one batch": one makes, another frees, and memory does not grow
+// "other threads' blocks on their way back ... one batch": one makes, another frees, and memory
+// does not grow
 TEST(Threads, ThatMakeAndFreeForEachOtherTakeNoMoreAndMore) {
   heap<> h;
   for (int round = 0; round < 30; ++round) {
@@ -184,7 +186,8 @@ TEST(Threads, ThatMakeAndFreeForEachOtherTakeNoMoreAndMore) {
   EXPECT_LT(h.statistics().mapped_peak, 12 * MiB);
 }
 
-// A thread outlives heaps that it has used; another takes the place of each. "Gives all memory back. No thread may be in the heap"
+// A thread outlives heaps that it has used; another takes the place of each. "Gives all memory
+// back. No thread may be in the heap"
 TEST(Threads, OutliveTheHeapsThatTheyUse) {
   alignas(heap<>) static std::byte place[sizeof(heap<>)];
   heap<>* h = nullptr;
@@ -213,7 +216,8 @@ TEST(Threads, OutliveTheHeapsThatTheyUse) {
   other.join();
 }
 
-// "What still allocates in that thread afterwards ... goes without a cache" (docs/how-malloc-works.md)
+// "What still allocates in that thread afterwards ... goes without a cache"
+// (docs/how-malloc-works.md)
 struct frees_late {
   heap<>* from = nullptr;
   void* block = nullptr;
@@ -289,7 +293,8 @@ TEST(Fork, LeavesTheChildAHeapThatWorks) {
   EXPECT_EQ(h.statistics().in_use, 0u);
 }
 
-// "that in_use, in_caches, free_in_spans and free_resident together may reach", with threads that all want more
+// "that in_use, in_caches, free_in_spans and free_resident together may reach", with threads that
+// all want more
 TEST(Limit, IsNotPassedByThreadsTogether) {
   heap<> h("limited", 8 * MiB);
   std::vector<std::thread> threads;

@@ -1,4 +1,5 @@
-// States what the documentation says of the adaptors: std_allocator, memory_resource, unique, compact_copy. Written without the code.
+// States what the documentation says of the adaptors: std_allocator, memory_resource, unique,
+// compact_copy. Written without the code.
 #include <array>
 #include <deque>
 #include <list>
@@ -60,7 +61,8 @@ TEST(StdAllocator, ServesContainersOfContainers) {
   for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(words[i].size(), i);
 }
 
-// "Throws std::bad_alloc when A has none, and std::bad_array_new_length when n objects are more than half of the address space."
+// "Throws std::bad_alloc when A has none, and std::bad_array_new_length when n objects are more
+// than half of the address space."
 TEST(StdAllocator, Throws) {
   no_source nothing;
   in<long, no_source> a(nothing);
@@ -113,7 +115,8 @@ TEST(StdAllocator, HoldsOveralignedTypes) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(lies_at(&pages.emplace_back(), 4096));
 }
 
-// resource: "An allocator as a memory resource. Owns A. Throws std::bad_alloc when A has no memory. Equal to itself only."
+// resource: "An allocator as a memory resource. Owns A. Throws std::bad_alloc when A has no memory.
+// Equal to itself only."
 TEST(MemoryResource, IsAnAllocatorAsAResource) {
   strict_source source;
   {
@@ -190,7 +193,8 @@ struct counted {
   }
 };
 
-// "A T in `memory`. Throws std::bad_alloc when there is none, and what T's constructor throws; then nothing is lost."
+// "A T in `memory`. Throws std::bad_alloc when there is none, and what T's constructor throws; then
+// nothing is lost."
 TEST(Unique, OwnsOneObject) {
   strict_source source;
   {
@@ -268,8 +272,8 @@ void same(const node* a, const node* b, const node* parent, const object_pool<no
   same(a->right, b->right, b, of, back);
 }
 
-// "`make(const Node&) -> Node*` makes each node, in depth-first order, the first link first". "`back(Node&) -> Node*&` gives the back link;
-// in the copy that of the root is null."
+// "`make(const Node&) -> Node*` makes each node, in depth-first order, the first link first".
+// "`back(Node&) -> Node*&` gives the back link; in the copy that of the root is null."
 TEST(CompactCopy, IsACopyInTheOrderOfTheWalk) {
   random_bits random(1);
   for (const int nodes : {0, 1, 2, 50, 1000}) {
@@ -296,7 +300,8 @@ TEST(CompactCopy, IsACopyInTheOrderOfTheWalk) {
   }
 }
 
-// "Null, with what was made so far left to the caller's pool, when make returns null. What make throws [...] goes on to the caller."
+// "Null, with what was made so far left to the caller's pool, when make returns null. What make
+// throws [...] goes on to the caller."
 TEST(CompactCopy, EndsWhenMakeHasNoMore) {
   random_bits random(1);
   object_pool<node> pool;
@@ -329,8 +334,9 @@ TEST(CompactCopy, CopiesALongList) {
   EXPECT_EQ(copy, nullptr);
 }
 
-// "Ends the process with a message when a copy would point to its own original, to the original before it, or to the original root: so
-// structures with other pointers, and rings, are refused. Checked builds refuse a copy that points to any original."
+// "Ends the process with a message when a copy would point to its own original, to the original
+// before it, or to the original root: so structures with other pointers, and rings, are refused.
+// Checked builds refuse a copy that points to any original."
 TEST(CompactCopyDeathTest, RefusesRingsAndOtherPointers) {
   object_pool<node> fresh;
   const auto make = [&](const node& n) { return fresh.make(n); };

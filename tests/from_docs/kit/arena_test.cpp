@@ -23,7 +23,8 @@ TEST(Arena, BlocksOfAnyLayout) {
   EXPECT_NE(a.allocate({0, 1}), nullptr);  // "A size of zero is a size like any other"
 }
 
-// "Frees in the exact reverse order of the allocations, of any sizes and alignments, end with 0 bytes in use."
+// "Frees in the exact reverse order of the allocations, of any sizes and alignments, end with 0
+// bytes in use."
 TEST(Arena, FreesInReverseOrderGiveEverythingBack) {
   for (unsigned seed = 0; seed < 30; ++seed) {
     strict_source source;
@@ -46,8 +47,8 @@ TEST(Arena, FreesInReverseOrderGiveEverythingBack) {
   }
 }
 
-// "Uses the caller's buffer, of any size and alignment, before it draws from `source`." "sizes are rounded up to [8]; smaller alignments
-// cost nothing"
+// "Uses the caller's buffer, of any size and alignment, before it draws from `source`." "sizes are
+// rounded up to [8]; smaller alignments cost nothing"
 TEST(Arena, UsesABufferOfAnySizeAndAlignment) {
   for (std::size_t size = 0; size <= 130; ++size) {
     for (std::size_t offset = 0; offset < 16; ++offset) {
@@ -109,7 +110,8 @@ TEST(Arena, IsAsItWasWhenTheSourceHasNoMore) {
   EXPECT_EQ(a.stats().in_use, 0u);
 }
 
-// "A block that is freed in another order stays in use until a reset or a rewind, and so do the blocks allocated before it."
+// "A block that is freed in another order stays in use until a reset or a rewind, and so do the
+// blocks allocated before it."
 TEST(Arena, ABlockThatIsNotTheLatestStaysInUse) {
   arena<> a;
   void* const first = a.allocate({32, 8});
@@ -137,8 +139,8 @@ TEST(Arena, TakesNothingBackIfToldSo) {
   walk_all(refer_to(a), any_layout(3000, 4096));
 }
 
-// "The latest block grows up to the end of its chunk, or gives back what it no longer needs. Any other block only gets smaller"; "false
-// leaves the block as it was"
+// "The latest block grows up to the end of its chunk, or gives back what it no longer needs. Any
+// other block only gets smaller"; "false leaves the block as it was"
 TEST(Arena, TryResizeAsAModelSays) {
   random_bits random(3);
   for (int round = 0; round < 20; ++round) {
@@ -189,7 +191,8 @@ TEST(Arena, TheLatestBlockGrowsToTheEndOfItsChunkAndShrinks) {
   EXPECT_NE(a.allocate({200, 8}), nullptr);
 }
 
-// "changes the size in place" (concept can_resize): a block that is not aligned for the new layout cannot stay in place.
+// "changes the size in place" (concept can_resize): a block that is not aligned for the new layout
+// cannot stay in place.
 TEST(Arena, TryResizeToAnAlignmentThatTheBlockDoesNotHave) {
   alignas(4096) std::array<std::byte, 4096> memory;
   arena<no_source> a{std::span<std::byte>(memory)};
@@ -226,8 +229,8 @@ TEST(Arena, OwnsWhatItHasHandedOut) {
   for (std::byte* const p : blocks) EXPECT_FALSE(a.owns(p));
 }
 
-// "Frees all blocks allocated since the mark, and what older blocks have grown by in place since. Gives all chunks drawn since back to the
-// source. The mark stays valid. Void are marks made since"
+// "Frees all blocks allocated since the mark, and what older blocks have grown by in place since.
+// Gives all chunks drawn since back to the source. The mark stays valid. Void are marks made since"
 TEST(Arena, RewindsToAMark) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     strict_source source;
@@ -295,7 +298,8 @@ TEST(Arena, AResetKeepsTheLargestChunk) {
   EXPECT_EQ(source.requests.size(), requests);
 }
 
-// "If blocks lay in chunks, that one is used from now on in place of the buffer, which was too small."
+// "If blocks lay in chunks, that one is used from now on in place of the buffer, which was too
+// small."
 TEST(Arena, AfterAResetTheChunkStandsInForTheBuffer) {
   strict_source source;
   alignas(16) std::array<std::byte, 256> memory;
@@ -310,8 +314,8 @@ TEST(Arena, AfterAResetTheChunkStandsInForTheBuffer) {
   EXPECT_TRUE(a.owns(p));
 }
 
-// "Gives chunks without blocks back to the source: the one that a reset kept, and the one that frees have left. Returns the bytes given
-// back."
+// "Gives chunks without blocks back to the source: the one that a reset kept, and the one that
+// frees have left. Returns the bytes given back."
 TEST(Arena, TrimGivesBackChunksWithoutBlocks) {
   strict_source source;
   arena<strict> a(source, 1024);
@@ -339,8 +343,8 @@ TEST(Arena, TrimGivesBackChunksWithoutBlocks) {
   EXPECT_EQ(other.live(), 0u);
 }
 
-// "Draws its memory from `source`, at first `first_chunk` bytes." "[largest_chunk] chunks stop doubling here; larger ones serve one large
-// block"
+// "Draws its memory from `source`, at first `first_chunk` bytes." "[largest_chunk] chunks stop
+// doubling here; larger ones serve one large block"
 TEST(Arena, ChunksDoubleUpToTheLargest) {
   strict_source source;
   arena<strict> a(source, 2 * KiB);

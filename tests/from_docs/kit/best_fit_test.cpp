@@ -37,7 +37,8 @@ void sees_every_block(const A& a, const live_blocks& live) {
   }
 }
 
-/// Allocates, frees with and without a layout, resizes and reallocates, and compares with the model all the time.
+/// Allocates, frees with and without a layout, resizes and reallocates, and compares with the model
+/// all the time.
 template <best_fit_plan Plan>
 void random_operations(std::size_t bytes, std::size_t offset, unsigned seed, unsigned steps) {
   odd_buffer buffer(bytes, offset);
@@ -170,8 +171,8 @@ TEST(BestFit, RefusesWhatOverflows) {
   EXPECT_EQ(a.stats().in_use, 0u);
 }
 
-// The whole range can be had in one block, and again after everything was freed. "[largest_free] the largest block there is without
-// merging, its header included"
+// The whole range can be had in one block, and again after everything was freed. "[largest_free]
+// the largest block there is without merging, its header included"
 TEST(BestFit, IsExhaustedAndRecovers) {
   odd_buffer buffer(32 * KiB, 5);
   best_fit<> a(buffer.span());
@@ -204,7 +205,8 @@ TEST(BestFit, ReallocatesAsC) {
   a.deallocate(zero);
 }
 
-// "changes the size in place" (concept can_resize): a block that is not aligned for the new layout cannot stay in place.
+// "changes the size in place" (concept can_resize): a block that is not aligned for the new layout
+// cannot stay in place.
 TEST(BestFit, TryResizeToAnAlignmentThatTheBlockDoesNotHave) {
   odd_buffer buffer(4 * KiB, 16);
   best_fit<> a(buffer.span());
@@ -216,7 +218,8 @@ TEST(BestFit, TryResizeToAnAlignmentThatTheBlockDoesNotHave) {
   }
 }
 
-// "[merging] deferred: when no free block is large enough": small free neighbours serve a large request then.
+// "[merging] deferred: when no free block is large enough": small free neighbours serve a large
+// request then.
 TEST(BestFit, DeferredMergingServesALargeRequest) {
   odd_buffer buffer(16 * KiB, 0);
   best_fit<deferred> a(buffer.span());
@@ -237,7 +240,8 @@ TEST(BestFit, OwnsTheRangeAndNothingElse) {
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(a.owns(a.allocate({static_cast<std::size_t>(i), 1})));
 }
 
-// Checked builds name "double free, foreign pointer, wrong layout, a write behind a block of `best_fit`" (docs/concepts.md).
+// Checked builds name "double free, foreign pointer, wrong layout, a write behind a block of
+// `best_fit`" (docs/concepts.md).
 TEST(BestFitDeathTest, NamesMisuse) {
   if (!checks_callers && !FROM_DOCS_ASAN) GTEST_SKIP() << "needs HEAPWRIGHT_CHECKS=1 or AddressSanitizer";
   for (const std::size_t size : {std::size_t{8}, std::size_t{100}}) {

@@ -1,5 +1,5 @@
-// States what the documentation says of the combinators that route and count: fallback, segregate, bucketed, metered, locked. Written
-// without the code.
+// States what the documentation says of the combinators that route and count: fallback, segregate,
+// bucketed, metered, locked. Written without the code.
 #include <cstring>
 
 #include <heapwright/kit.hpp>
@@ -12,8 +12,8 @@ using namespace heapwright;
 using namespace from_docs;
 using strict = upstream<strict_source>;
 
-// "From First, and from Second when First returns null. Null when both do." "Asks First whether it owns p, and frees in Second if it does
-// not."
+// "From First, and from Second when First returns null. Null when both do." "Asks First whether it
+// owns p, and frees in Second if it does not."
 TEST(Fallback, TheSecondServesWhatTheFirstCannot) {
   strict_source source;
   {
@@ -40,7 +40,8 @@ TEST(Fallback, TheSecondServesWhatTheFirstCannot) {
   a.deallocate(nullptr, {64, 8});
 }
 
-// "As above, where both parts can free without a layout." "[usable_size] as the part says that has the block" "[trim] of one part is enough"
+// "As above, where both parts can free without a layout." "[usable_size] as the part says that has
+// the block" "[trim] of one part is enough"
 TEST(Fallback, FreesWithoutALayout) {
   strict_source source(1);
   fallback<pool<strict>, slab<>> a{from(layout{64, 8}, source, 1 * KiB), from(layout{256, 8})};
@@ -103,7 +104,8 @@ TEST(Fallback, ReallocatesAcrossItsParts) {
   a.deallocate(q);
 }
 
-// "Requests of up to `Largest` bytes go to Small, others to Large; neither stands in for the other."
+// "Requests of up to `Largest` bytes go to Small, others to Large; neither stands in for the
+// other."
 TEST(Segregate, TheSizeChooses) {
   strict_source small(0), large;
   segregate<100, strict, strict> a{from(small), from(large)};
@@ -121,8 +123,8 @@ TEST(Segregate, TheSizeChooses) {
   a.deallocate(nullptr, {1000, 1});
 }
 
-// "[reallocate] The block moves where it crosses the limit." "[try_resize] Never across the limit." "[deallocate] Without a layout, Small
-// is asked whether it owns p."
+// "[reallocate] The block moves where it crosses the limit." "[try_resize] Never across the limit."
+// "[deallocate] Without a layout, Small is asked whether it owns p."
 TEST(Segregate, ResizesWithinItsParts) {
   odd_buffer first(16 * KiB, 1), second(64 * KiB, 2);
   segregate<128, best_fit<>, best_fit<>> a{from(first.span()), from(second.span())};
@@ -142,8 +144,8 @@ TEST(Segregate, ResizesWithinItsParts) {
   walk_all(refer_to_unsized(a), any_layout(300, 64));
 }
 
-// "Requests of up to `Largest` bytes, at alignments up to `Step`; null for others". "A request goes to the smallest that holds it, so
-// rounding wastes less than `Step` bytes"
+// "Requests of up to `Largest` bytes, at alignments up to `Step`; null for others". "A request goes
+// to the smallest that holds it, so rounding wastes less than `Step` bytes"
 template <std::size_t Largest, std::size_t Step>
 void buckets_hold_their_sizes() {
   strict_source source;
@@ -199,8 +201,8 @@ TEST(Bucketed, ResizesWithinABucket) {
   }
 }
 
-// "in_use and peak count a block as the allocator rounds it, where that tells, otherwise as it was asked for"; sizes "[k]: allocations of
-// 2^(k-1) .. 2^k - 1 bytes; [0]: of none"
+// "in_use and peak count a block as the allocator rounds it, where that tells, otherwise as it was
+// asked for"; sizes "[k]: allocations of 2^(k-1) .. 2^k - 1 bytes; [0]: of none"
 TEST(Metered, CountsAsAModelDoes) {
   strict_source source;
   metered<strict> a{source};
@@ -247,8 +249,9 @@ TEST(Metered, CountsAsAModelDoes) {
   EXPECT_EQ(metered<no_source>{}.allocate({SIZE_MAX, 1}), nullptr);
 }
 
-// "[try_resize] Changes `in_use` where it succeeds; counts nothing else." "[reallocate] Counts as a change of size, or as an allocation or
-// a free where it is one." "[reset] Counts a deallocation for each live block."
+// "[try_resize] Changes `in_use` where it succeeds; counts nothing else." "[reallocate] Counts as a
+// change of size, or as an allocation or a free where it is one." "[reset] Counts a deallocation
+// for each live block."
 TEST(Metered, CountsResizesAndResets) {
   odd_buffer buffer(16 * KiB, 0);
   metered<best_fit<>> a{buffer.span()};

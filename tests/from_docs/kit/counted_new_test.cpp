@@ -1,5 +1,6 @@
-// States what the documentation says of counted_new. Written without the code. It replaces operator new for the whole program, so this
-// file is a program of its own, and is left out under the sanitizers, which bring an operator new.
+// States what the documentation says of counted_new. Written without the code. It replaces operator
+// new for the whole program, so this file is a program of its own, and is left out under the
+// sanitizers, which bring an operator new.
 #include <heapwright/adapt/counted_new.hpp>
 #include <heapwright/source/upstream.hpp>
 
@@ -14,8 +15,8 @@ namespace {
 
 using heapwright::counted_new;
 
-// "[allocations] calls of operator new that returned memory"; "[deallocations] calls of operator delete, without those of null"; "[bytes]
-// asked for by all allocations so far"
+// "[allocations] calls of operator new that returned memory"; "[deallocations] calls of operator
+// delete, without those of null"; "[bytes] asked for by all allocations so far"
 TEST(CountedNew, Counts) {
   const auto counts = [] {
     const auto& c = counted_new();

@@ -1,5 +1,6 @@
-// What docs/concepts.md promises of every allocator, as a model: a block is aligned, does not overlap another live block, and keeps what
-// the program wrote to it. Written from the documentation alone, without the code.
+// What docs/concepts.md promises of every allocator, as a model: a block is aligned, does not
+// overlap another live block, and keeps what the program wrote to it. Written from the
+// documentation alone, without the code.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +47,8 @@ inline bool lies_at(const void* p, std::size_t alignment) {
 }
 inline std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-/// The live blocks of one allocator. Fills each with a pattern of its own, and looks at the pattern when the block is freed.
+/// The live blocks of one allocator. Fills each with a pattern of its own, and looks at the pattern
+/// when the block is freed.
 class live_blocks {
  public:
   struct block {
@@ -97,11 +99,13 @@ any_allocator refer_to_unsized(A& a) {
 
 using layouts = std::function<layout(random_bits&)>;
 
-/// Sizes 0, 1, odd and large up to `largest`; alignments 1 to `most_aligned`. Few sizes are multiples of the alignment.
+/// Sizes 0, 1, odd and large up to `largest`; alignments 1 to `most_aligned`. Few sizes are
+/// multiples of the alignment.
 layouts any_layout(std::size_t largest, std::size_t most_aligned = 64);
 layouts always(layout l);
 
-/// Allocates and frees in the given order, in the end everything. Null is allowed. Returns how many requests got memory.
+/// Allocates and frees in the given order, in the end everything. Null is allowed. Returns how many
+/// requests got memory.
 enum class order { last_first, first_first, random };
 std::size_t walk(const any_allocator& a, const layouts& next, order frees, unsigned steps = 400, unsigned seed = 1);
 
@@ -112,8 +116,8 @@ inline void walk_all(const any_allocator& a, const layouts& next, unsigned steps
   }
 }
 
-/// A source that holds its callers to the concept: each free names a live block and the layout of its request. Fails beyond `limit`
-/// requests. Nothing may be live at its end.
+/// A source that holds its callers to the concept: each free names a live block and the layout of
+/// its request. Fails beyond `limit` requests. Nothing may be live at its end.
 class strict_source {
  public:
   explicit strict_source(std::size_t most_requests = SIZE_MAX) : limit(most_requests) {}
@@ -135,7 +139,8 @@ class strict_source {
   std::map<void*, layout> live_;
 };
 
-/// A buffer of exactly `size` bytes, `offset` bytes beyond an address that is aligned to 64. The bytes around it are watched.
+/// A buffer of exactly `size` bytes, `offset` bytes beyond an address that is aligned to 64. The
+/// bytes around it are watched.
 class odd_buffer {
  public:
   odd_buffer(std::size_t size, std::size_t offset);

@@ -37,7 +37,8 @@ void holds_its_blocks(A& a, layout block) {
   a.reset();  // "Frees all blocks"
   EXPECT_EQ(a.stats().in_use, 0u);
   EXPECT_FALSE(a.owns(nullptr) || a.owns(&live) || a.owns(reinterpret_cast<void*>(UINTPTR_MAX)));
-  // "Null for a layout that does not fit the blocks." "Whether the blocks are large enough, and aligned enough"
+  // "Null for a layout that does not fit the blocks." "Whether the blocks are large enough, and
+  // aligned enough"
   EXPECT_TRUE(a.fits(block) && a.fits({0, 1}));
   const std::size_t usable = a.usable_size(nullptr);
   EXPECT_FALSE(a.fits({usable + 1, 1}) || a.fits({SIZE_MAX, 1}) || a.fits({1, std::size_t{1} << 62}));
@@ -57,8 +58,9 @@ void holds_its_blocks(A& a, layout block) {
   a.deallocate(nullptr, block);
 }
 
-// pool: "Blocks of one layout." "[usable_size] the layout's size, rounded up to its alignment and to at least 8." "The source is asked for
-// ranges of `chunk_bytes`, a power of two, aligned to their size; of more if fewer than eight blocks would fit."
+// pool: "Blocks of one layout." "[usable_size] the layout's size, rounded up to its alignment and
+// to at least 8." "The source is asked for ranges of `chunk_bytes`, a power of two, aligned to
+// their size; of more if fewer than eight blocks would fit."
 TEST(Pool, BlocksOfEachLayout) {
   for (const layout block : block_layouts) {
     strict_source source;
@@ -171,7 +173,8 @@ struct alignas(64) counted {
   char text[100];
 };
 
-// object_pool: "A new T; null when the source has no more. What its constructor throws goes on to the caller, and the block is free again."
+// object_pool: "A new T; null when the source has no more. What its constructor throws goes on to
+// the caller, and the block is free again."
 TEST(ObjectPool, MakesAndDestroys) {
   strict_source source(1);
   {
@@ -209,8 +212,9 @@ TEST(ObjectPool, MakesAndDestroys) {
   static_assert(!noexcept(std::declval<object_pool<counted>&>().make(true)));
 }
 
-// slab: "Blocks of one layout." "[size] rounded up to a multiple of its alignment" "[bytes] Per slab; rounded up to a power of two, and
-// further if fewer than eight blocks would fit." "The source is asked for ranges aligned to their size"
+// slab: "Blocks of one layout." "[size] rounded up to a multiple of its alignment" "[bytes] Per
+// slab; rounded up to a power of two, and further if fewer than eight blocks would fit." "The
+// source is asked for ranges aligned to their size"
 TEST(Slab, BlocksOfEachLayout) {
   for (const layout block : block_layouts) {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{3000}, 16 * KiB}) {
@@ -239,8 +243,8 @@ TEST(Slab, BlocksOfEachLayout) {
   }
 }
 
-// "[keep_empty] Empty slabs that are kept. One more goes back to the source at once; with SIZE_MAX none does before a trim." "[reset] At
-// most keep_empty slabs stay."
+// "[keep_empty] Empty slabs that are kept. One more goes back to the source at once; with SIZE_MAX
+// none does before a trim." "[reset] At most keep_empty slabs stay."
 TEST(Slab, KeepsSomeEmptySlabs) {
   for (const std::size_t keep : {std::size_t{0}, std::size_t{1}, std::size_t{3}, SIZE_MAX}) {
     for (const bool by_reset : {false, true}) {
@@ -292,7 +296,8 @@ TEST(Slab, DoesNotTouchAFreeBlock) {
   for (unsigned char* const p : all) EXPECT_TRUE(std::all_of(p, p + 64, [](unsigned char c) { return c == 0x5a; }));
 }
 
-// "A double free, and a pointer that is not the beginning of a block, end the process with a message in every build."
+// "A double free, and a pointer that is not the beginning of a block, end the process with a
+// message in every build."
 TEST(SlabDeathTest, NamesMisuseInEveryBuild) {
   slab<> a(layout{64, 8});
   auto* const p = static_cast<std::byte*>(a.allocate());
@@ -302,8 +307,8 @@ TEST(SlabDeathTest, NamesMisuseInEveryBuild) {
   EXPECT_DEATH(a.deallocate(p + 1), "foreign pointer: 0x.*not the beginning of a block");
 }
 
-// "Checked builds look the slab up first, in O(slabs), and name every such pointer." Checked builds name "double free, foreign pointer,
-// wrong layout" (docs/concepts.md).
+// "Checked builds look the slab up first, in O(slabs), and name every such pointer." Checked builds
+// name "double free, foreign pointer, wrong layout" (docs/concepts.md).
 template <class A>
 void names_misuse(A& a) {
   auto* const p = static_cast<std::byte*>(a.allocate());

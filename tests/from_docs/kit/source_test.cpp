@@ -1,5 +1,5 @@
-// States what the documentation says of the sources: buffer_source, os_pages, guard_pages, huge_pages, slab_memory, upstream and its
-// kin. Written without the code.
+// States what the documentation says of the sources: buffer_source, os_pages, guard_pages,
+// huge_pages, slab_memory, upstream and its kin. Written without the code.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,8 +24,9 @@ bool is_zero(const void* p, std::size_t bytes) {
   return std::all_of(at, at + bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
-// buffer_source: "ranges of it by a pointer that moves up"; "may have any size and alignment"; "Null when the rest of the buffer is too
-// small"; "Takes the range back if it is the latest one"; "A range of no bytes takes one".
+// buffer_source: "ranges of it by a pointer that moves up"; "may have any size and alignment";
+// "Null when the rest of the buffer is too small"; "Takes the range back if it is the latest one";
+// "A range of no bytes takes one".
 TEST(BufferSource, IsAPointerThatMovesUp) {
   for (std::size_t size = 0; size <= 150; ++size) {
     for (std::size_t offset = 0; offset < 16; ++offset) {
@@ -100,8 +101,8 @@ TEST(BufferSource, RefusesWhatOverflows) {
   static_assert(!std::is_copy_constructible_v<buffer_source> && !std::is_move_constructible_v<buffer_source>);
 }
 
-// os_pages: "Memory of the operating system, zeroed, in whole pages." "Null when the system has no memory or the request overflows. A
-// size of zero is refused too."
+// os_pages: "Memory of the operating system, zeroed, in whole pages." "Null when the system has no
+// memory or the request overflows. A size of zero is refused too."
 TEST(OsPages, AreZeroedWholePages) {
   system_pages source;
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -150,9 +151,9 @@ TEST(GuardPages, AreZeroedBlocksOfAnyLayout) {
   walk_all(refer_to(source), any_layout(20'000, 64 * KiB), 150);
 }
 
-// "What is touched behind a block faults, from less than `alignment` bytes (and less than a page) behind its end on; so does what lies a
-// page in front of it, and a freed block". write(2) reads the byte, and returns
-// EFAULT where the program would be stopped.
+// "What is touched behind a block faults, from less than `alignment` bytes (and less than a page)
+// behind its end on; so does what lies a page in front of it, and a freed block". write(2) reads
+// the byte, and returns EFAULT where the program would be stopped.
 bool can_be_touched(const void* p) {
   unsigned char present;
   const auto page = reinterpret_cast<std::uintptr_t>(p) / 4096 * 4096;
@@ -184,8 +185,8 @@ TEST(GuardPages, WhatLiesAroundABlockFaults) {
   }
 }
 
-// huge_pages: "Ranges of whole pages of 2 MiB, aligned to that at least, zeroed. Null when the system has no memory of any kind or the
-// request overflows; a size of zero is refused too."
+// huge_pages: "Ranges of whole pages of 2 MiB, aligned to that at least, zeroed. Null when the
+// system has no memory of any kind or the request overflows; a size of zero is refused too."
 TEST(HugePages, AreWholePagesAndAreAccountedFor) {
   system_huge_pages source;
   constexpr std::size_t page = system_huge_pages::page_size;
@@ -230,7 +231,8 @@ TEST(SlabMemory, ServesAnyLayout) {
   source.deallocate(nullptr, range);
 }
 
-// slab_memory, upstream_malloc, upstream_new and the pages are each "Thread-safe". Two threads pass blocks to each other.
+// slab_memory, upstream_malloc, upstream_new and the pages are each "Thread-safe". Two threads pass
+// blocks to each other.
 template <class A>
 void two_threads(std::size_t largest) {
   constexpr int blocks = 64;
@@ -265,7 +267,8 @@ TEST(Sources, AreThreadSafeWhereTheySaySo) {
   two_threads<system_guard_pages>(20'000);
 }
 
-// upstream_malloc: "As the concept allocator says. Null when malloc has no memory." "[deallocate] Calls free."
+// upstream_malloc: "As the concept allocator says. Null when malloc has no memory." "[deallocate]
+// Calls free."
 TEST(UpstreamMalloc, IsAnAllocator) {
   upstream_malloc source;
   walk_all(refer_to(source), any_layout(100'000, 64 * KiB));
@@ -301,7 +304,8 @@ void refuses(std::initializer_list<std::size_t> sizes, std::initializer_list<std
   }
 }
 
-// upstream_new: "The program's operator new, which may be replaced. Null when it has no memory: its new-handler has been called then."
+// upstream_new: "The program's operator new, which may be replaced. Null when it has no memory: its
+// new-handler has been called then."
 TEST(UpstreamNew, IsAnAllocator) {
   upstream_new source;
   walk_all(refer_to(source), any_layout(100'000, 64 * KiB));
@@ -311,7 +315,8 @@ TEST(UpstreamNew, IsAnAllocator) {
 
 TEST(UpstreamNew, RefusesWhatOverflows) { refuses({SIZE_MAX, SIZE_MAX - 15}, {64, 64 * KiB}); }
 
-// upstream: "Refers to an allocator that others use too, and has its capabilities. Copies refer to the same one".
+// upstream: "Refers to an allocator that others use too, and has its capabilities. Copies refer to
+// the same one".
 TEST(Upstream, RefersToAnAllocator) {
   pool<> shared_pool(layout{64, 8});
   upstream<pool<>> one = shared_pool;
@@ -342,7 +347,8 @@ TEST(NoSource, HasNothing) {
   source.deallocate(nullptr, {1, 1});
 }
 
-// layout: "No bytes, aligned as malloc does." "Not explicit"; array: "empty when n * sizeof(T) overflows std::size_t"
+// layout: "No bytes, aligned as malloc does." "Not explicit"; array: "empty when n * sizeof(T)
+// overflows std::size_t"
 TEST(Layout, IsASizeAndAnAlignment) {
   static_assert(layout{}.size == 0 && layout{}.alignment == default_alignment);
   constexpr layout alone = 100;
@@ -356,7 +362,8 @@ TEST(Layout, IsASizeAndAnAlignment) {
   static_assert(layout::array<short>(SIZE_MAX / 2).has_value() && !layout::array<wide>(SIZE_MAX / 64).has_value());
 }
 
-// text: "A message of at most `Capacity` bytes." "What does not fit is cut off, never overrun." "812 B", "64.5 KiB", "1.2 GiB"
+// text: "A message of at most `Capacity` bytes." "What does not fit is cut off, never overrun."
+// "812 B", "64.5 KiB", "1.2 GiB"
 TEST(Text, IsCutOffAndNeverOverrun) {
   const auto try_one = []<std::size_t Capacity>() {
     struct {

@@ -1,5 +1,5 @@
-// States what the documentation says of the parts that threads share: locked, cached, sharded, and the recycler. Written without the
-// code.
+// States what the documentation says of the parts that threads share: locked, cached, sharded, and
+// the recycler. Written without the code.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -37,7 +37,8 @@ class exchange {
   std::array<block, 64> slots_;
 };
 
-/// Each thread allocates, writes, hands over to whom it meets, and frees what it gets. In the end everything is free.
+/// Each thread allocates, writes, hands over to whom it meets, and frees what it gets. In the end
+/// everything is free.
 void threads_share(const any_allocator& a, const layouts& next, int threads = 3, int steps = 1500) {
   exchange blocks;
   std::atomic<int> damaged = 0;
@@ -76,8 +77,9 @@ TEST(LockedThreads, ShareAnAllocator) {
   EXPECT_EQ(b.with([](auto& part) { return part.reading().live_blocks(); }), 0u);
 }
 
-// cached: "A, made for blocks of one layout, for any number of threads." "From any thread, whichever allocated the block." "stats() counts
-// blocks in the threads' stocks as in use." "Null for a layout that does not fit the blocks."
+// cached: "A, made for blocks of one layout, for any number of threads." "From any thread,
+// whichever allocated the block." "stats() counts blocks in the threads' stocks as in use." "Null
+// for a layout that does not fit the blocks."
 template <class A>
 void stocks_per_thread(A& a, layout block) {
   walk_all(refer_to(a), always(block));
@@ -110,7 +112,8 @@ TEST(Cached, ConcurrentPoolAndSlab) {
   }
 }
 
-// cached_plan: "blocks moved at once between a stock and the part"; "stocks": more threads than stocks still work.
+// cached_plan: "blocks moved at once between a stock and the part"; "stocks": more threads than
+// stocks still work.
 TEST(Cached, HasAnyPlan) {
   cached<pool<>, system_lock, cached_plan{.batch = 1, .threads = 1}> smallest(layout{64, 8});
   stocks_per_thread(smallest, {64, 8});
@@ -118,8 +121,8 @@ TEST(Cached, HasAnyPlan) {
   stocks_per_thread(small, {64, 8});
 }
 
-// "[~cached] Gives all stocks back to the part." "Null when the part has no more". "[trim] Gives the calling thread's stock back to the
-// part, and trims that".
+// "[~cached] Gives all stocks back to the part." "Null when the part has no more". "[trim] Gives
+// the calling thread's stock back to the part, and trims that".
 TEST(Cached, GivesCachesBack) {
   strict_source source(2);
   {
@@ -154,8 +157,9 @@ TEST(Sharded, ThreadsShareARange) {
   EXPECT_EQ(a.stats().in_use, 0u);
 }
 
-// "attached() tells whether the range was large enough"; "Takes the range, of any alignment"; "False: it is too small, or there is one
-// already."; "the largest block is smaller than an Nth of the range"
+// "attached() tells whether the range was large enough"; "Takes the range, of any alignment";
+// "False: it is too small, or there is one already."; "the largest block is smaller than an Nth of
+// the range"
 TEST(Sharded, ARangeOfAnySize) {
   concurrent_best_fit<> none;
   EXPECT_FALSE(none.attached());
@@ -182,8 +186,8 @@ TEST(Sharded, ARangeOfAnySize) {
   EXPECT_TRUE(is_enough);
 }
 
-// "As realloc of C. In place where the block's shard has room behind it; otherwise a new block of this thread's". "`reallocate` goes to
-// another shard where its own is full"
+// "As realloc of C. In place where the block's shard has room behind it; otherwise a new block of
+// this thread's". "`reallocate` goes to another shard where its own is full"
 TEST(Sharded, Reallocates) {
   std::vector<std::byte> memory(256 * KiB);
   sharded<best_fit<>, system_lock, 4> a{std::span<std::byte>(memory)};
@@ -201,7 +205,8 @@ TEST(Sharded, Reallocates) {
   EXPECT_EQ(a.stats().in_use, 0u);
 }
 
-// All threads together can have what all shards have: "Null when no shard has a block that is large enough".
+// All threads together can have what all shards have: "Null when no shard has a block that is large
+// enough".
 TEST(Sharded, OneThreadCanUseAllShards) {
   std::vector<std::byte> memory(256 * KiB);
   sharded<best_fit<>, system_lock, 4> a{std::span<std::byte>(memory)};
@@ -230,7 +235,8 @@ TEST(Sharded, LocksAll) {
   EXPECT_TRUE(got);
 }
 
-// lock: "A mutex. Not recursive. Owned by no thread: another one may release it." "[try_acquire] false if it is not. Does not wait."
+// lock: "A mutex. Not recursive. Owned by no thread: another one may release it." "[try_acquire]
+// false if it is not. Does not wait."
 TEST(Lock, IsAMutex) {
   system_lock l;
   int counter = 0;
@@ -265,8 +271,8 @@ struct trimmed {
   }
 };
 
-// recycler: "Calls memory.trim() [...] every so often until it is destroyed, which waits for a call under way." "the first trim comes
-// after `every`"
+// recycler: "Calls memory.trim() [...] every so often until it is destroyed, which waits for a call
+// under way." "the first trim comes after `every`"
 TEST(Recycler, TrimsEverySoOften) {
   trimmed memory;
   {

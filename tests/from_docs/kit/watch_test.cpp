@@ -1,5 +1,5 @@
-// States what the documentation says of the combinators that look for mistakes: poisoned, guarded, leak_checked. Written without the
-// code.
+// States what the documentation says of the combinators that look for mistakes: poisoned, guarded,
+// leak_checked. Written without the code.
 #include <cstring>
 #include <optional>
 
@@ -74,7 +74,8 @@ TEST(Poisoned, IsAnAllocator) { is_an_allocator<poisoned>(); }
 TEST(Guarded, IsAnAllocator) { is_an_allocator<guarded>(); }
 TEST(LeakChecked, IsAnAllocator) { is_an_allocator<leak_checked>(); }
 
-// "`guarded`, `leak_checked` of a pool or slab: the layout they are made with is that of the block, which the part's blocks are larger than"
+// "`guarded`, `leak_checked` of a pool or slab: the layout they are made with is that of the block,
+// which the part's blocks are larger than"
 template <template <class> class Combinator>
 void takes_a_part_of_one_layout() {
   for (const layout block : {layout{0, 1}, layout{1, 1}, layout{24, 8}, layout{33, 64}, layout{100, 4096}}) {
@@ -114,8 +115,8 @@ TEST(Guarded, UsableSizeIsWhatWasAskedFor) {
   }
 }
 
-// "Looks at the canaries, and ends the process with a message where one was overwritten, the layout is not that of the request, or the
-// block is free already." "in any build"
+// "Looks at the canaries, and ends the process with a message where one was overwritten, the layout
+// is not that of the request, or the block is free already." "in any build"
 TEST(GuardedDeathTest, EndsTheProcessInAnyBuild) {
   guarded<upstream_malloc> a;
   for (const layout l : {layout{0, 1}, layout{5, 1}, layout{100, 16}, layout{100, 4096}}) {
@@ -220,7 +221,8 @@ TEST(Watched, CombineWithWhatRoutesAndCounts) {
   EXPECT_EQ(source.live(), 0u);
 }
 
-// leak_checked: "Writes to stderr each live block with its call stack, newest first". "Returns how many there are. 0 in release builds."
+// leak_checked: "Writes to stderr each live block with its call stack, newest first". "Returns how
+// many there are. 0 in release builds."
 TEST(LeakChecked, ReportsWhatIsLive) {
   leak_checked<upstream_malloc> a;
   EXPECT_EQ(a.report(), 0u);
@@ -245,8 +247,8 @@ TEST(LeakChecked, ReportsWhatIsLive) {
   EXPECT_EQ(a.report(), 0u);
 }
 
-// "Reports what is live" when it is destroyed. "[reset] What was live is freed, and no leak." "[part] What is allocated there directly is
-// not reported."
+// "Reports what is live" when it is destroyed. "[reset] What was live is freed, and no leak."
+// "[part] What is allocated there directly is not reported."
 TEST(LeakChecked, ReportsAtItsEnd) {
   const auto said_at_end_of = [](auto&& use) {
     testing::internal::CaptureStderr();

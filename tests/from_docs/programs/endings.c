@@ -1,4 +1,5 @@
-// A program that allocates a little and then ends in the way its argument names. Without an argument it prints a line.
+// A program that allocates a little and then ends in the way its argument names. Without an
+// argument it prints a line.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// A program that keeps, hides or loses blocks, as its argument says, and ends. Each block has a size of its own.
+// A program that keeps, hides or loses blocks, as its argument says, and ends. Each block has a
+// size of its own.
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>

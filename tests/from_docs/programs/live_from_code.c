@@ -1,4 +1,5 @@
-// Calls the functions of heapwright/live.h and prints their answers. With "wait" or "start" it ends when stdin does.
+// Calls the functions of heapwright/live.h and prints their answers. With "wait" or "start" it ends
+// when stdin does.
 #include <heapwright/live.h>
 
 int main(int argc, char** argv) {

@@ -1,6 +1,7 @@
 // The malloc's entries, one by one, as docs/malloc.md describes them.
 //
-// Usage: malloc_entries NAME. Exit code 0: the promise holds. 1: it does not; stderr names the check that failed.
+// Usage: malloc_entries NAME. Exit code 0: the promise holds. 1: it does not; stderr names the
+// check that failed.
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -23,7 +24,8 @@ void cfree(void* p);
 
 namespace {
 
-// Volatile, so that the compiler neither warns about impossible sizes nor removes a pair of malloc and free.
+// Volatile, so that the compiler neither warns about impossible sizes nor removes a pair of malloc
+// and free.
 volatile std::size_t zero = 0;
 volatile std::size_t too_much = SIZE_MAX;
 volatile std::size_t more_than_ptrdiff = std::size_t{PTRDIFF_MAX} + 1;
@@ -39,7 +41,8 @@ volatile std::size_t half_of_all = SIZE_MAX / 2 + 2;
 
 bool is_aligned(const void* p, std::size_t alignment) { return reinterpret_cast<std::uintptr_t>(p) % alignment == 0; }
 
-// Writes all of the block and reads it again: a block that overlaps another one is found by `keeps`.
+// Writes all of the block and reads it again: a block that overlaps another one is found by
+// `keeps`.
 void fill(void* p, int value, std::size_t size) {
   std::memset(p, value, size);
   asm volatile("" : : "r"(p) : "memory");  // else the compiler may drop a block that is only written to
@@ -223,7 +226,8 @@ void alignments_that_are_no_power_of_two() {
   }
 }
 
-// "posix_memalign: a power of two that is a multiple of sizeof(void*), else the answer is EINVAL ..."
+// "posix_memalign: a power of two that is a multiple of sizeof(void*), else the answer is EINVAL
+// ..."
 void posix_memalign_answers() {
   for (const std::size_t alignment : {sizeof(void*), std::size_t{64}, std::size_t{4096}, std::size_t{1} << 20}) {
     void* p = nullptr;
@@ -312,7 +316,8 @@ void give_up_at_the_third_call() {
   if (++handler_calls == 3) std::set_new_handler(nullptr);
 }
 
-// "Without memory they call the new handler as long as there is one, then throw std::bad_alloc; the nothrow forms return null."
+// "Without memory they call the new handler as long as there is one, then throw std::bad_alloc; the
+// nothrow forms return null."
 void new_without_memory() {
   CHECK(throws_bad_alloc(too_much));
   CHECK(throws_bad_alloc(more_than_ptrdiff));
@@ -333,7 +338,8 @@ void new_without_memory() {
   std::set_new_handler(nullptr);
 }
 
-// "mallinfo2: arena = uordblks + fordblks; hblkhd are the bytes of large blocks; both together are what the heap has mapped."
+// "mallinfo2: arena = uordblks + fordblks; hblkhd are the bytes of large blocks; both together are
+// what the heap has mapped."
 void mallinfo_adds_up() {
   const struct mallinfo2 before = mallinfo2();
   void* const large = std::malloc(10000000);

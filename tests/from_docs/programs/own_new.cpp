@@ -1,5 +1,6 @@
-// A program that replaces the two basic forms of operator new and delete: the standard lets all other forms call these. The blocks are
-// in an array, which only this program's operator delete can take back.
+// A program that replaces the two basic forms of operator new and delete: the standard lets all
+// other forms call these. The blocks are in an array, which only this program's operator delete can
+// take back.
 #include <cstdio>
 #include <new>
 

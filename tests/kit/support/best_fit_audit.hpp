@@ -1,5 +1,5 @@
-// Walks a best-fit heap from the inside and compares everything that it states twice: tags and neighbours, lists and
-// blocks, heights and subtrees, figures and bytes.
+// Walks a best-fit heap from the inside and compares everything that it states twice: tags and
+// neighbours, lists and blocks, heights and subtrees, figures and bytes.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// What every allocator owes its user, checked against a model of the blocks that are alive: aligned, nowhere overlapping, contents kept.
-// One model per allocator; all of the allocator's use goes through it.
+// What every allocator owes its user, checked against a model of the blocks that are alive:
+// aligned, nowhere overlapping, contents kept. One model per allocator; all of the allocator's use
+// goes through it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// A source that checks its callers: each range comes back once, with the layout it was asked for with, and all of them do. The n-th
-// request fails when a test wants it to. Used as upstream<strict_source>.
+// A source that checks its callers: each range comes back once, with the layout it was asked for
+// with, and all of them do. The n-th request fails when a test wants it to. Used as
+// upstream<strict_source>.
 #pragma once
 
 #include <gtest/gtest.h>

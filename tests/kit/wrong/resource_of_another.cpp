@@ -1,4 +1,5 @@
-// says: resource: it owns its allocator, and an A cannot be made of these arguments. To share an allocator that is there: resource<upstream<A>>
+// says: resource: it owns its allocator, and an A cannot be made of these arguments. To share an
+// allocator that is there: resource<upstream<A>>
 #include <heapwright/kit.hpp>
 
 int main() {

@@ -1,4 +1,5 @@
-// Every power of two up to 1 GiB is an alignment, for any size; the blocks may be written whole, and freed and used again.
+// Every power of two up to 1 GiB is an alignment, for any size; the blocks may be written whole,
+// and freed and used again.
 #include <cstdint>
 #include <cstdlib>
 #include <new>

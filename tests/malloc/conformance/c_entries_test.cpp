@@ -1,4 +1,5 @@
-// malloc, free and what stands beside them in C: zero sizes, the least alignment, usable sizes, blocks that do not overlap.
+// malloc, free and what stands beside them in C: zero sizes, the least alignment, usable sizes,
+// blocks that do not overlap.
 #include <cstdint>
 #include <cstdlib>
 #include <set>

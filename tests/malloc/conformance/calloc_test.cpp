@@ -1,5 +1,5 @@
-// calloc gives zeroes, also where the memory was somebody's before: freed small blocks, runs of pages freed and joined, memory
-// given back to the system in part.
+// calloc gives zeroes, also where the memory was somebody's before: freed small blocks, runs of
+// pages freed and joined, memory given back to the system in part.
 #include <cstdlib>
 #include <vector>
 
@@ -42,7 +42,8 @@ TEST(Calloc, UsedMemoryIsZeroAgain) {
 }
 
 TEST(Calloc, ZeroAfterReallocToldTheHeapOtherwise) {
-  // A fresh run reads as zero until it is written; growing and shrinking must not let it be taken for fresh again.
+  // A fresh run reads as zero until it is written; growing and shrinking must not let it be taken
+  // for fresh again.
   for (int i = 0; i < 20; ++i) {
     void* p = std::calloc(1, 400'000);
     pattern_fill(p, 400'000, 1, 0);

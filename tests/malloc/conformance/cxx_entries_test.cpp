@@ -1,5 +1,5 @@
-// Every form of operator new and delete that the standard lets a program replace [new.delete], each new with each delete that
-// may free it, and what the library's own allocations come to.
+// Every form of operator new and delete that the standard lets a program replace [new.delete], each
+// new with each delete that may free it, and what the library's own allocations come to.
 #include <cstdint>
 #include <memory>
 #include <new>

@@ -1,5 +1,5 @@
-// errno exactly as POSIX, C and the manual say: ENOMEM where memory or the address space is too small, EINVAL for what is no alignment,
-// and otherwise left alone; above all by free.
+// errno exactly as POSIX, C and the manual say: ENOMEM where memory or the address space is too
+// small, EINVAL for what is no alignment, and otherwise left alone; above all by free.
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,6 @@
-// <malloc.h>: the figures are true. 100 MiB that are allocated can be seen, and seen to go; malloc_trim gives memory back and says
-// whether it did; parameters are accepted or refused as in glibc.
+// <malloc.h>: the figures are true. 100 MiB that are allocated can be seen, and seen to go;
+// malloc_trim gives memory back and says whether it did; parameters are accepted or refused as in
+// glibc.
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// These tests say something about our malloc only if it is the one that answers: libheapwright, or one that `heapwright build` made.
+// These tests say something about our malloc only if it is the one that answers: libheapwright, or
+// one that `heapwright build` made.
 #include <cstdlib>
 #include <cstring>
 #include <new>

@@ -1,5 +1,5 @@
-// Prints malloc_info three times, a line "--" between: at the start, with 100 MiB allocated (half in small blocks), and when they
-// have been freed. malloc_info.py reads it.
+// Prints malloc_info three times, a line "--" between: at the start, with 100 MiB allocated (half
+// in small blocks), and when they have been freed. malloc_info.py reads it.
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

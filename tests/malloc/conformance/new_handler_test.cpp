@@ -1,5 +1,6 @@
-// When memory has run out, operator new calls the new-handler and tries again, as often as there is a handler; the handler frees
-// something, throws, or takes itself away. Without one: bad_alloc, or null from the nothrow forms.
+// When memory has run out, operator new calls the new-handler and tries again, as often as there is
+// a handler; the handler frees something, throws, or takes itself away. Without one: bad_alloc, or
+// null from the nothrow forms.
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>

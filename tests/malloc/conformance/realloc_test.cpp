@@ -1,5 +1,5 @@
-// realloc keeps what was in the block, from any size to any other: within a size class, between classes, from small to large and
-// back, in place and moved.
+// realloc keeps what was in the block, from any size to any other: within a size class, between
+// classes, from small to large and back, in place and moved.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

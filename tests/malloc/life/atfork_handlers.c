@@ -1,5 +1,6 @@
-// A library whose constructor registers fork handlers that allocate, as crypto and logging libraries do. Its constructor runs
-// before that of a preloaded malloc, so its handlers run while the malloc's own are in force; fork must not wait for itself.
+// A library whose constructor registers fork handlers that allocate, as crypto and logging
+// libraries do. Its constructor runs before that of a preloaded malloc, so its handlers run while
+// the malloc's own are in force; fork must not wait for itself.
 #include <pthread.h>
 #include <stdlib.h>
 

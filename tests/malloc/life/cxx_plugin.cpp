@@ -1,4 +1,5 @@
-// The C++ library that late_cxx_runtime.c opens: counts the three ways in which operator new may fail.
+// The C++ library that late_cxx_runtime.c opens: counts the three ways in which operator new may
+// fail.
 #include <cstdint>
 #include <new>
 

@@ -1,5 +1,6 @@
-// The process ends while threads are in the middle of malloc and free: by return from main, and with destructors that allocate.
-// Threads are cancelled as well, asynchronously only where that is allowed: at a cancellation point.
+// The process ends while threads are in the middle of malloc and free: by return from main, and
+// with destructors that allocate. Threads are cancelled as well, asynchronously only where that is
+// allowed: at a cancellation point.
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>

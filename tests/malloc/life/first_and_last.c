@@ -1,5 +1,5 @@
-// malloc before main and after it: from the program's pre-initialisers and earliest constructors, and at exit from handlers and
-// destructors, the last of them with memory that was allocated first.
+// malloc before main and after it: from the program's pre-initialisers and earliest constructors,
+// and at exit from handlers and destructors, the last of them with memory that was allocated first.
 #include <stdlib.h>
 
 #include "../support/opaque.h"

@@ -1,5 +1,5 @@
-// fork in a program with a library that allocates in its fork handlers (atfork_handlers.c), and with handlers of its own that
-// do. A deadlock ends in the alarm.
+// fork in a program with a library that allocates in its fork handlers (atfork_handlers.c), and
+// with handlers of its own that do. A deadlock ends in the alarm.
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
-// A C program that opens a C++ library when it has long been running, and privately, as interpreters do with extension modules.
-// The library's operator new is ours; when it fails it must throw what the library catches.
+// A C program that opens a C++ library when it has long been running, and privately, as
+// interpreters do with extension modules. The library's operator new is ours; when it fails it must
+// throw what the library catches.
 #include <dlfcn.h>
 #include <stdlib.h>
 

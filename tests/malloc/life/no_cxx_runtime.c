@@ -1,4 +1,5 @@
-// A C program stays one: our malloc must bring no C++ runtime, nor anything but libc, into its process.
+// A C program stays one: our malloc must bring no C++ runtime, nor anything but libc, into its
+// process.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

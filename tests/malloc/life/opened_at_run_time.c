@@ -1,5 +1,6 @@
-// The library opened with dlopen by a program that runs on another malloc: it needs room in static TLS, which is scarce by then,
-// and lives beside libc's malloc; each of the two is given the other's pointers only through the library's own entries.
+// The library opened with dlopen by a program that runs on another malloc: it needs room in static
+// TLS, which is scarce by then, and lives beside libc's malloc; each of the two is given the
+// other's pointers only through the library's own entries.
 //
 //   opened_at_run_time LIBRARY [checked]        a checked build does not take libc's pointers
 #include <dlfcn.h>

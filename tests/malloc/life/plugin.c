@@ -1,4 +1,5 @@
-// A plugin as programs open it, some with RTLD_DEEPBIND: then its malloc and free are looked up in libc first.
+// A plugin as programs open it, some with RTLD_DEEPBIND: then its malloc and free are looked up in
+// libc first.
 #include <stdlib.h>
 #include <string.h>
 

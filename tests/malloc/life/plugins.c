@@ -1,6 +1,7 @@
-// Pointers cross between a program and plugins, also such that were opened with RTLD_DEEPBIND: freed on the other side, in both
-// directions, from malloc and from libc's own strdup. The plugin is opened by its bare name, which the loader must look for
-// where the calling program's RUNPATH says, though dlopen itself passes through our library.
+// Pointers cross between a program and plugins, also such that were opened with RTLD_DEEPBIND:
+// freed on the other side, in both directions, from malloc and from libc's own strdup. The plugin
+// is opened by its bare name, which the loader must look for where the calling program's RUNPATH
+// says, though dlopen itself passes through our library.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-// A program that replaces operator new(size_t) and operator delete(void*) alone: by the standard the default of each other form
-// calls these, whichever malloc is loaded. Here a block begins behind a header of the program's, which no malloc knows.
+// A program that replaces operator new(size_t) and operator delete(void*) alone: by the standard
+// the default of each other form calls these, whichever malloc is loaded. Here a block begins
+// behind a header of the program's, which no malloc knows.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// vfork and exec, posix_spawn and system, from a program whose other threads are busy in malloc: the child shares the parent's memory
-// until it execs, and runs under the same malloc.
+// vfork and exec, posix_spawn and system, from a program whose other threads are busy in malloc:
+// the child shares the parent's memory until it execs, and runs under the same malloc.
 #include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-// A statically linked C++ program: operator new is ours, and throws libstdc++'s own bad_alloc, also through the new-handler.
+// A statically linked C++ program: operator new is ours, and throws libstdc++'s own bad_alloc, also
+// through the new-handler.
 #include <cstdint>
 #include <memory>
 #include <new>

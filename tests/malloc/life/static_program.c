@@ -1,5 +1,5 @@
-// A statically linked program on our malloc, with glibc or with musl: threads, fork, blocks of every kind, and no way back to libc's
-// own malloc, which is not in the program.
+// A statically linked program on our malloc, with glibc or with musl: threads, fork, blocks of
+// every kind, and no way back to libc's own malloc, which is not in the program.
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>

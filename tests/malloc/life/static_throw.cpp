@@ -1,4 +1,5 @@
-// A statically linked C++ program whose operator new fails, and that refers to nothing else of the C++ runtime.
+// A statically linked C++ program whose operator new fails, and that refers to nothing else of the
+// C++ runtime.
 #include <cstdint>
 #include <new>
 

@@ -1,5 +1,6 @@
-// A signal handler interrupts malloc and asks for statistics, as a program does that ends in its handler: the heap's locks
-// may be held by the code that was interrupted, so nothing may wait for them.
+// A signal handler interrupts malloc and asks for statistics, as a program does that ends in its
+// handler: the heap's locks may be held by the code that was interrupted, so nothing may wait for
+// them.
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>

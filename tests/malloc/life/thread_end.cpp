@@ -1,5 +1,6 @@
-// Threads allocate and free to their very end: in destructors of thread_local objects, and in those of pthread keys, which run in
-// several rounds and partly after our own. Blocks that such a destructor made are freed by another thread.
+// Threads allocate and free to their very end: in destructors of thread_local objects, and in those
+// of pthread keys, which run in several rounds and partly after our own. Blocks that such a
+// destructor made are freed by another thread.
 #include <atomic>
 #include <cstdlib>
 #include <string>
@@ -33,7 +34,8 @@ void use_malloc(std::uint64_t seed) {
   std::free(large);
 }
 
-/// The value of a key is a block; its destructor frees it and, three times, sets another, so that there is another round.
+/// The value of a key is a block; its destructor frees it and, three times, sets another, so that
+/// there is another round.
 struct key_value {
   int key;
   int round;
@@ -94,7 +96,8 @@ void run_threads(int n) {
 }  // namespace
 
 int main() {
-  // Half of the keys come before ours (which is made with the first block of a thread), if malloc has not been used by then.
+  // Half of the keys come before ours (which is made with the first block of a thread), if malloc
+  // has not been used by then.
   for (pthread_key_t& key : keys) REQUIRE(pthread_key_create(&key, end_key) == 0);
   run_threads(150);
   const std::size_t warm = resident_bytes();

@@ -1,5 +1,6 @@
-// A process that may have only so much address space (RLIMIT_AS) gets null and ENOMEM, or bad_alloc, where it runs out, and can
-// go on when it has freed something. The same with several threads, and with threads that end and begin meanwhile.
+// A process that may have only so much address space (RLIMIT_AS) gets null and ENOMEM, or
+// bad_alloc, where it runs out, and can go on when it has freed something. The same with several
+// threads, and with threads that end and begin meanwhile.
 //
 //   address_space_limit single | threads | new_threads
 #include <cerrno>
@@ -103,7 +104,8 @@ void* allocate_a_little(void*) {
   return nullptr;
 }
 
-/// Threads that begin while nothing is left but room for their stacks have no memory for a stock of their own.
+/// Threads that begin while nothing is left but room for their stacks have no memory for a stock of
+/// their own.
 void with_new_threads() {
   constexpr std::size_t stack = 64 << 10;
   pthread_attr_t small_stack;

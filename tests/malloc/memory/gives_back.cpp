@@ -1,5 +1,6 @@
-// Freed memory returns to the system. 200 MiB of small blocks are allocated and freed; then the program goes on a little, in one
-// of several ways, for a good second. After that no more may be resident than before, plus a tenth.
+// Freed memory returns to the system. 200 MiB of small blocks are allocated and freed; then the
+// program goes on a little, in one of several ways, for a good second. After that no more may be
+// resident than before, plus a tenth.
 //
 //   gives_back mixed      many sizes are allocated and freed
 //   gives_back one_size   one block is allocated and freed in a loop

@@ -1,5 +1,6 @@
-// The least program: it prints one line, as everybody's first one does, and what it cost: resident bytes, peak bytes, and the bytes
-// of mappings that a system which gives huge pages unasked may back with them at the first touch.
+// The least program: it prints one line, as everybody's first one does, and what it cost: resident
+// bytes, peak bytes, and the bytes of mappings that a system which gives huge pages unasked may
+// back with them at the first touch.
 #include <stdio.h>
 #include <string.h>
 

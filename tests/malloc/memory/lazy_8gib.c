@@ -1,5 +1,6 @@
-// Asking costs nothing: 8 GiB are allocated, a few pages of them used, the block made longer, and zeroed memory of that size asked
-// for. Only what was touched may be resident. Wants a system that lets a process reserve that much.
+// Asking costs nothing: 8 GiB are allocated, a few pages of them used, the block made longer, and
+// zeroed memory of that size asked for. Only what was touched may be resident. Wants a system that
+// lets a process reserve that much.
 #include <stdio.h>
 #include <stdlib.h>
 

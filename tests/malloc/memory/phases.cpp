@@ -1,5 +1,6 @@
-// A program in phases, each of which wants 30 MiB in blocks of another size and frees them all. Memory that served one size must
-// serve the next: at its peak the process has at most twice what one phase needs.
+// A program in phases, each of which wants 30 MiB in blocks of another size and frees them all.
+// Memory that served one size must serve the next: at its peak the process has at most twice what
+// one phase needs.
 #include <cstdio>
 #include <cstdlib>
 

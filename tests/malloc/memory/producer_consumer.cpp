@@ -1,5 +1,6 @@
-// One thread allocates, another frees: ten million blocks through a queue. Blocks must find their way back to the thread that
-// allocates; an allocator that lets them pile up where they were freed grows with every block.
+// One thread allocates, another frees: ten million blocks through a queue. Blocks must find their
+// way back to the thread that allocates; an allocator that lets them pile up where they were freed
+// grows with every block.
 //
 //   producer_consumer [BLOCKS]
 #include <atomic>

@@ -1,5 +1,6 @@
-// Ten thousand threads, one after another. Each allocates about 1 MiB in small blocks of many sizes and leaves half of them for the
-// next thread to free. What a thread kept for itself must be there for others when it has ended, so memory stays level.
+// Ten thousand threads, one after another. Each allocates about 1 MiB in small blocks of many sizes
+// and leaves half of them for the next thread to free. What a thread kept for itself must be there
+// for others when it has ended, so memory stays level.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

@@ -1,5 +1,6 @@
-// What threads had is there for others when they have ended: sixteen threads allocate 64 MiB together, free all of it and end;
-// then the main thread allocates as much in the same sizes. It must get their memory, not the system's.
+// What threads had is there for others when they have ended: sixteen threads allocate 64 MiB
+// together, free all of it and end; then the main thread allocates as much in the same sizes. It
+// must get their memory, not the system's.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -50,7 +51,8 @@ int main() {
     for (unsigned t = 0; t < thread_count; ++t) threads.emplace_back([&, t] { work(held[t]); });
     for (std::thread& t : threads) t.join();
   };
-  // First all allocate, so that the full 64 MiB are in use at one moment; then a second round has all threads free and end.
+  // First all allocate, so that the full 64 MiB are in use at one moment; then a second round has
+  // all threads free and end.
   in_all_threads([](node*& n) { n = allocate(total / thread_count); });
   const std::size_t in_use = resident_bytes();
   in_all_threads([](node*& n) { release(n); });

@@ -1,5 +1,5 @@
-// Addresses that no heap can have: a tagged pointer, an address of the kernel. Like each pointer that is not the library's, they go to
-// libc's malloc, which this program stands in for.
+// Addresses that no heap can have: a tagged pointer, an address of the kernel. Like each pointer
+// that is not the library's, they go to libc's malloc, which this program stands in for.
 #include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>

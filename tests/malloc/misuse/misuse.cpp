@@ -1,4 +1,5 @@
-// One mistake that a program makes with malloc, by name; the process must not live on as if nothing had happened.
+// One mistake that a program makes with malloc, by name; the process must not live on as if nothing
+// had happened.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

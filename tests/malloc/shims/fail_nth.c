@@ -1,5 +1,5 @@
-// Preloaded before the malloc under test: makes some of its calls for memory fail, as they do when address space, memory or the
-// number of mappings has run out.
+// Preloaded before the malloc under test: makes some of its calls for memory fail, as they do when
+// address space, memory or the number of mappings has run out.
 //
 //   FAIL_FROM=n        the n-th call of the process (from 1) is the first that fails; without it none does
 //   FAIL_COUNT=m       so many fail; default 1, 0 is all that follow
@@ -54,7 +54,8 @@ int madvise(void* p, size_t bytes, int advice) {
   return must_fail(ENOMEM) ? -1 : (int)syscall(SYS_madvise, p, bytes, advice);
 }
 
-// Linux before 6.17 refuses to move a range of several mappings, and has unmapped a fixed target by then.
+// Linux before 6.17 refuses to move a range of several mappings, and has unmapped a fixed target by
+// then.
 void* mremap(void* p, size_t from, size_t to, int flags, ...) {
   va_list rest;
   va_start(rest, flags);

@@ -1,6 +1,8 @@
-// Preloaded before the malloc under test: a system whose pages have PAGE_SIZE bytes (a power of two of 4096 and up, set
-// when it is compiled: the first calls come before there is an environment). It says so wherever a program may ask, hands out memory aligned to it, and ends the process with a message
-// when a call is not in whole pages, where such a system would refuse it or round it over memory in use.
+// Preloaded before the malloc under test: a system whose pages have PAGE_SIZE bytes (a power of two
+// of 4096 and up, set when it is compiled: the first calls come before there is an environment). It
+// says so wherever a program may ask, hands out memory aligned to it, and ends the process with a
+// message when a call is not in whole pages, where such a system would refuse it or round it over
+// memory in use.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

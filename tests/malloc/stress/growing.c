@@ -1,5 +1,6 @@
-// Buffers that grow by realloc, as strings and vectors of C programs do, some at a time so that they stand in each other's way.
-// Their contents must be kept when blocks grow in place, move or cannot grow; a null result leaves the old block as it was.
+// Buffers that grow by realloc, as strings and vectors of C programs do, some at a time so that
+// they stand in each other's way. Their contents must be kept when blocks grow in place, move or
+// cannot grow; a null result leaves the old block as it was.
 #include <malloc.h>
 #include <stdlib.h>
 

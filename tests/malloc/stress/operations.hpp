@@ -1,5 +1,6 @@
-// One thread's random operations: a table of blocks that it owns, and an exchange through which threads take each other's.
-// Invariant: a block in the table or the exchange holds the pattern of its seed over all of its size.
+// One thread's random operations: a table of blocks that it owns, and an exchange through which
+// threads take each other's. Invariant: a block in the table or the exchange holds the pattern of
+// its seed over all of its size.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,8 @@ struct owned_block {
   std::size_t alignment = 1;
 };
 
-/// Blocks on their way from one thread to another. A cell is taken and filled by swapping one pointer.
+/// Blocks on their way from one thread to another. A cell is taken and filled by swapping one
+/// pointer.
 class exchange {
  public:
   /// Leaves `given` (or null) in a cell and returns what was there (or null).

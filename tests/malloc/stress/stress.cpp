@@ -1,5 +1,5 @@
-// Random operations over every entry of malloc, on several threads that hand blocks to each other, with every block's contents
-// checked before it is freed or after it is moved.
+// Random operations over every entry of malloc, on several threads that hand blocks to each other,
+// with every block's contents checked before it is freed or after it is moved.
 //
 //   stress THREADS OPERATIONS [SEED]       the same arguments give each thread the same operations
 //   STRESS_MAY_FAIL=1                      a null result is accepted (memory is limited, or made to fail)

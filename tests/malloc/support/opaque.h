@@ -1,4 +1,5 @@
-// Hides a value from the optimiser, which knows malloc and would remove pairs of malloc and free, or warn of sizes that fail.
+// Hides a value from the optimiser, which knows malloc and would remove pairs of malloc and free,
+// or warn of sizes that fail.
 #pragma once
 
 #include <stddef.h>

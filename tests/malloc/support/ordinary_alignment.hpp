@@ -1,5 +1,6 @@
-// What an ordinary block is aligned to: 16. A malloc from a recipe with odd multiples of 8 is told so by `heapwright build --check`; there, blocks for
-// sizes that no object with an alignment of 16 has are aligned to 8.
+// What an ordinary block is aligned to: 16. A malloc from a recipe with odd multiples of 8 is told
+// so by `heapwright build --check`; there, blocks for sizes that no object with an alignment of 16
+// has are aligned to 8.
 #pragma once
 
 #include <cstddef>

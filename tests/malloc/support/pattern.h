@@ -1,5 +1,6 @@
-// Contents that say which block they belong to: a test fills each block with the pattern of its own seed and looks for it
-// before giving the block back. Two blocks that overlap, or memory that was dropped, do not hold both patterns.
+// Contents that say which block they belong to: a test fills each block with the pattern of its own
+// seed and looks for it before giving the block back. Two blocks that overlap, or memory that was
+// dropped, do not hold both patterns.
 #pragma once
 
 #include <stdbool.h>

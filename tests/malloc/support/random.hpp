@@ -21,7 +21,8 @@ class random {
   /// 0 .. n-1.
   std::size_t below(std::size_t n) noexcept { return static_cast<std::size_t>(next() % n); }
 
-  /// Sizes as programs ask for them: every power of two up to 2^max_exponent about equally often, any value between.
+  /// Sizes as programs ask for them: every power of two up to 2^max_exponent about equally often,
+  /// any value between.
   std::size_t size(unsigned max_exponent) noexcept {
     const std::size_t exponent = below(max_exponent + 1);
     return below((std::size_t{1} << exponent) + 1);

@@ -1,5 +1,6 @@
-// What a test program of its own process must see. A failed REQUIRE names the condition and the place, and ends the process
-// at once with exit code 1, without destructors: they could hang in the state that was found.
+// What a test program of its own process must see. A failed REQUIRE names the condition and the
+// place, and ends the process at once with exit code 1, without destructors: they could hang in the
+// state that was found.
 #pragma once
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-// How much memory the process has resident, as the kernel counts it. smaps_rollup walks the page tables, so it is exact; the
-// counters in status and statm lag behind by some hundred KiB on several processors. Read without allocating.
+// How much memory the process has resident, as the kernel counts it. smaps_rollup walks the page
+// tables, so it is exact; the counters in status and statm lag behind by some hundred KiB on
+// several processors. Read without allocating.
 #pragma once
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-// Linux as a platform (concept.hpp). Goes through libc's functions, not raw system calls, so that tools which watch
-// or refuse mmap and madvise by interposing them see ours too. Keeps errno: free must not change it.
+// Linux as a platform (concept.hpp). Goes through libc's functions, not raw system calls, so that
+// tools which watch or refuse mmap and madvise by interposing them see ours too. Keeps errno: free
+// must not change it.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,8 @@ namespace heapwright {
 class linux_os {
  public:
   static std::size_t page_size() noexcept {
-    // getauxval works before libc is initialised; the answer is cached, and a race stores the same value twice.
+    // getauxval works before libc is initialised; the answer is cached, and a race stores the same
+    // value twice.
     constexpr std::size_t unknown = 1;  // other than 0, to lie with initialised data: those pages are written to anyway
     static constinit std::atomic<std::size_t> cached{unknown};
     std::size_t size = cached.load(std::memory_order_relaxed);
@@ -113,7 +115,8 @@ class linux_os {
   static bool lock_pages(void* p, std::size_t bytes) noexcept {
     errno_keeper keep;
     if (::mlock(p, bytes) == 0) return true;
-    // The quota is checked before anything changes. A lack of memory (EAGAIN) is noticed when the pages are locked already.
+    // The quota is checked before anything changes. A lack of memory (EAGAIN) is noticed when the
+    // pages are locked already.
     if (errno == EAGAIN) ::munlock(p, bytes);
     return false;
   }
@@ -162,7 +165,8 @@ class linux_os {
   }
 
  private:
-  // madvise says yes where the administrator has said never, so we look. Not cached: the setting may change.
+  // madvise says yes where the administrator has said never, so we look. Not cached: the setting
+  // may change.
   static bool never_huge() noexcept {
     const int fd = ::open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
