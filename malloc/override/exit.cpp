@@ -3,6 +3,8 @@
 //
 // Where none are wanted this only ends the process. May be called by signal handlers, and by the
 // child of a vfork.
+#include <cstdlib>
+
 #include <unistd.h>
 
 #include <sys/syscall.h>

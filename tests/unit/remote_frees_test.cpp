@@ -39,6 +39,23 @@ TEST(RemoteInbox, GivesAllThatWasPostedOnce) {
   EXPECT_EQ(inbox.take().first, nullptr);
 }
 
+TEST(RemoteInbox, RefusesMoreThanItCanCount) {
+  std::vector<fake_block> blocks(remote_inbox::most / 64 + 1);
+  remote_inbox inbox;
+  std::uint32_t posted = 0;
+  for (fake_block& b : blocks) {
+    remote_batch batch{.tag = 1, .count = 63};  // as if there were 63 more
+    batch.add(&b.link);
+    const std::uint32_t there = inbox.post(batch);
+    if (posted + 64 <= remote_inbox::most) {
+      EXPECT_EQ(there, posted += 64);
+    } else {
+      EXPECT_EQ(there, 0u);
+    }
+  }
+  EXPECT_EQ(inbox.take().count, posted);
+}
+
 TEST(RemoteInbox, LosesNoBlockWhileManyPostAndTake) {
   constexpr int threads = 4;
   constexpr int batches = 20'000;

@@ -51,14 +51,16 @@ class remote_inbox {
     std::uint32_t count;
   };
 
-  /// Posts a batch. Returns how many blocks there are then.
-  std::uint32_t post(const remote_batch& batch) noexcept {
+  /// Posts a batch. Returns how many blocks there are then; 0: there are too many, and the batch is
+  /// the caller's.
+  [[nodiscard]] std::uint32_t post(const remote_batch& batch) noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     std::uint64_t count = 0;
     do {
       const list before = of(seen);
-      batch.last->next = before.first;
       count = std::uint64_t{before.count} + batch.count;
+      if (count > most) return 0;
+      batch.last->next = before.first;
     } while (!word_.compare_exchange_weak(seen, address_of(batch.first) | count << address_bits,
                                           std::memory_order_seq_cst, std::memory_order_relaxed));
     return static_cast<std::uint32_t>(count);
@@ -66,16 +68,18 @@ class remote_inbox {
 
   [[nodiscard]] bool is_empty() const noexcept { return word_.load(std::memory_order_relaxed) == 0; }
 
-  /// All blocks that are there; for any thread.
+  /// All blocks that are there; for any thread. The look is ordered behind what the caller stored
+  /// before, so that the owner that closes misses no batch.
   [[nodiscard]] list take() noexcept {
-    return is_empty() ? list{nullptr, 0} : of(word_.exchange(0, std::memory_order_acquire));
+    if (word_.load(std::memory_order_seq_cst) == 0) return {nullptr, 0};
+    return of(word_.exchange(0, std::memory_order_acquire));
   }
 
   /// For a census, which follows the list with care.
   [[nodiscard]] const block* peek() const noexcept { return of(word_.load(std::memory_order_relaxed)).first; }
 
-  /// The number of blocks stays below this.
-  static constexpr std::uint32_t most = 1U << 15;
+  /// The number of blocks is at most this.
+  static constexpr std::uint32_t most = 0xFFFF;
 
  private:
   static constexpr unsigned address_bits = 48;

@@ -202,9 +202,12 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     const unsigned c = class_of(sent.tag);
     heartbeat(sent.count);
     auto* const owner = static_cast<thread_cache*>(shared_->caches().find(sent.tag >> owner_shift));
-    if (owner == nullptr || !owner->is_open.load(std::memory_order_relaxed)) {
+    const bool may_post = owner != nullptr && owner->is_open.load(std::memory_order_relaxed);
+    const std::uint32_t waiting = may_post ? owner->inbox_[c].post(sent) : 0;
+    if (waiting == 0) {
+      sent.last->next = nullptr;
       shared_->flush(c, sent.first, sent.count);
-    } else if (owner->inbox_[c].post(sent) > most_in_inbox(c) || !owner->is_open.load(std::memory_order_seq_cst)) {
+    } else if (waiting > most_in_inbox(c) || !owner->is_open.load(std::memory_order_seq_cst)) {
       flush_inbox(*owner, c);
     }
   }
