@@ -17,6 +17,7 @@
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/concepts.hpp>
 #include <heapwright/core/forwarding.hpp>
+#include <heapwright/core/hash.hpp>
 
 namespace heapwright {
 
@@ -148,7 +149,7 @@ class guarded : public forwards<guarded<A>, true, A> {
   }
 
   static head* head_of(const void* p) noexcept { return reinterpret_cast<head*>(address_of(p) - sizeof(head)); }
-  static std::uintptr_t live_value(const void* p) noexcept { return address_of(p) * 0x9E3779B97F4A7C15 + 0xA110CA7ED; }
+  static std::uintptr_t live_value(const void* p) noexcept { return fibonacci_hash(address_of(p)) + 0xA110CA7ED; }
 
   [[no_unique_address]] block_layout<A> block_;
   A part_;

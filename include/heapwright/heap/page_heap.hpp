@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include <heapwright/core/hash.hpp>
 #include <heapwright/heap/free_runs.hpp>
 #include <heapwright/sync/lock.hpp>
 
@@ -284,10 +285,9 @@ class page_heap {
  private:
   static constexpr std::size_t worth_a_call = 256 * KiB;  ///< less is not given back ahead of its time
 
-  /// One of `lines` lines of the first page, or of those behind it: Fibonacci hashing (Knuth, TAOCP 6.4) of the page.
+  /// One of `lines` lines of the first page, or of those behind it, by a hash of the page.
   static std::uint16_t begin_of(const span* s, std::size_t lines) noexcept {
-    constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15;
-    const std::uint64_t hash = (address_of(s->start) >> heap_page_shift) * golden_ratio >> 32;
+    const std::uint64_t hash = fibonacci_hash(address_of(s->start) >> heap_page_shift) >> 32;
     return static_cast<std::uint16_t>((hash * lines >> 32) * cache_line);
   }
 
