@@ -97,10 +97,7 @@ class guarded : public forwards<guarded<A>, true, A> {
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_reallocate<A>
   {
-    if (p == nullptr) return allocate(layout{size});
-    if (size != 0) return reallocate_by_copy(*this, p, size);
-    deallocate(p);
-    return nullptr;
+    return reallocate_by_copy(*this, p, size);
   }
 
   /// Dies if the block was damaged; for looking at a block that is still in use.
@@ -119,16 +116,6 @@ class guarded : public forwards<guarded<A>, true, A> {
   [[nodiscard]] A& part() noexcept { return part_; }
 
  private:
-  template <class Self, class F>
-  static void each_part(Self& self, F f) noexcept {
-    f(self.part_);
-  }
-
-  template <class Self, class F>
-  static auto with_owner(Self& self, const void*, F f) noexcept {
-    return f(self.part_);
-  }
-
   struct head {
     std::size_t size;
     std::size_t alignment;
