@@ -102,10 +102,39 @@ std::string complaint_about(const CLI::App& app, const CLI::ParseError& error, c
   return fmt::format("{}: {}", chosen.get_name(), error.what());
 }
 
+std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
+
+/// An empty path or name is a shell's variable that is not set. Words of a command may be empty.
+void refuse_empty_words(CLI::App& app) {
+  for (CLI::App* const subcommand : app.get_subcommands(nullptr))
+    for (CLI::Option* const option : subcommand->get_options())
+      if (option->get_expected_min() > 0 && option->get_name() != "COMMAND") option->check(check_not_empty);
+}
+
+/// The parser takes the word behind `--with=` for the value, which is empty.
+std::vector<std::string> with_empty_values_apart(const CLI::App& app, std::vector<std::string> words) {
+  const CLI::App* subcommand = nullptr;
+  for (const CLI::App* const one : app.get_subcommands(nullptr))
+    if (one->get_name() == words[0]) subcommand = one;
+  for (std::size_t i = 1; subcommand != nullptr && i < words.size(); ++i) {
+    const bool is_option = words[i].starts_with('-') && words[i] != "--";
+    if (!is_option && subcommand->get_option_no_throw("COMMAND") != nullptr) break;
+    const std::size_t equals = words[i].find('=');
+    const CLI::Option* const option = is_option ? subcommand->get_option_no_throw(words[i].substr(0, equals)) : nullptr;
+    if (option == nullptr || option->get_expected_min() == 0) continue;
+    if (equals + 1 == words[i].size()) {
+      words[i].pop_back();
+      words.insert(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, "");
+    }
+    if (words[i].find('=') == std::string::npos) ++i;  // over the value
+  }
+  return words;
+}
+
 /// `help live` is `live --help`, and no word at all asks for the overview.
 std::vector<std::string> words_for_the_parser(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty() || (words.size() == 1 && words[0] == "help")) return {"--help"};
-  if (words[0] != "help") return words;
+  if (words[0] != "help") return with_empty_values_apart(app, words);
   if (words.size() > 2) throw failure(exit_code::bad_input, "help: say one subcommand");
   if (const auto names = subcommands_of(app); std::ranges::find(names, words[1]) == names.end())
     throw failure(exit_code::bad_input, no_such_subcommand(app, words[1]));
@@ -147,15 +176,12 @@ std::string check_sample(const std::string& word) {
   return complaint.empty() ? "" : complaint + ", nor auto";
 }
 
-std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
-
 void add_server_options(CLI::App& app, compare_options& options) {
   const char* const group = "Servers";
   CLI::Option* const driver =
       app.add_option("--driver", options.driver,
                      "The command is a server: start it, run this shell command, measure, end it with SIGTERM")
           ->type_name("COMMAND")
-          ->check(check_not_empty)
           ->group(group);
   CLI::Option* const port = app.add_option("--ready-port", options.ready_port,
                                            "The server is ready when it answers on this TCP port of loopback")
@@ -164,7 +190,6 @@ void add_server_options(CLI::App& app, compare_options& options) {
   CLI::Option* const line = app.add_option("--ready-line", options.ready_line,
                                            "The server is ready when it prints a line that this expression matches")
                                 ->type_name("REGEX")
-                                ->check(check_not_empty)
                                 ->excludes(port);
   CLI::Option* const ready_timeout =
       app.add_option("--ready-timeout", options.ready_timeout_seconds, "How long it may take to be ready")
@@ -266,10 +291,8 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   live_app.add_option("--port", live_with.port, "Port; 0 for any")->check(from_to(0, 65535))->capture_default_str();
   live_app.add_option("--host", live_with.host, "Address to listen on; any but loopback needs a token")
       ->capture_default_str();
-  live_app
-      .add_option("--token", live_with.token,
-                  "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere")
-      ->check(check_not_empty);
+  live_app.add_option("--token", live_with.token,
+                      "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere");
   live_app
       .add_option(
           "--sample", live_with.sample,
@@ -368,6 +391,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   info_app.add_flag("--json", info_with.json, "As JSON");
   info_app.footer("Exit code: 0 if heapwright's malloc is loaded, 1 if it is not, 2 if that cannot be found out.");
 
+  refuse_empty_words(app);
   try {
     std::vector<std::string> parsed = words_for_the_parser(app, words);
     std::ranges::reverse(parsed);  // the parser takes them from the end

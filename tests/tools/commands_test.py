@@ -132,7 +132,12 @@ class BadInput(Case):
         self.refused(compare("--timeout", "nan", "--", TRUE), 125, "'nan' is not a number")
         self.refused(heapwright("top", "--every", "x", "1"), 125, "top: --every: 'x' is not a number from 0.1 to 3600")
         self.assertEqual(heapwright("info", "word").returncode, 2)
-        self.refused(compare("--only", "nomalloc", "--", TRUE), 125, "no allocator named nomalloc")
+        self.refused(compare("--only", "nomalloc", "--", TRUE), 125, "no allocator named 'nomalloc'")
+        self.refused(compare("--with", "name=", "--", TRUE), 125, "--with name=: there is no path behind the =")
+        for words in (["run", "--with", ""], ["run", "--with="], ["compare", "--with", ""], ["compare", "--only", ""], ["compare", "--baseline", ""],
+                      ["compare", "--json", ""], ["compare", "--html", ""], ["compare", "--driver", ""], ["leaks", "--output", ""],
+                      ["leaks", "--suppressions", ""], ["live", "--save", ""], ["live", "--wrapper", ""]):
+            self.refused(heapwright(*words, "--", TRUE), 125, f"{words[0]}: {words[1].rstrip('=')}: it is empty")
         self.refused(compare("--with", "plain=" + PLAIN, "--", TRUE), 125, "two allocators named plain")
         self.refused(compare("--json", "/no/such/folder/x.json", "--", TRUE), 125, "cannot write")
         for subcommand in ([], ["run"], ["compare"], ["info"]):
