@@ -71,8 +71,10 @@ std::string what_failed(const run_result& trial) {
 }
 
 void try_out(const std::string& library, const recipe_build& recipe) {
-  const std::string is_aligned =
-      fmt::format("static_assert(heapwright::class_table<::{}>::natural_alignment == 16);", recipe.name());
+  const std::string is_aligned = fmt::format(
+      "#include <heapwright/heap/class_table.hpp>\nstatic_assert(heapwright::class_table<::{}>::natural_alignment == "
+      "16);",
+      recipe.name());
   if (!recipe.probe(is_aligned).good) setenv("HEAPWRIGHT_ALIGNED_TO_8", "1", 1);
   const std::uint64_t limit = limit_of(recipe);
   const bool is_limited = limit != UINT64_MAX;
@@ -104,6 +106,10 @@ int build(const build_options& options) {
   const recipe_build recipe(options.header, options.recipe, options.compiler,
                             "say which: heapwright build --recipe NAME");
   const files::path library = files::absolute(options.output);
+  std::error_code error;
+  if (files::equivalent(library, options.header, error))
+    throw failure(exit_code::bad_input,
+                  fmt::format("{} is the header itself; name the library that is to be made", options.output));
   if (!files::is_directory(library.parent_path()))
     throw failure(exit_code::bad_input, fmt::format("{}: its folder does not exist", options.output));
   if (files::exists(library) && !files::is_regular_file(library))
@@ -123,7 +129,6 @@ int build(const build_options& options) {
     files::remove(unfinished, ignored);
     throw;
   }
-  std::error_code error;
   files::rename(unfinished, library, error);
   if (error) {
     files::remove(unfinished);

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include "descriptor.hpp"
-#include "failure.hpp"
 #include "recipe_names.hpp"
 #include "scratch_file.hpp"
 #include "terminal.hpp"
@@ -51,12 +50,7 @@ std::vector<std::string> words_in(const char* line) {
   return {std::istream_iterator<std::string>(input), {}};
 }
 
-void must_be_good(const std::vector<compiler_result>& results) {
-  for (const compiler_result& result : results) {
-    if (!result.good)
-      throw failure(exit_code::bad_input, "the malloc cannot be compiled:" + recipe_errors(result.complaints));
-  }
-}
+std::string last_part(const std::string& name) { return name.substr(name.rfind(':') + 1); }
 
 }  // namespace
 
@@ -117,9 +111,18 @@ std::vector<std::string> recipe_build::arguments(const std::string& header, cons
           fmt::format("-DHEAPWRIGHT_BUILD=\"recipe {:.24}\"", name_)};
 }
 
+failure recipe_build::not_built(const std::string& why) const {
+  return {exit_code::bad_input, fmt::format("{}: {} cannot be built:{}", given_, name_, why)};
+}
+
+void recipe_build::must_be_good(const std::vector<compiler_result>& results) const {
+  for (const compiler_result& result : results)
+    if (!result.good) throw not_built(recipe_errors(result.complaints));
+}
+
 compiler_result recipe_build::probe(const std::string& code) const {
   const std::string file = scratch_.file("check.cpp");
-  write_source(file, fmt::format("#include <heapwright/heap/class_table.hpp>\n{}\n", code));
+  write_source(file, code);
   std::vector<std::string> words = arguments(header_, name_);
   words.insert(words.end(), {"-fsyntax-only", file});
   return with_.run({{words}}).front();
@@ -137,18 +140,23 @@ std::string recipe_build::object_of(const std::string& name, const std::string& 
 
 void recipe_build::check() const {
   show_step("checking the recipe");
-  // First the header alone: of what is made from a wrong one, the compiler has too much to say.
-  for (const char* const code :
-       {"constexpr const heapwright::recipe& checked = ::{};", "template class heapwright::class_table<::{}>;"}) {
-    const compiler_result result = probe(fmt::format(fmt::runtime(code), name_));
-    if (result.good) continue;
+  const compiler_result all = probe(fmt::format(
+      "#include <heapwright/heap/class_table.hpp>\ntemplate class heapwright::class_table<::{}>;\n", name_));
+  if (all.good) return;
+  // Of what is made from a wrong header the compiler has too much to say, so it is asked step by
+  // step: first of the header and nothing behind it.
+  must_be_good({probe("")});
+  const compiler_result named = probe(fmt::format("constexpr const heapwright::recipe& named = ::{};\n", name_));
+  if (!named.good) {
     const auto words = words_of_code(read_header(header_));
-    const auto last = name_.rfind(':');
-    if (std::ranges::find(words, last == std::string::npos ? name_ : name_.substr(last + 1)) == words.end())
+    if (std::ranges::find(words, last_part(name_)) == words.end())
       throw failure(exit_code::bad_input, fmt::format("{} defines no recipe named {}", given_, name_));
-    throw failure(exit_code::bad_input,
-                  fmt::format("{}: {} cannot be built:{}", given_, name_, recipe_errors(result.complaints)));
+    must_be_good({named});
   }
+  if (!probe(fmt::format("constexpr heapwright::recipe copied = ::{};\n", name_)).good)
+    throw not_built(fmt::format("\n  {} is not constexpr: write inline constexpr heapwright::recipe {}{{...}};", name_,
+                                last_part(name_)));
+  must_be_good({all});
 }
 
 void recipe_build::make(const std::string& library, const std::string& header, const std::string& recipe) const {

@@ -134,11 +134,23 @@ class Build(Case):
             (".concurrency = heapwright::concurrency_mode::central", "it must be thread_caching"),
         ]:
             result = self.build(self.header(content))
-            self.not_built(result, sentence)
+            self.not_built(result, "recipe.hpp: mine cannot be built:\n  ", sentence)
             self.assertLessEqual(len(result.stderr.splitlines()), 3, result.stderr)
 
     def test_what_the_compiler_says_of_a_header_has_file_and_line(self):
         self.not_built(self.build(self.header(".no_such_field = 1")), "recipe.hpp:2:", "no_such_field")
+
+    def test_a_recipe_that_is_not_constexpr(self):
+        for words in ("inline", "inline const", "static", ""):
+            result = self.build(self.header("#include <heapwright/heap/recipe.hpp>\nnamespace n { %s heapwright::recipe a{}; }\n" % words))
+            self.not_built(result, "recipe.hpp: n::a cannot be built:\n  n::a is not constexpr: write inline constexpr heapwright::recipe a{...};\n")
+            self.assertEqual(len(result.stderr.splitlines()), 2, result.stderr)
+
+    def test_a_missing_semicolon_is_the_headers(self):
+        for more in ([], ["--compiler", "clang++-16"] if shutil.which("clang++-16") else []):
+            result = self.build(self.header(self.RECIPE.rstrip(";\n") % ""), *more)
+            self.not_built(result, "recipe.hpp:2:", ";")
+            self.assertEqual(len(result.stderr.splitlines()), 2, result.stderr)
 
     def test_which_recipe(self):
         self.not_built(self.build(self.header("// recipe x = {}\n")), "defines no recipe", "--recipe NAME")
@@ -167,6 +179,8 @@ class Build(Case):
         self.not_built(self.build(good, CXX="no-such-compiler"), "no-such-compiler cannot be run")
         self.refused(heapwright("build", good, "-o", "/no/such/folder/lib.so"), 125, "its folder does not exist")
         self.refused(heapwright("build", good), 125, "--output is required")
+        self.refused(heapwright("build", good, "-o", ""), 125, "build: --output: it is empty")
+        self.refused(heapwright("build", "", "-o", "lib.so"), 125, "build: HEADER: it is empty")
         self.refused(self.build(good, TMPDIR="/no/such/folder"), 125, "cannot make a folder /no/such/folder")
         locked = self.folder / "locked"
         locked.mkdir(mode=0o555)
@@ -174,6 +188,15 @@ class Build(Case):
             self.refused(heapwright("build", good, "-o", str(locked / "lib.so")), 125, "cannot be written to: Permission denied")
         spaced = heapwright("build", good, "-o", str(locked.rename(self.folder / "a folder") / "lib.so"))
         self.assertEqual(spaced.returncode, 0 if os.getuid() == 0 else 125)
+
+    def test_the_header_is_not_replaced(self):
+        """By its own path, by another spelling of it, by a link."""
+        good = self.header("")
+        content = pathlib.Path(good).read_text()
+        os.link(good, self.folder / "linked.hpp")
+        for output in (good, f"{self.folder}/../{self.folder.name}/recipe.hpp", str(self.folder / "linked.hpp")):
+            self.refused(heapwright("build", good, "-o", output), 125, f"{output} is the header itself")
+            self.assertEqual(pathlib.Path(good).read_text(), content)
 
     def test_interruption_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM):
