@@ -102,6 +102,9 @@ std::string complaint_about(const CLI::App& app, const CLI::ParseError& error, c
   return fmt::format("{}: {}", chosen.get_name(), error.what());
 }
 
+/// "glibc, heapwright" is a list of two.
+std::string without_spaces_around(const std::string& word) { return CLI::detail::trim_copy(word); }
+
 std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
 
 /// An empty path or name is a shell's variable that is not set. Words of a command may be empty.
@@ -256,6 +259,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   compare_app.add_option("--only", compare_with.only, "Only these (glibc is always there): heapwright,jemalloc,...")
       ->type_name("NAMES")
       ->delimiter(',')
+      ->transform(without_spaces_around)
       ->allow_extra_args(false);
   compare_app.add_option("--json", compare_with.json, "Write all results as JSON; - for standard output")
       ->type_name("FILE");

@@ -93,7 +93,11 @@ program program::resolve(const std::vector<std::string>& command) {
     if (interpreter.empty() || hops == 5)
       throw failure(exit_code::not_executable,
                     fmt::format("{} is neither an ELF program nor a script that names its interpreter with #!", path));
-    path = find_command(interpreter);
+    try {
+      path = find_command(interpreter);
+    } catch (const failure& why) {
+      throw failure(why.code(), fmt::format("{} names its interpreter with #!: {}", path, why.what()));
+    }
     elf = elf_file::open(path);
   }
 
