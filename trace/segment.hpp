@@ -40,7 +40,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 4;
+inline constexpr std::uint32_t segment_version = 5;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
@@ -217,7 +217,10 @@ inline constexpr unsigned lifetime_buckets = 16;
   return bucket < lifetime_buckets ? bucket : lifetime_buckets - 1;
 }
 
-/// Sums over samples, in what they stand for. Counts are in 1/1024 of a block. Samples that are live: `samples` less the sum of `lifetimes`.
+/// Sums over samples, in what they stand for. Counts are in 1/1024 of a block.
+///
+///   live samples = samples - thinned_samples - sum of lifetimes
+///   live bytes   = allocated_bytes - freed_bytes + thinned_bytes           likewise blocks and variance
 struct stack_counters {
   counter samples;  ///< as many blocks were really looked at
   counter allocations;
@@ -230,7 +233,13 @@ struct stack_counters {
   counter short_lived_bytes;
   counter allocated_variance;  ///< of allocated_bytes, in bytes^2: the bits of a double
   counter freed_variance;      ///< what of it is of blocks that are freed
-  /// allocated_bytes less freed_bytes when the process was at its peak, modulo 2^64: where
+  // What thinning (probe/thinning.hpp) has changed, modulo 2^64: samples that it dropped, and by how
+  // much more those that it kept stand for now, less what the dropped ones stood for. 0 on average.
+  counter thinned_samples;
+  counter thinned_blocks;
+  counter thinned_bytes;
+  counter thinned_variance;  ///< of live bytes: the bits of a double, which may be negative
+  /// Live bytes when the process was at its peak, modulo 2^64: where
   /// peak_number is still the header's. Where it is not, the counters have not changed since the
   /// newer peak, and what they say is of that moment.
   counter at_peak;
@@ -257,13 +266,21 @@ struct alignas(16) stack {
   return (sizeof(stack) + depth * sizeof(std::uint64_t) + 63) / 64 * 64;
 }
 
-/// A sampled block that is live, or, with address 0, a record to be used again. It belongs to its chain for ever.
+/// A sampled block that is live, or a record to be used again. It belongs to its chain for ever.
+///
+///   address_and_interval   0               free
+///                          being_written   claimed by a thread that writes the other fields
+///                          other           a live block: 48 bits of address, 16 of interval
+///
+/// Whoever takes the sample out, or gives it another interval, does so by changing this field.
 struct alignas(16) sample {
-  counter address_and_interval;     ///< 48 bits and 16
-  std::uint64_t bytes;              ///< malloc_usable_size's. What it stands for: sample_weight.hpp
-  std::uint64_t at_ns;              ///< CLOCK_MONOTONIC
-  std::atomic<reference> at_stack;  ///< 0: not yet complete
-  std::atomic<reference> next;      ///< in its chain
+  static constexpr std::uint64_t being_written = 1;
+
+  counter address_and_interval;
+  std::uint64_t bytes;  ///< malloc_usable_size's. What it stands for: sample_weight.hpp
+  std::uint64_t at_ns;  ///< CLOCK_MONOTONIC
+  std::atomic<reference> at_stack;
+  std::atomic<reference> next;  ///< in its chain
 
   static constexpr unsigned address_bits = 48;
 

@@ -53,15 +53,23 @@ struct stack_figures {
   std::uint64_t allocated_bytes = 0, freed_bytes = 0, short_lived_bytes = 0;
   std::int64_t at_peak = 0;                           ///< bytes that were live when the process was at its peak
   double allocated_variance = 0, freed_variance = 0;  ///< bytes^2
+  // By how much thinning of live samples has changed the estimates of what is live.
+  std::uint64_t thinned_samples = 0;
+  std::int64_t thinned_bytes = 0;
+  double thinned_blocks = 0, thinned_variance = 0;
   std::uint64_t first_ns = 0, last_ns = 0;
   std::array<std::uint64_t, lifetime_buckets> lifetimes{};
 
-  [[nodiscard]] double live_blocks() const noexcept { return allocations - frees; }
+  [[nodiscard]] double live_blocks() const noexcept { return allocations - frees + thinned_blocks; }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept {
-    return allocated_bytes > freed_bytes ? allocated_bytes - freed_bytes : 0;
+    // Unsigned: figures of a damaged segment may add up to anything.
+    const std::uint64_t bytes = allocated_bytes - freed_bytes + static_cast<std::uint64_t>(thinned_bytes);
+    return static_cast<std::int64_t>(bytes) > 0 ? bytes : 0;
   }
   /// Of live_bytes as an estimate, in bytes^2.
-  [[nodiscard]] double live_variance() const noexcept { return std::max(allocated_variance - freed_variance, 0.0); }
+  [[nodiscard]] double live_variance() const noexcept {
+    return std::max(allocated_variance - freed_variance + thinned_variance, 0.0);
+  }
 
   /// Adds all but id, addresses and is_cut.
   stack_figures& operator+=(const stack_figures& o) noexcept;

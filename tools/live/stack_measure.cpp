@@ -34,8 +34,10 @@ double growth_variance(stack_value kind, const trace::stack_figures& s, const ba
   if (kind == stack_value::allocated) return allocated;
   if (kind != stack_value::live) return variance_of(kind, s);
   const double freed = std::max(s.freed_variance - then.freed_variance, 0.0);
-  const double live_then = std::max(then.allocated_variance - then.freed_variance, 0.0);
-  return std::min(allocated + freed, s.live_variance() + live_then);
+  // What thinning adds to the variance is by how much it made that of live bytes grow.
+  const double thinned = std::abs(s.thinned_variance - then.thinned_variance);
+  const double live_then = std::max(then.allocated_variance - then.freed_variance + then.thinned_variance, 0.0);
+  return std::min(allocated + freed + thinned, s.live_variance() + live_then);
 }
 
 }  // namespace
@@ -56,7 +58,8 @@ baseline::counted counted_by(const trace::stack_figures& s) {
           .short_lived_bytes = s.short_lived_bytes,
           .allocations = s.allocations,
           .allocated_variance = s.allocated_variance,
-          .freed_variance = s.freed_variance};
+          .freed_variance = s.freed_variance,
+          .thinned_variance = s.thinned_variance};
 }
 
 measured measure(const trace::stack_figures& s, const stack_question& question) {

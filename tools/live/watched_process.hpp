@@ -62,7 +62,7 @@ struct baseline {
     std::int64_t at_peak = 0;
     std::uint64_t allocated_bytes = 0, short_lived_bytes = 0;
     double allocations = 0;
-    double allocated_variance = 0, freed_variance = 0;  ///< bytes^2
+    double allocated_variance = 0, freed_variance = 0, thinned_variance = 0;  ///< bytes^2
   };
   std::string name;
   std::uint64_t at_ns = 0;
