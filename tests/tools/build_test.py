@@ -14,7 +14,7 @@ import sys
 import time
 import unittest
 
-from support import Case, HEAPWRIGHT, PLAIN, heapwright
+from support import Case, HEAPWRIGHT, PLAIN, fixture, heapwright
 
 
 class Build(Case):
@@ -79,7 +79,8 @@ class Build(Case):
         self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
 
     def test_a_malloc_to_run_programs_with(self):
-        result = self.build(self.header(".classes = {.exact = {24, 40, 96}}, .pages = {.purge_window_ms = 123}"), "--check")
+        result = self.build(self.header(".classes = {.exact = {24, 40, 96}}, .spans = {.last = {4 * heapwright::KiB, 4, 8}}, "
+                                        ".pages = {.purge_window_ms = 123}"), "--check")
         self.assertEqual(result.returncode, 0, result)
         self.assertIn("tried and good", result.stdout)
         self.assertIn("heapwright run --with", result.stdout)
@@ -88,6 +89,11 @@ class Build(Case):
         says = heapwright("run", "--with", str(self.library), "--stats", "--", "python3", "-c", "print(6 * 7)")
         self.assertEqual(says.stdout, "42\n")
         self.assertIn("(recipe mine)", says.stderr)
+        compared = heapwright("compare", "--rounds", "2", "--only", "glibc", "--with", f"mine={self.library}", "--json", "-", "--",
+                              fixture("scattered"), "300000", "0", "3")
+        mine = next(row for row in json.loads(compared.stdout)["rows"] if row["name"] == "mine")
+        advice = {f["rule"]: f["advice"] for f in mine["findings"]}["free_in_spans_of_one_class"]
+        self.assertTrue(advice.startswith("Spans of the recipe are short already"), advice)
 
     def test_the_examples(self):
         recipes = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples/recipes").glob("*.hpp"))
