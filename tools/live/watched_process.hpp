@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "detailed_looks.hpp"
 #include "history.hpp"
 #include "memory_picture.hpp"
 #include "places.hpp"
@@ -95,7 +96,7 @@ class watched_process {
   explicit watched_process(pid_t process);
   ~watched_process();
 
-  /// `with_details`: somebody looks, who may cost the process something.
+  /// `with_details`: somebody looks, who may cost the process something (detailed_looks.hpp).
   [[nodiscard]] std::shared_ptr<const moment> now(bool with_details = true);
   [[nodiscard]] std::vector<trace::stack_figures> stacks();
   [[nodiscard]] std::vector<trace::sample_figures> live_samples();
@@ -160,7 +161,7 @@ class watched_process {
   bool is_stopped_ = false;
   std::shared_ptr<const moment> last_;
   std::optional<resident_memory> detailed_;
-  std::uint64_t detailed_at_ns_ = 0;
+  detailed_looks detailed_looks_;
   history history_;
   std::map<std::string, std::shared_ptr<const baseline>> baselines_;
   std::size_t marks_seen_ = 0;
