@@ -47,14 +47,15 @@ constinit process_lock modules_lock;
 struct sampling_window {
   sampling_pace pace;
   counter samples{}, bytes{}, ends_ns{};
-  std::uint64_t since_thinning = 0;
+  std::uint64_t since_thinning = 0, began_ns = 0;
   std::atomic<bool> is_closing{false};
 
   void reset() noexcept {
     pace = {};
     samples.store(0, relaxed);
     bytes.store(0, relaxed);
-    ends_ns.store(monotonic_ns() + sampling_pace::window_ns, relaxed);
+    began_ns = monotonic_ns();
+    ends_ns.store(began_ns + sampling_pace::window_ns, relaxed);
     since_thinning = 0;
     is_closing.store(false, relaxed);
   }
@@ -190,6 +191,8 @@ void start() noexcept {
   if (before == stage::forked) {
     h->forked_from = parents_segment->process_id;
     h->peak_number.store(parents_segment->peak_number.load(relaxed), relaxed);
+    h->adapted_seconds.store(parents_segment->adapted_seconds.load(relaxed), relaxed);
+    h->interval_by_seconds.store(parents_segment->interval_by_seconds.load(relaxed), relaxed);
     take_over(inherited);
     if (stacks.copy_from(*parents_segment)) {
       const std::uint64_t units = h->stacks_used.load(relaxed) / reference_unit;
@@ -426,6 +429,10 @@ void end_sample(segment_header& h, thread_slot& s, std::uint64_t interval, std::
                                                .processor_ns = processor_ns,
                                                .passed_ns = ended_ns - std::min(ended_ns, h.started_ns)});
   h.processor_ns.store(processor_ns, relaxed);
+  const double seconds = static_cast<double>(ended_ns - std::min(ended_ns, window.began_ns)) / 1e9;
+  add_real(h.adapted_seconds, seconds);
+  add_real(h.interval_by_seconds, seconds * static_cast<double>(interval & ~interval_adapts));
+  window.began_ns = ended_ns;
   // A viewer may have stored an interval meanwhile: that one stays.
   h.interval.compare_exchange_strong(interval, next | interval_adapts, relaxed);
   window.samples.store(0, relaxed);

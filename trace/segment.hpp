@@ -133,7 +133,11 @@ struct segment_header {
   counter lost_samples{};    ///< for want of room in this file or of memory for it
   counter sampling_ns{};     ///< time that threads have spent on samples while the interval adapts
   counter processor_ns{};    ///< time that the process has had of the processor, when the probe last looked
-  counter mark_count{};      ///< marks that were made; those beyond the last are not kept
+  // While the interval adapts, as the bits of doubles: the time that has passed, in seconds, and the
+  // integral of the interval over it. The quotient is the mean interval.
+  counter adapted_seconds{};
+  counter interval_by_seconds{};
+  counter mark_count{};  ///< marks that were made; those beyond the last are not kept
   std::array<mark, 64> marks{};
 
   std::array<char, 256> program{};     ///< path of the executable
@@ -147,6 +151,13 @@ struct segment_header {
   std::array<malloc_mapping, 512> malloc_mappings{};
   counter lost_mappings{};  ///< for want of room there
 };
+
+/// Over the time in which it adapted; 0: it never has.
+[[nodiscard]] inline std::uint64_t mean_interval(const segment_header& h) noexcept {
+  const double mean = std::bit_cast<double>(h.interval_by_seconds.load(relaxed)) /
+                      std::bit_cast<double>(h.adapted_seconds.load(relaxed));
+  return mean > 0 && mean < 0x1p62 ? static_cast<std::uint64_t>(mean) : 0;  // a damaged segment has any bits
+}
 
 /// What was mapped from a file when code in it was first seen in a stack: code at `pc` is at pc - base + the file's own first address, as ELF files say.
 struct module {

@@ -59,6 +59,7 @@ process_figures process_of(const segment_header& h) {
   const std::uint64_t interval = h.interval.load(relaxed);
   p.interval = interval & ~interval_adapts;
   p.interval_adapts = interval != p.interval;
+  p.mean_interval = mean_interval(h);
   p.sampling_ns = h.sampling_ns.load(relaxed);
   p.processor_ns = h.processor_ns.load(relaxed);
   p.peak = h.peak.load(relaxed);
@@ -184,10 +185,18 @@ stack_figures& stack_figures::operator+=(const stack_figures& o) noexcept {
                                             static_cast<std::uint64_t>(o.thinned_bytes));
   thinned_blocks += o.thinned_blocks;
   thinned_variance += o.thinned_variance;
+  interval = std::max(interval, o.interval);
   if (o.first_ns != 0 && (first_ns == 0 || o.first_ns < first_ns)) first_ns = o.first_ns;
   last_ns = std::max(last_ns, o.last_ns);
   for (unsigned i = 0; i < lifetime_buckets; ++i) lifetimes[i] += o.lifetimes[i];
   return *this;
+}
+
+double stack_figures::unseen() const noexcept {
+  const double blocks = std::max(allocations, 0.0), live = static_cast<double>(live_bytes());
+  const auto bytes = static_cast<double>(allocated_bytes);
+  return std::max({unseen_weight(blocks > 0 ? bytes / blocks : 0, interval), bytes > 0 ? allocated_variance / bytes : 0,
+                   live > 0 ? live_variance() / live : 0});
 }
 
 class_figures thread_figures::total() const noexcept {

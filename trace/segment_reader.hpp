@@ -57,6 +57,9 @@ struct stack_figures {
   std::uint64_t thinned_samples = 0;
   std::int64_t thinned_bytes = 0;
   double thinned_blocks = 0, thinned_variance = 0;
+  /// Of the process: the present one, or the mean one where that is longer. What the site has
+  /// allocated that was not seen was sampled by about this. 1: all is seen.
+  std::uint64_t interval = 0;
   std::uint64_t first_ns = 0, last_ns = 0;
   std::array<std::uint64_t, lifetime_buckets> lifetimes{};
 
@@ -70,6 +73,10 @@ struct stack_figures {
   [[nodiscard]] double live_variance() const noexcept {
     return std::max(allocated_variance - freed_variance + thinned_variance, 0.0);
   }
+
+  /// What a sample may stand for that was not seen, in bytes: by `interval`, by the intervals of all
+  /// samples, and by those of live ones, on average. 0: none is unseen. See tools/live/stack_measure.hpp.
+  [[nodiscard]] double unseen() const noexcept;
 
   /// Adds all but id, addresses and is_cut.
   stack_figures& operator+=(const stack_figures& o) noexcept;
@@ -115,6 +122,7 @@ struct process_figures {
   std::uint64_t counting_since_ns = 0;
   std::uint64_t interval = 0;  ///< bytes between samples, on average
   bool interval_adapts = false;
+  std::uint64_t mean_interval = 0;                  ///< over the time in which it adapted; 0: it never has
   std::uint64_t sampling_ns = 0, processor_ns = 0;  ///< as in segment_header
   std::uint64_t peak = 0, peak_at_ns = 0, peak_grain = 0;
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;

@@ -74,7 +74,11 @@ stack_records::known_stacks stack_records::all() {
                           sizeof(reference), [this](std::uint64_t, const std::byte* bytes) {
                             follow_chain(reinterpret_cast<const std::atomic<reference>*>(bytes)->load(relaxed));
                           });
-  return merged(std::move(found_));
+  known_stacks result = merged(std::move(found_));
+  std::uint64_t interval = header_.interval.load(relaxed) & ~interval_adapts;
+  if (interval != 1) interval = std::max(interval, mean_interval(header_));
+  for (stack_figures& s : result.stacks) s.interval = interval;
+  return result;
 }
 
 /// Those with the same addresses become one, with the id of the first of them, which stays the first.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sample_weight.hpp"
+
 namespace heapwright::tool {
 namespace {
 
@@ -27,6 +29,20 @@ double variance_of(stack_value kind, const trace::stack_figures& s) {
   return s.allocated_variance * value_of(kind, counted_by(s)) / bytes;
 }
 
+double unseen_of(stack_value kind, const trace::stack_figures& s) {
+  if (kind != stack_value::count) return s.unseen();
+  return s.allocated_bytes > 0 ? s.unseen() * s.allocations / static_cast<double>(s.allocated_bytes) : 1;
+}
+
+/// Of what was allocated since `then`: by the present interval, and those of the samples since.
+double unseen_since(stack_value kind, const trace::stack_figures& s, const baseline::counted& then) {
+  if (kind != stack_value::live && kind != stack_value::allocated) return unseen_of(kind, s);
+  const double bytes = static_cast<double>(s.allocated_bytes) - static_cast<double>(then.allocated_bytes);
+  const double variance = std::max(s.allocated_variance - then.allocated_variance, 0.0);
+  const double block_bytes = s.allocations > 0 ? static_cast<double>(s.allocated_bytes) / s.allocations : 0;
+  return std::max(trace::unseen_weight(block_bytes, s.interval), bytes > 0 ? variance / bytes : 0);
+}
+
 /// Of what has changed since `then`. The samples of both moments are the same ones but for those taken
 /// and those freed in between, so that these bound the variance; so do both moments, each by itself.
 double growth_variance(stack_value kind, const trace::stack_figures& s, const baseline::counted& then) {
@@ -46,10 +62,15 @@ measured& measured::operator+=(const measured& o) noexcept {
   value += o.value;
   grown += o.grown;
   variance += o.variance;
+  unseen = std::max(unseen, o.unseen);
   return *this;
 }
 
-double error_of(double variance) noexcept { return 1.96 * std::sqrt(std::max(variance, 0.0)); }
+double error_of(double variance, double unseen) noexcept {
+  constexpr double z = 1.96;
+  const double half = z * unseen / 2;
+  return z * (half + std::sqrt(std::max(variance, 0.0) + half * half));
+}
 
 baseline::counted counted_by(const trace::stack_figures& s) {
   return {.live = s.live_bytes(),
@@ -64,11 +85,11 @@ baseline::counted counted_by(const trace::stack_figures& s) {
 
 measured measure(const trace::stack_figures& s, const stack_question& question) {
   const double now = value_of(question.value, counted_by(s));
-  if (!question.since) return {now, 0, variance_of(question.value, s)};
+  if (!question.since) return {now, 0, variance_of(question.value, s), unseen_of(question.value, s)};
   const auto found = question.since->stacks.find(s.id);
   const baseline::counted then = found == question.since->stacks.end() ? baseline::counted{} : found->second;
   const double grown = now - value_of(question.value, then);
-  return {std::abs(grown), grown, growth_variance(question.value, s, then)};
+  return {std::abs(grown), grown, growth_variance(question.value, s, then), unseen_since(question.value, s, then)};
 }
 
 std::vector<std::uint32_t> places_of(const trace::stack_figures& s, const trace::snapshot& figures, places_book& book) {

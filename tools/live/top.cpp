@@ -116,7 +116,7 @@ std::string sampling_text(const moment& m) {
                                 1000 * spent / static_cast<double>(m.figures.at_ns - p.started_ns))
                   : fmt::format("; sampling takes {:.1f} % of the program's processor time", 100 * share);
   }
-  return text + "; ±: 95 of 100 are within";
+  return text + "; 95 of 100 are within ±, or below what they are \"up to\"";
 }
 
 /// Rates since `before`; totals where there are none, as it is null or the process has ended.
@@ -145,8 +145,9 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   text.line(sampling_text(m));
 }
 
-std::string with_error(double value, double variance) {
-  const double percent = value > 0 ? error_of(variance) / value * 100 : 0;
+std::string with_error(double value, double error) {
+  if (is_vague(value, error)) return "up to " + show_bytes(value + error);
+  const double percent = value > 0 ? error / value * 100 : 0;
   return percent < 0.5 ? show_bytes(value) : fmt::format("{} ±{:.0f} %", show_bytes(value), percent);
 }
 
@@ -176,9 +177,11 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   for (const call_site& site : sites) {
     if (text.is_full()) return;
     const trace::stack_figures& f = site.sum;
-    text.line(columns.line(
-        with_error(static_cast<double>(f.live_bytes()), f.live_variance()), show_count(std::round(f.live_blocks())),
-        with_error(static_cast<double>(f.allocated_bytes), f.allocated_variance), text_of(site, process.places())));
+    text.line(
+        columns.line(with_error(static_cast<double>(f.live_bytes()), error_of(f.live_variance(), f.unseen())),
+                     show_count(std::round(f.live_blocks())),
+                     with_error(static_cast<double>(f.allocated_bytes), error_of(f.allocated_variance, f.unseen())),
+                     text_of(site, process.places())));
   }
 }
 
