@@ -187,19 +187,21 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
 
 /// The process of a saved run with this id; 0: the one that had most memory at its peak.
 std::shared_ptr<watched_process> chosen_of(watched_family& run, pid_t id) {
-  const auto members = run.watched_members();
-  const auto peak = [](const auto& member) { return member.second->now()->figures.process.peak; };
-  const auto id_of = [](const auto& member) { return member.second->now()->figures.process.process_id; };
+  const auto members = run.members(SIZE_MAX);
+  const auto peak = [](const family_member& member) { return member.process.peak; };
+  const auto id_of = [](const family_member& member) { return member.process.process_id; };
   auto found = id == 0 ? std::ranges::max_element(members, {}, peak)
                        : std::ranges::find(members, static_cast<std::uint32_t>(id), id_of);
   std::string ids;
-  for (const auto& member : members) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", id_of(member));
+  for (const family_member& member : members) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", id_of(member));
   if (found == members.end())
     throw failure(exit_code::bad_input, fmt::format("no process {} in this run; there are {}", id, ids));
   if (members.size() > 1 && id == 0)
     tell("heapwright: {} processes ({}); shown is {}, which had most memory; --process ID chooses another\n",
          members.size(), ids, id_of(*found));
-  return found->second;
+  auto watched = run.find(found->name);
+  if (!watched) throw failure(exit_code::bad_input, fmt::format("process {} cannot be read any more", id_of(*found)));
+  return watched;
 }
 
 }  // namespace

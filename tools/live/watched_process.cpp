@@ -44,9 +44,10 @@ std::optional<std::uint64_t> quick_rss(std::uint32_t process_id) {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-life life_of(const trace::process_figures& process) {
+life life_of(const trace::process_figures& process, bool may_run = true) {
   if (process.state == trace::process_state::exited) return life::exited;
   if (process.state == trace::process_state::replaced) return life::replaced;
+  if (!may_run) return life::left;
   return trace::is_there(process) ? life::running : life::killed;
 }
 
@@ -90,6 +91,20 @@ trace::process_figures describe(pid_t process) {
   p.program = executable_of(process);
   p.arguments = arguments_of(process);
   return p;
+}
+
+moment moment_of(const trace::segment_reader& reader, bool may_run) {
+  moment m;
+  m.figures = reader.read();
+  trace::process_figures& process = m.figures.process;
+  m.state = life_of(process, may_run);
+  if (m.state == life::running) {
+    process.arguments = arguments_of(static_cast<pid_t>(process.process_id));
+    if (const auto rss = quick_rss(process.process_id); rss && *rss > 0) m.memory = resident_memory{.rss = *rss};
+  }
+  m.total = m.figures.total();
+  for (const trace::thread_figures& thread : m.figures.threads) m.requested_bytes += thread.requested_bytes;
+  return m;
 }
 
 double moment::unix_seconds(std::uint64_t ns) const noexcept {

@@ -83,6 +83,9 @@ struct process_past {
 /// As /proc has them now; empty: there are none, or the process is gone.
 [[nodiscard]] std::vector<std::string> arguments_of(pid_t process);
 
+/// What a segment says now, and RSS. `may_run`: false of a saved run, whose process may be another one by now.
+[[nodiscard]] moment moment_of(const trace::segment_reader& reader, bool may_run);
+
 /// What /proc says of a process, which has no segment.
 [[nodiscard]] trace::process_figures describe(pid_t process);
 
