@@ -133,6 +133,34 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
             self.assertEqual(result.returncode, 125)
             self.assertIn(f"'{sample}' is not a number from 1 to 1099511627776, nor auto", result.stderr)
 
+    def test_sampling_that_the_environment_asks_for(self):
+        probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
+        for sample, is_good in (("auto", True), ("0", True), ("1", True), ("4096", True), ("x", False), ("-5", False), ("4k", False), ("", True)):
+            with self.subTest(sample), tempfile.TemporaryDirectory() as segments:
+                environment = dict(os.environ, HEAPWRIGHT_SAMPLE=sample, HEAPWRIGHT_SEGMENT_DIR=segments)
+                result = subprocess.run([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--", "true"], env=environment,
+                                        capture_output=True, text=True, timeout=60)
+                self.assertEqual(result.returncode, 0 if is_good else 125)
+                self.assertEqual("HEAPWRIGHT_SAMPLE" in result.stderr, not is_good)
+                result = subprocess.run(["true"], env=dict(environment, LD_PRELOAD=probe), capture_output=True, text=True, timeout=60)
+                self.assertEqual(result.returncode, 0)
+                self.assertEqual("HEAPWRIGHT_SAMPLE" in result.stderr, not is_good)
+
+    def test_the_folder_for_segments_can_be_chosen(self):
+        with tempfile.TemporaryDirectory() as folder:
+            chosen = os.path.join(folder, "segments")
+            environment = dict(os.environ, HEAPWRIGHT_SEGMENT_DIR=chosen)
+            command = ("sh", "-c", f"ls {chosen}; echo $HEAPWRIGHT_SEGMENT_DIR")
+            result = subprocess.run([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--", *command], env=environment,
+                                    capture_output=True, text=True, timeout=60)
+            self.assertRegex(result.stdout, f"^heapwright-live-\\w+\n{chosen}/heapwright-live-\\w+\n$")
+            self.assertEqual(os.listdir(chosen), [])
+
+    def test_options_behind_the_file_that_leaks_reads(self):
+        result = heapwright("leaks", self.path("many"), "--json")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("--json stands behind the file; options come before it", result.stderr)
+
     def test_top(self):
         with tempfile.TemporaryDirectory(dir="/dev/shm") as segments:
             probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
