@@ -223,6 +223,15 @@ test("flame graph: a click zooms, the keys move, Escape shows all", async () => 
     await s.page.focus("#flame canvas");
     await s.page.keyboard.press("ArrowDown");
     assert.notEqual(await s.text("flame-detail"), here);
+    // The line below is of the graph above, also when that becomes another one.
+    const before = await s.text("flame-detail");
+    await s.page.click("#flame-value >> text=Count");
+    await s.page.waitForFunction(before => document.getElementById("flame-detail").textContent !== before, before);
+    assert.match(await s.text("flame-detail"), / blocks/);
+    await s.page.selectOption("#since", "start");
+    await s.page.waitForFunction(() => /red grows/.test(document.getElementById("flame-note").textContent));
+    assert.doesNotMatch(await s.text("flame-detail"), / %/, "shares are of graphs that show no growth");
+    await s.page.focus("#flame canvas");
     await s.page.keyboard.press("Escape");
     assert.ok(!await s.page.isVisible("#flame-reset"));
     assert.deepEqual(s.troubles, []);
@@ -453,7 +462,7 @@ test("at 400 pixels names, figures and explanations can be read", async () => {
     assert.deepEqual(await seen("leaks", ["site", "stays", "live, by age"]), [true, true, true]);
     await s.page.keyboard.press("4");
     await s.page.waitForSelector("#memory-table .row");
-    assert.deepEqual(await seen("memory-table", ["kind", "RSS", "PSS"]), [true, true, true]);
+    assert.deepEqual(await seen("memory-table", ["kind", "RSS", "PSS", "private dirty"]), [true, true, true, true]);
     const narrowest = await s.page.evaluate(() => Math.min(...[...document.querySelectorAll("#memory-parts td:last-child")].map(e => e.clientWidth)));
     assert.ok(narrowest > 250, `an explanation has ${narrowest} pixels`);
     // Wide again, rows have one line.
@@ -496,6 +505,7 @@ test("says when the program has ended, was killed, counts late or not at all, an
       await s.page.waitForFunction(source => new RegExp(source).test(document.getElementById("status").textContent), status.source, { timeout: 10000 });
       assert.match(await s.text("notes"), notes);
       if (mode === "late") assert.match(await s.text("live-title"), /change/);
+      if (mode === "kill") assert.match(await s.text("legend"), /RSS \d/, "the last RSS that is known");
       await s.page.screenshot({ path: join(shots, `state-${mode || "ended"}.png`) });
       if (mode === "dormant") {
         s.child.removeAllListeners("exit");

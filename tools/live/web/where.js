@@ -26,7 +26,7 @@ export class WhereView {
     // What is shown; `wanted` is what has been asked for.
     Object.assign(this, { connection, value: "live", since: "", from: "root", byLine: false, known: "", sampling: [] });
     this.wanted = this.shownQuestion();
-    this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), this.describe(node).replaceAll("\n", " · ")),
+    this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), node ? this.describe(node).replaceAll("\n", " · ") : ""),
       zoomed: isZoomed => ($("flame-reset").hidden = !isZoomed) });
     choice($("flame-value"), "value", value => this.ask({ value }));
     $("since").addEventListener("change", event => this.ask({ since: event.target.value }));
