@@ -195,6 +195,7 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
             result = heapwright("top", str(program.pid))
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertRegex(result.stdout, r"no probe.*\n.*stocks (29|3\d)(\.\d+)? MiB")
+            self.assertIn("outside: blocks with the program, or kept by its threads", result.stdout)
             self.assertRegex(result.stdout, r"\n +\d+ +\d+ +\d")
             result = heapwright("live", "--list")
             self.assertRegex(result.stdout, rf"(?m)^ *{program.pid}  running +(29|3\d)(\.\d+)? MiB  /usr/bin/python3 -c .*  \(without the probe\)$")

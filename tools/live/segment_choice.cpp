@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include "failure.hpp"
 #include "printable.hpp"
@@ -88,7 +89,10 @@ std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& s
     throw failure(exit_code::bad_input, fmt::format("no such process: {}", pid));
   if (mapped_files(pid).empty())
     throw failure(exit_code::bad_input,
-                  fmt::format("process {} may not be looked into; try as its own user, or as root", pid));
+                  fmt::format("process {} may not be looked into; {}", pid,
+                              geteuid() != 0 ? "try as its own user, or as root"
+                                             : "it is the kernel's own, or root has not the right to trace here "
+                                               "(CAP_SYS_PTRACE, which containers are without)"));
   try {
     return std::make_shared<watched_process>(pid);
   } catch (const failure& trouble) {

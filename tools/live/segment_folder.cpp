@@ -72,7 +72,8 @@ segment_folder::segment_folder() {
       if (std::filesystem::exists(path_)) return;
     }
   }
-  throw failure(exit_code::bad_input, fmt::format("cannot make a folder for the segment in {}: {}", places.back(), std::strerror(errno)));
+  throw failure(exit_code::bad_input,
+                fmt::format("cannot make a folder for the segment in {}: {}", places.back(), std::strerror(errno)));
 }
 
 segment_folder::~segment_folder() {

@@ -91,6 +91,7 @@ void write_heap(screen_text& text, const moment& m) {
   std::vector<class_reading> classes = h.classes;
   std::sort(classes.begin(), classes.end(),
             [](const class_reading& a, const class_reading& b) { return a.span_bytes > b.span_bytes; });
+  text.line("outside: blocks with the program, or kept by its threads");
   text.line("");
   text.line(fmt::format("{:>12} {:>12} {:>12} {:>12}", "block size", "outside", "bytes", "in spans"));
   for (const class_reading& c : classes) {
