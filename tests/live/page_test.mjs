@@ -505,7 +505,6 @@ test("says when the program has ended, was killed, counts late or not at all, an
       await s.page.waitForFunction(source => new RegExp(source).test(document.getElementById("status").textContent), status.source, { timeout: 10000 });
       assert.match(await s.text("notes"), notes);
       if (mode === "late") assert.match(await s.text("live-title"), /change/);
-      if (mode === "kill") assert.match(await s.text("legend"), /RSS \d/, "the last RSS that is known");
       await s.page.screenshot({ path: join(shots, `state-${mode || "ended"}.png`) });
       if (mode === "dormant") {
         s.child.removeAllListeners("exit");
@@ -515,6 +514,19 @@ test("says when the program has ended, was killed, counts late or not at all, an
       }
     } finally { await s.end(); }
   }
+});
+
+test("a saved run of a program that was killed has its last RSS", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "heapwright-page-")), file = join(folder, "run");
+  const script = "import os, time; time.sleep(1.5); os.kill(os.getpid(), 9)";
+  const saving = spawn(heapwright, ["live", "--no-browser", "--exit-with-program", "--save", file, "--", "/usr/bin/python3", "-c", script], { stdio: "ignore" });
+  await new Promise(resolve => saving.on("exit", resolve));
+  const s = await shown(spawn(heapwright, ["live", "--no-browser", "--file", file], { stdio: ["ignore", "ignore", "pipe"] }), false, () => rmSync(folder, { recursive: true }));
+  try {
+    await s.page.waitForFunction(() => /killed/.test(document.getElementById("status").textContent));
+    assert.match(await s.text("legend"), /RSS \d/);
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
 });
 
 test("memory of a program on libheapwright, with the probe and without; a program that becomes another; its children", async () => {
