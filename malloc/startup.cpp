@@ -8,6 +8,7 @@
 #include <heapwright/malloc/process_record.hpp>
 
 #include "../abi/export.hpp"
+#include "chosen_recipe.hpp"
 #include "options.hpp"
 #include "process_heap.hpp"
 #include "statistics.hpp"
@@ -31,6 +32,12 @@ HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record
     .first_of_class = nullptr,
     .page_bytes = heapwright::heap_page,
     .page_map_bytes_per_page = heapwright::page_map_bytes_per_page,
+    .values = {.last_span_bytes = heapwright::process::chosen_recipe.spans.last.min_bytes,
+               .steps_per_doubling = heapwright::process::chosen_recipe.classes.steps_per_doubling,
+               .share_bytes = heapwright::process::chosen_recipe.thread_cache.share_bytes,
+               .max_long_bytes = heapwright::process::chosen_recipe.thread_cache.max_long_bytes,
+               .max_free_resident = heapwright::process::chosen_recipe.pages.max_free_resident,
+               .give_back = heapwright::process::chosen_recipe.pages.give_back},
 };
 }
 

@@ -46,6 +46,8 @@ std::string proven(const program& target, const allocator& candidate) {
 given_path given_path::parse(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == 0) throw failure(exit_code::bad_input, fmt::format("--with {}: there is no name before the =", text));
+  if (equals + 1 == text.size())
+    throw failure(exit_code::bad_input, fmt::format("--with {}: there is no path behind the =", text));
   if (equals != std::string::npos && text.substr(0, equals).find('/') == std::string::npos)
     return {text.substr(0, equals), text.substr(equals + 1)};
   return {"", text};

@@ -89,6 +89,13 @@ std::vector<row_finding> findings_of(const run_result& ran, bool is_server) {
 
 namespace {
 
+/// "a, b and c".
+std::string listed(std::vector<std::string> words) {
+  const std::string last = words.back();
+  words.pop_back();
+  return words.empty() ? last : fmt::format("{} and {}", fmt::join(words, ", "), last);
+}
+
 /// "12-15 %", of 0.12 and 0.15.
 std::string percents(double low, double high) {
   const double from = std::round(low * 100), to = std::round(high * 100);
@@ -128,11 +135,29 @@ std::string level_of(const ratio_estimate& r, ratio_verdict said, const std::str
   return fmt::format("its {} is {} higher", figure, percents(r.low - 1, r.high - 1));
 }
 
-std::string doubt(const ratio_estimate& r, double tolerance, const std::string& quantity) {
-  const auto enough = r.rounds_to_decide(tolerance, most_rounds);
-  return fmt::format("its {} is unclear, {} {} rounds would tell", quantity, enough ? "about" : "more than",
-                     enough.value_or(most_rounds));
-}
+/// What these rounds do not tell of a row, and how many would.
+class doubts {
+ public:
+  void add(const ratio_estimate& r, double tolerance, const std::string& quantity) {
+    quantities_.push_back(quantity);
+    const auto enough = r.rounds_to_decide(tolerance, most_rounds);
+    can_be_told_ = can_be_told_ && enough;
+    rounds_ = std::max(rounds_, enough.value_or(most_rounds));
+  }
+
+  /// Nothing, or one clause.
+  [[nodiscard]] std::vector<std::string> clause() const {
+    if (quantities_.empty()) return {};
+    const bool is_one = quantities_.size() == 1;
+    return {fmt::format("its {} {} unclear, {} {} rounds would tell{}", listed(quantities_), is_one ? "is" : "are",
+                        can_be_told_ ? "about" : "more than", rounds_, is_one ? "" : " all")};
+  }
+
+ private:
+  std::vector<std::string> quantities_;
+  bool can_be_told_ = true;
+  unsigned rounds_ = 0;  ///< for the one that needs most
+};
 
 }  // namespace
 
@@ -141,7 +166,8 @@ std::string verdict_on(const comparison& all, const comparison_row& row) {
   std::vector<metric> said_of = metrics_of(all);
   std::erase_if(said_of, [](const metric& m) { return m.noun.empty(); });
   std::ranges::stable_partition(said_of, [](const metric& m) { return m.show == show_bytes; });
-  std::vector<std::string> takes, levels, unclear;
+  std::vector<std::string> takes, levels;
+  doubts unclear;
   const char* preposition = nullptr;
   for (const metric& property : said_of) {
     const auto found = summarise(all, row, property);
@@ -149,7 +175,7 @@ std::string verdict_on(const comparison& all, const comparison_row& row) {
     const ratio_estimate& r = *found->to_baseline;
     const ratio_verdict said = r.judge(all.tolerance);
     if (said == ratio_verdict::unclear) {
-      unclear.push_back(doubt(r, all.tolerance, property.noun));
+      unclear.add(r, all.tolerance, property.noun);
     } else if (property.is_from_driver) {
       levels.push_back(level_of(r, said, property.noun));
     } else {
@@ -159,7 +185,7 @@ std::string verdict_on(const comparison& all, const comparison_row& row) {
     }
   }
   std::vector<std::string> clauses = std::move(levels);
-  clauses.insert(clauses.end(), unclear.begin(), unclear.end());
+  for (std::string& clause : unclear.clause()) clauses.push_back(std::move(clause));
   if (takes.empty() && clauses.empty()) return {};
   const bool is_as_built = row.who.name == "as built";
   if (takes.empty()) {
@@ -169,12 +195,10 @@ std::string verdict_on(const comparison& all, const comparison_row& row) {
       clauses.front().replace(0, std::string_view("its").size(), row.who.name + "'s");
     return fmt::format("{}", fmt::join(clauses, "; "));
   }
-  const std::string last = takes.back();
-  takes.pop_back();
-  const std::string all_taken = takes.empty() ? last : fmt::format("{} and {}", fmt::join(takes, ", "), last);
-  clauses.insert(clauses.begin(),
-                 fmt::format("{} takes {} {} {}", is_as_built ? "as built, it" : row.who.name, all_taken, preposition,
-                             all.base().who.name == "as built" ? "the program as built" : all.base().who.name));
+  clauses.insert(
+      clauses.begin(),
+      fmt::format("{} takes {} {} {}", is_as_built ? "as built, it" : row.who.name, listed(takes), preposition,
+                  all.base().who.name == "as built" ? "the program as built" : all.base().who.name));
   return fmt::format("{}", fmt::join(clauses, "; "));
 }
 

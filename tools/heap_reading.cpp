@@ -29,7 +29,8 @@ std::optional<heap_reading> read_heap(const heap_record& of) {
                       .returned_total = f.returned_total,
                       .huge_asked = f.huge_reserved_total + f.huge_transparent_total,
                       .threads = f.threads,
-                      .classes = of.read_classes()};
+                      .classes = of.read_classes(),
+                      .recipe = record.values};
 }
 
 }  // namespace heapwright::tool

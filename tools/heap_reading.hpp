@@ -21,6 +21,7 @@ struct heap_reading {
   std::uint64_t huge_asked = 0;  ///< of the system so far, in huge pages
   std::uint64_t threads = 0;     ///< that have a cache; a count
   std::vector<class_reading> classes;
+  std::optional<recipe_values> recipe{};  ///< nothing in a saved run
 
   /// With the program or in the thread caches.
   [[nodiscard]] std::uint64_t outside() const noexcept;

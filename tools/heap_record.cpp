@@ -13,7 +13,6 @@
 
 #include "descriptor.hpp"
 #include "failure.hpp"
-#include "process_image.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -124,11 +123,11 @@ std::unique_ptr<heap_record> heap_record::find(pid_t pid, known_files& without) 
       without.insert({m.path, m.inode});
       continue;
     }
-    std::unique_ptr<heap_record> found(new heap_record(pid, m.path));
+    std::unique_ptr<heap_record> found(new heap_record(pid, m));
     process_record& record = found->record_;
     if (!read_memory(pid, m.start + *offset, &record, sizeof record))
-      throw unreadable(fmt::format("the memory of process {} cannot be read: {}; try as the same user or as root", pid,
-                                   std::strerror(errno)));
+      throw unreadable(
+          fmt::format("the memory of process {} cannot be read: {}; {}", pid, std::strerror(errno), who_may_read()));
     if (std::memcmp(record.magic, process_record::expected_magic, sizeof record.magic) != 0)
       throw unreadable(fmt::format("{} in process {} holds no valid record", m.path, pid));
     if (record.layout != process_record::current_layout || record.bytes != sizeof(process_record))

@@ -18,6 +18,8 @@
 
 #include <heapwright/malloc/process_record.hpp>
 
+#include "process_image.hpp"
+
 namespace heapwright::tool {
 
 /// A size class that is cut from spans, at one moment.
@@ -42,6 +44,8 @@ class heap_record {
   [[nodiscard]] pid_t process() const noexcept { return pid_; }
   [[nodiscard]] const process_record& what() const noexcept { return record_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }  ///< of the library, or of the program
+  /// The file of this path is gone, or another one.
+  [[nodiscard]] bool is_deleted() const noexcept { return is_deleted_; }
 
   /// The figures now. False: the process is gone.
   [[nodiscard]] bool read(heap_figures& into) const;
@@ -55,10 +59,11 @@ class heap_record {
   using known_files = std::set<std::pair<std::string, std::uint64_t>>;
   [[nodiscard]] static std::unique_ptr<heap_record> find(pid_t pid, known_files& without);
 
-  heap_record(pid_t pid, std::string path) : pid_(pid), path_(std::move(path)) {}
+  heap_record(pid_t pid, const mapping& of) : pid_(pid), path_(of.path), is_deleted_(of.is_deleted) {}
 
   pid_t pid_;
   std::string path_;
+  bool is_deleted_;
   process_record record_{};
 };
 

@@ -36,8 +36,8 @@ void check_readable(pid_t pid) {
   if (kill(pid, 0) != 0 && errno == ESRCH) throw unreadable(fmt::format("no such process: {}", pid));
   const auto text = read_file(maps);
   if (!text)
-    throw unreadable(fmt::format("process {} cannot be looked into: {}; try as the same user or as root (sudo)", pid,
-                                 std::strerror(errno)));
+    throw unreadable(
+        fmt::format("process {} cannot be looked into: {}; {}", pid, std::strerror(errno), who_may_read()));
   if (text->empty())
     throw unreadable(fmt::format("process {} has no memory: a kernel thread, or about to be reaped", pid));
 }
@@ -77,10 +77,10 @@ std::string recipe_name(const process_record& r) {
 void print_loaded(const heap_record& found, const heap_figures& figures, pid_t pid, std::uint64_t rss) {
   const process_record& r = found.what();
   answer(
-      "process {}: loaded\n  library  {}\n  version  {} ({})\n  recipe   {}\n  options  {}\n  threads  {} now, {} "
+      "process {}: loaded\n  library  {}{}\n  version  {} ({})\n  recipe   {}\n  options  {}\n  threads  {} now, {} "
       "ever\n\n",
-      pid, found.path(), r.version, r.build, recipe_name(r), *r.options != '\0' ? r.options : "all at their defaults",
-      figures.threads.get(), figures.threads_total.get());
+      pid, found.path(), found.is_deleted() ? " (deleted)" : "", r.version, r.build, recipe_name(r),
+      *r.options != '\0' ? r.options : "all at their defaults", figures.threads.get(), figures.threads_total.get());
   const auto whole = static_cast<double>(std::max({rss, figures.mapped.get(), figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
     const auto width = whole > 0 ? std::lround(40 * static_cast<double>(bytes) / whole) : 0;

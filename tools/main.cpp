@@ -103,10 +103,42 @@ std::string complaint_about(const CLI::App& app, const CLI::ParseError& error, c
   return fmt::format("{}: {}", chosen.get_name(), error.what());
 }
 
+/// "glibc, heapwright" is a list of two.
+std::string without_spaces_around(const std::string& word) { return CLI::detail::trim_copy(word); }
+
+std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
+
+/// An empty path or name is a shell's variable that is not set. Words of a command may be empty.
+void refuse_empty_words(CLI::App& app) {
+  for (CLI::App* const subcommand : app.get_subcommands(nullptr))
+    for (CLI::Option* const option : subcommand->get_options())
+      if (option->get_expected_min() > 0 && option->get_name() != "COMMAND") option->check(check_not_empty);
+}
+
+/// The parser takes the word behind `--with=` for the value, which is empty.
+std::vector<std::string> with_empty_values_apart(const CLI::App& app, std::vector<std::string> words) {
+  const CLI::App* subcommand = nullptr;
+  for (const CLI::App* const one : app.get_subcommands(nullptr))
+    if (one->get_name() == words[0]) subcommand = one;
+  for (std::size_t i = 1; subcommand != nullptr && i < words.size(); ++i) {
+    const bool is_option = words[i].starts_with('-') && words[i] != "--";
+    if (!is_option && subcommand->get_option_no_throw("COMMAND") != nullptr) break;
+    const std::size_t equals = words[i].find('=');
+    const CLI::Option* const option = is_option ? subcommand->get_option_no_throw(words[i].substr(0, equals)) : nullptr;
+    if (option == nullptr || option->get_expected_min() == 0) continue;
+    if (equals + 1 == words[i].size()) {
+      words[i].pop_back();
+      words.insert(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, "");
+    }
+    if (words[i].find('=') == std::string::npos) ++i;  // over the value
+  }
+  return words;
+}
+
 /// `help live` is `live --help`, and no word at all asks for the overview.
 std::vector<std::string> words_for_the_parser(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty() || (words.size() == 1 && words[0] == "help")) return {"--help"};
-  if (words[0] != "help") return words;
+  if (words[0] != "help") return with_empty_values_apart(app, words);
   if (words.size() > 2) throw failure(exit_code::bad_input, "help: say one subcommand");
   if (const auto names = subcommands_of(app); std::ranges::find(names, words[1]) == names.end())
     throw failure(exit_code::bad_input, no_such_subcommand(app, words[1]));
@@ -148,15 +180,12 @@ std::string check_sample(const std::string& word) {
   return complaint.empty() ? "" : complaint + ", nor auto";
 }
 
-std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
-
 void add_server_options(CLI::App& app, compare_options& options) {
   const char* const group = "Servers";
   CLI::Option* const driver =
       app.add_option("--driver", options.driver,
                      "The command is a server: start it, run this shell command, measure, end it with SIGTERM")
           ->type_name("COMMAND")
-          ->check(check_not_empty)
           ->group(group);
   CLI::Option* const port = app.add_option("--ready-port", options.ready_port,
                                            "The server is ready when it answers on this TCP port of loopback")
@@ -165,7 +194,6 @@ void add_server_options(CLI::App& app, compare_options& options) {
   CLI::Option* const line = app.add_option("--ready-line", options.ready_line,
                                            "The server is ready when it prints a line that this expression matches")
                                 ->type_name("REGEX")
-                                ->check(check_not_empty)
                                 ->excludes(port);
   CLI::Option* const ready_timeout =
       app.add_option("--ready-timeout", options.ready_timeout_seconds, "How long it may take to be ready")
@@ -203,9 +231,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       .add_flag("--stats{command}", statistics,
                 "Print the heap's statistics when the command has ended; --stats=all: and a table of all its processes")
       ->check(CLI::IsMember({"command", "all"}));
-  run_app.add_option("--with", run_with.library, "Another allocator to preload instead")
-      ->type_name("LIB")
-      ->check(check_not_empty);
+  run_app.add_option("--with", run_with.library, "Another allocator to preload instead")->type_name("LIB");
   take_command(run_app, run_with.command);
   run_app.footer(
       "Exit code: the command's own; 125 if no allocator can be put under it, 126 if it cannot be executed, 127 "
@@ -218,7 +244,6 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       ->capture_default_str();
   compare_app.add_option("--baseline", compare_with.baseline, "The row that ratios are to")
       ->type_name("NAME")
-      ->check(check_not_empty)
       ->capture_default_str();
   compare_app
       .add_option("--same-within", compare_with.same_within_percent,
@@ -231,18 +256,15 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
           "--with", compare_with.with,
           "One more allocator: a library, or a recipe (.hpp) to build one from; NAME=LIB names its row; repeatable")
       ->type_name("LIB")
-      ->check(check_not_empty)
       ->allow_extra_args(false);
   compare_app.add_option("--only", compare_with.only, "Only these (glibc is always there): heapwright,jemalloc,...")
       ->type_name("NAMES")
       ->delimiter(',')
+      ->transform(without_spaces_around)
       ->allow_extra_args(false);
   compare_app.add_option("--json", compare_with.json, "Write all results as JSON; - for standard output")
-      ->type_name("FILE")
-      ->check(check_not_empty);
-  compare_app.add_option("--html", compare_with.html, "Write a page with plots")
-      ->type_name("FILE")
-      ->check(check_not_empty);
+      ->type_name("FILE");
+  compare_app.add_option("--html", compare_with.html, "Write a page with plots")->type_name("FILE");
   compare_app
       .add_option("--timeout", compare_with.timeout_seconds, "End a run that takes longer; of a server, its driver")
       ->type_name("SECONDS")
@@ -258,18 +280,11 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   build_options build_with;
   CLI::App& build_app = *app.add_subcommand("build", "Make a malloc from a recipe of your own");
   build_app.add_option("HEADER", build_with.header, "Defines it: inline constexpr heapwright::recipe NAME = {...};")
-      ->required()
-      ->check(check_not_empty);
-  build_app.add_option("-o,--output", build_with.output, "The library to make")
-      ->type_name("LIB")
-      ->required()
-      ->check(check_not_empty);
-  build_app.add_option("--recipe", build_with.recipe, "Which recipe, if the header has several")
-      ->type_name("NAME")
-      ->check(check_not_empty);
+      ->required();
+  build_app.add_option("-o,--output", build_with.output, "The library to make")->type_name("LIB")->required();
+  build_app.add_option("--recipe", build_with.recipe, "Which recipe, if the header has several")->type_name("NAME");
   build_app.add_option("--compiler", build_with.compiler, "Instead of $CXX, or else c++; needs C++20")
-      ->type_name("COMMAND")
-      ->check(check_not_empty);
+      ->type_name("COMMAND");
   build_app.add_flag("--check", build_with.check, "Try it: conformance and stress tests");
   build_app.footer(
       "Exit code: 0 if the library was made (and tried, if asked), 1 if it was made and a test failed, 125 if it could "
@@ -281,10 +296,8 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   live_app.add_option("--port", live_with.port, "Port; 0 for any")->check(from_to(0, 65535))->capture_default_str();
   live_app.add_option("--host", live_with.host, "Address to listen on; any but loopback needs a token")
       ->capture_default_str();
-  live_app
-      .add_option("--token", live_with.token,
-                  "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere")
-      ->check(check_not_empty);
+  live_app.add_option("--token", live_with.token,
+                      "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere");
   live_app
       .add_option(
           "--sample", live_with.sample,
@@ -383,6 +396,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   info_app.add_flag("--json", info_with.json, "As JSON");
   info_app.footer("Exit code: 0 if heapwright's malloc is loaded, 1 if it is not, 2 if that cannot be found out.");
 
+  refuse_empty_words(app);
   try {
     std::vector<std::string> parsed = words_for_the_parser(app, words);
     std::ranges::reverse(parsed);  // the parser takes them from the end

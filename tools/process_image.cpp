@@ -15,6 +15,7 @@
 #include <link.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "descriptor.hpp"
 #include "elf_file.hpp"
@@ -134,9 +135,10 @@ std::vector<mapping> mapped_files(pid_t pid) {
     int path_at = 0;
     if (std::sscanf(line.c_str(), "%llx-%llx %*s %llx %*s %llu %n", &start, &end, &offset, &inode, &path_at) < 4)
       continue;
-    m = {start, end, offset, inode, line.substr(static_cast<std::size_t>(path_at))};
+    m = {start, end, offset, inode, line.substr(static_cast<std::size_t>(path_at)), false};
     constexpr std::string_view mark = " (deleted)";
-    if (m.path.ends_with(mark)) m.path.resize(m.path.size() - mark.size());
+    m.is_deleted = m.path.ends_with(mark);
+    if (m.is_deleted) m.path.resize(m.path.size() - mark.size());
     if (m.path.starts_with('/')) result.push_back(m);
   }
   return result;
@@ -146,6 +148,12 @@ bool read_memory(pid_t pid, std::uint64_t address, void* into, std::size_t size)
   const iovec local{into, size};
   const iovec remote{reinterpret_cast<void*>(address), size};  // NOLINT(performance-no-int-to-ptr)
   return process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+}
+
+std::string who_may_read() {
+  return geteuid() != 0 ? "try as the same user or as root (sudo)"
+                        : "root needs CAP_SYS_PTRACE, which is missing here or does not reach this process, as in a "
+                          "container";
 }
 
 std::string path_inside(pid_t pid, const std::string& path) { return fmt::format("/proc/{}/root{}", pid, path); }

@@ -22,6 +22,7 @@ struct mapping {
   std::uint64_t offset;
   std::uint64_t inode;
   std::string path;  ///< as the process's own namespace names it, without " (deleted)"
+  bool is_deleted;   ///< there is no file of this path any more, or another one
 };
 
 /// All processes that /proc shows.
@@ -32,6 +33,9 @@ std::vector<pid_t> processes();
 std::vector<mapping> mapped_files(pid_t pid);
 
 bool read_memory(pid_t pid, std::uint64_t address, void* into, std::size_t size);
+
+/// Who may read a process that this one may not, for the end of a message.
+std::string who_may_read();
 
 /// Where a path of the process's own file system namespace (its container) is found from here.
 std::string path_inside(pid_t pid, const std::string& path);

@@ -96,8 +96,8 @@ program program::resolve(const std::vector<std::string>& command) {
                     fmt::format("{} is neither an ELF program nor a script that names its interpreter with #!", path));
     try {
       path = find_command(interpreter);
-    } catch (const failure& missing) {
-      throw failure(missing.code(), fmt::format("{} names its interpreter with #!: {}", path, missing.what()));
+    } catch (const failure& why) {
+      throw failure(why.code(), fmt::format("{} names its interpreter with #!: {}", path, why.what()));
     }
     elf = elf_file::open(path);
   }

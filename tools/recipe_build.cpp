@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include "descriptor.hpp"
-#include "failure.hpp"
 #include "recipe_names.hpp"
 #include "scratch_file.hpp"
 #include "terminal.hpp"
@@ -50,6 +49,8 @@ std::vector<std::string> words_in(const char* line) {
   std::istringstream input(line);
   return {std::istream_iterator<std::string>(input), {}};
 }
+
+std::string last_part(const std::string& name) { return name.substr(name.rfind(':') + 1); }
 
 }  // namespace
 
@@ -110,19 +111,18 @@ std::vector<std::string> recipe_build::arguments(const std::string& header, cons
           fmt::format("-DHEAPWRIGHT_BUILD=\"recipe {:.24}\"", name_)};
 }
 
-failure recipe_build::cannot_be_built(const std::string& complaints) const {
-  return {exit_code::bad_input, fmt::format("{}: {} cannot be built:{}", given_, name_, recipe_errors(complaints))};
+failure recipe_build::not_built(const std::string& why) const {
+  return {exit_code::bad_input, fmt::format("{}: {} cannot be built:{}", given_, name_, why)};
 }
 
 void recipe_build::must_be_good(const std::vector<compiler_result>& results) const {
-  for (const compiler_result& result : results) {
-    if (!result.good) throw cannot_be_built(result.complaints);
-  }
+  for (const compiler_result& result : results)
+    if (!result.good) throw not_built(recipe_errors(result.complaints));
 }
 
 compiler_result recipe_build::probe(const std::string& code) const {
   const std::string file = scratch_.file("check.cpp");
-  write_source(file, fmt::format("{}\n", code));
+  write_source(file, code);
   std::vector<std::string> words = arguments(header_, name_);
   words.insert(words.end(), {"-fsyntax-only", file});
   return with_.run({{words}}).front();
@@ -140,29 +140,23 @@ std::string recipe_build::object_of(const std::string& name, const std::string& 
 
 void recipe_build::check() const {
   show_step("checking the recipe");
-  // First the header alone: of what is made from a wrong one, the compiler has too much to say.
-  // What follows the header at first is code, not an #include, and passes for its next line: so an
-  // error of its last line is told of the header.
-  const std::string text = read_header(header_);
-  const std::string is_recipe = fmt::format("#line {} \"{}\"\nconstexpr const heapwright::recipe& checked = ::{};",
-                                            std::ranges::count(text, '\n') + 1, header_, name_);
-  const std::string is_constant = fmt::format("constexpr heapwright::recipe copied = ::{};", name_);
-  const std::string is_valid =
-      fmt::format("#include <heapwright/heap/class_table.hpp>\ntemplate class heapwright::class_table<::{}>;", name_);
-  for (const std::string& code : {is_recipe, is_constant, is_valid}) {
-    const compiler_result result = probe(code);
-    if (result.good) continue;
-    if (code == is_constant)
-      throw failure(exit_code::bad_input,
-                    fmt::format("{}: {} cannot be built:\n  it is not constexpr; write inline constexpr "
-                                "heapwright::recipe {} = {{...}};",
-                                given_, name_, name_));
-    const auto words = words_of_code(text);
-    const auto last = name_.rfind(':');
-    if (std::ranges::find(words, last == std::string::npos ? name_ : name_.substr(last + 1)) == words.end())
+  const compiler_result all = probe(fmt::format(
+      "#include <heapwright/heap/class_table.hpp>\ntemplate class heapwright::class_table<::{}>;\n", name_));
+  if (all.good) return;
+  // Of what is made from a wrong header the compiler has too much to say, so it is asked step by
+  // step: first of the header and nothing behind it.
+  must_be_good({probe("")});
+  const compiler_result named = probe(fmt::format("constexpr const heapwright::recipe& named = ::{};\n", name_));
+  if (!named.good) {
+    const auto words = words_of_code(read_header(header_));
+    if (std::ranges::find(words, last_part(name_)) == words.end())
       throw failure(exit_code::bad_input, fmt::format("{} defines no recipe named {}", given_, name_));
-    throw cannot_be_built(result.complaints);
+    must_be_good({named});
   }
+  if (!probe(fmt::format("constexpr heapwright::recipe copied = ::{};\n", name_)).good)
+    throw not_built(fmt::format("\n  {} is not constexpr: write inline constexpr heapwright::recipe {}{{...}};", name_,
+                                last_part(name_)));
+  must_be_good({all});
 }
 
 void recipe_build::make(const std::string& library, const std::string& header, const std::string& recipe) const {

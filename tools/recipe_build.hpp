@@ -4,7 +4,7 @@
 // (malloc/chosen_recipe.hpp says how):
 //   look     which recipe the header defines
 //   check    the header and the recipe's static_asserts alone, so that what is wrong with it is
-//            said in their sentences
+//            said in their sentences; if something is, each step for itself, for the first that fails
 //   make     each source, several at once, and the link
 // What is made on the way lies in a scratch folder that goes away with the object.
 #pragma once
@@ -90,7 +90,7 @@ class recipe_build {
   };
 
   static sources find_sources();
-  [[nodiscard]] failure cannot_be_built(const std::string& complaints) const;
+  [[nodiscard]] failure not_built(const std::string& why) const;
   void must_be_good(const std::vector<compiler_result>& results) const;
   [[nodiscard]] std::vector<std::string> arguments(const std::string& header, const std::string& recipe) const;
 

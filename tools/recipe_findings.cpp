@@ -11,8 +11,6 @@
 namespace heapwright::tool {
 namespace {
 
-constexpr std::uint64_t MiB = 1 << 20;
-
 /// What a rule has seen. The text goes on behind "64 % of RSS, 120 MiB,".
 struct sight {
   std::uint64_t bytes = 0;
@@ -27,6 +25,8 @@ struct rule {
   std::array<const char*, 3> fields;
   const char* advice;
   sight (*look)(const recipe_evidence&);
+  bool (*is_followed)(const recipe_values&) = [](const recipe_values&) { return false; };
+  const char* advice_if_followed = nullptr;
 
   [[nodiscard]] std::span<const char* const> named_fields() const {
     const auto end = std::find(fields.begin(), fields.end(), nullptr);
@@ -99,6 +99,14 @@ sight in_records(const recipe_evidence& e) {
           fmt::format("is the heap's own records; {} thread{} a cache", e.threads, e.threads == 1 ? " has" : "s have")};
 }
 
+bool has_short_spans(const recipe_values& r) { return r.last_span_bytes <= 4 * KiB; }
+bool has_few_classes(const recipe_values& r) { return r.steps_per_doubling <= 4; }
+bool has_fine_classes(const recipe_values& r) { return r.steps_per_doubling >= 16; }
+bool has_small_caches(const recipe_values& r) { return r.share_bytes <= 256 * KiB && r.max_long_bytes <= 4 * MiB; }
+bool keeps_few_pages(const recipe_values& r) {
+  return r.give_back == give_back_policy::at_once && r.max_free_resident <= 8 * MiB;
+}
+
 constexpr std::array rules{
     rule{"free_in_spans_of_one_class",
          "free in spans, at least half of it in one size class",
@@ -106,7 +114,9 @@ constexpr std::array rules{
          8 * MiB,
          {"spans"},
          "Try shorter spans, which are free as a whole sooner: `.spans = {.last = {4 * heapwright::KiB, 4, 8}}`.",
-         in_one_class},
+         in_one_class,
+         has_short_spans,
+         "Spans of the recipe are short already: some blocks of each are in use still."},
     rule{"free_in_spans_of_many_classes",
          "free in spans, less than half of it in any size class",
          15,
@@ -114,7 +124,9 @@ constexpr std::array rules{
          {"classes.steps_per_doubling", "spans"},
          "Try fewer size classes, which share their spans: `.classes = {.steps_per_doubling = 4}`. "
          "Rounding grows, to 1/4 at most.",
-         in_many_classes},
+         in_many_classes,
+         has_few_classes,
+         "The recipe has few size classes already."},
     rule{"thread_caches",
          "freed blocks in thread caches (`live` with the probe)",
          15,
@@ -122,7 +134,9 @@ constexpr std::array rules{
          {"thread_cache"},
          "Try smaller caches: `.thread_cache = {.share_bytes = 256 * heapwright::KiB, "
          ".max_long_bytes = 4 * heapwright::MiB}`.",
-         in_thread_caches},
+         in_thread_caches,
+         has_small_caches,
+         "The caches of the recipe are small already."},
     rule{"free_pages",
          "free pages that are kept",
          25,
@@ -130,7 +144,9 @@ constexpr std::array rules{
          {"pages.give_back"},
          "Try to keep fewer: `.pages = {.max_free_resident = 8 * heapwright::MiB, "
          ".give_back = heapwright::give_back_policy::at_once}`. Taking them again costs page faults.",
-         in_free_pages},
+         in_free_pages,
+         keeps_few_pages,
+         "The recipe gives pages back at once already."},
     rule{"rounding",
          "rounding of live blocks (`live` with the probe)",
          10,
@@ -138,7 +154,9 @@ constexpr std::array rules{
          {"classes.exact", "classes.steps_per_doubling"},
          "Try classes for the sizes that are frequent, `.classes = {.exact = {24, 40, 64}}`, "
          "or finer steps: `.classes = {.steps_per_doubling = 16}, .spans = {.largest_cut = 64 * heapwright::KiB}`.",
-         in_rounding},
+         in_rounding,
+         has_fine_classes,
+         "Steps are fine already. Try classes for the sizes that are frequent, `.classes = {.exact = {24, 40, 64}}`."},
     rule{"huge_pages",
          "kept by huge pages, where the recipe asks for these (`live`)",
          15,
@@ -153,7 +171,9 @@ constexpr std::array rules{
          {"classes.steps_per_doubling"},
          "Each thread cache has a record for each size class. Try fewer classes: `.classes = {.steps_per_doubling = "
          "4}`.",
-         in_records},
+         in_records,
+         has_few_classes,
+         "Each thread cache has a record for each size class. The recipe has few classes already."},
 };
 
 std::string quoted(std::span<const char* const> fields) {
@@ -170,6 +190,7 @@ void recipe_evidence::take(const heap_reading& heap) {
   free_kept = heap.free_resident;
   records = heap.records();
   threads = heap.threads;
+  recipe = heap.recipe;
   classes.clear();
   for (const class_reading& c : heap.classes)
     classes.push_back({c.block_bytes, without(c.span_bytes, c.outside * c.block_bytes)});
@@ -194,8 +215,9 @@ std::vector<recipe_finding> find_in(const recipe_evidence& evidence) {
     seen.bytes = std::min(seen.bytes, evidence.rss);
     if (evidence.rss == 0 || seen.bytes < r.bytes || 100 * seen.bytes < r.percent * evidence.rss) continue;
     const std::uint64_t share = (100 * seen.bytes + evidence.rss / 2) / evidence.rss;
+    const bool is_followed = evidence.recipe && r.is_followed(*evidence.recipe);
     found.push_back({r.name, seen.bytes, fmt::format("{} % of RSS, {}, {}", share, amount_text(seen.bytes), seen.text),
-                     r.named_fields(), r.advice});
+                     r.named_fields(), is_followed ? r.advice_if_followed : r.advice});
   }
   std::ranges::stable_sort(found, std::ranges::greater{}, &recipe_finding::bytes);
   if (found.size() > most_findings) found.resize(most_findings);

@@ -98,7 +98,9 @@ class served_run {
     try {
       result.trouble = wait_until_ready();
       if (result.trouble.empty()) result.trouble = drive(driven);
-      if (result.trouble.empty()) result.trouble = end_on_its_own();
+      // A server that crashed at the driver's end takes a moment to be gone.
+      if (result.trouble.empty()) tree_.watch(now() + 0.02);
+      ended_before_ = tree_.has_ended();
       end();
     } catch (const interrupted&) {
       end();
@@ -171,12 +173,6 @@ class served_run {
     return {};
   }
 
-  /// A server that the driver has brought down ends a moment after it, not because it is asked to.
-  std::string end_on_its_own() {
-    tree_.watch(now() + 0.05);
-    return tree_.has_ended() ? early_end("when the driver had ended") : "";
-  }
-
   void end() {
     tree_.ask_to_end();
     tree_.watch(now() + plan_.end_limit_seconds);
@@ -193,11 +189,12 @@ class served_run {
     return fmt::format("the server {} {}{}", describe_status(status), when, server_said());
   }
 
-  /// Servers have exit codes of their own for SIGTERM. Another signal is a crash.
-  [[nodiscard]] static std::string bad_end(const run_result& run) {
+  /// Servers have exit codes of their own for SIGTERM. Another signal is a crash, which may have
+  /// come before SIGTERM was sent and be seen after.
+  [[nodiscard]] std::string bad_end(const run_result& run) const {
     if (!WIFSIGNALED(run.wait_status) || WTERMSIG(run.wait_status) == SIGTERM) return {};
-    return fmt::format("the server {} when SIGTERM asked it to end{}", describe_status(run.wait_status),
-                       last_lines(run.output, run.errors));
+    return fmt::format("the server {} as the driver ended{}{}", describe_status(run.wait_status),
+                       ended_before_ ? "" : ", or when SIGTERM asked it to end", last_lines(run.output, run.errors));
   }
 
   [[nodiscard]] std::string server_said() const { return last_lines(tree_.result().output, tree_.result().errors); }
@@ -205,6 +202,7 @@ class served_run {
   const server_plan& plan_;
   const awaited_signals& signals_;
   measured_tree tree_;
+  bool ended_before_ = false;  ///< before SIGTERM was sent
   std::optional<recipe_evidence> steady_heap_;
 };
 

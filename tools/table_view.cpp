@@ -31,28 +31,32 @@ std::string trimmed(const std::string& line) { return line.substr(0, line.find_l
 /// Never without a gap behind it.
 std::string cell(const std::string& text, const column& in) { return fmt::format("{:<{}}  ", text, in.width); }
 
-std::vector<column> columns_of(const comparison& all) {
-  std::vector<column> columns;
-  for (metric& property : metrics_of(all)) {
-    constexpr std::size_t usual_width = 19;  // what a ratio with its interval needs
-    const bool higher = property.higher_is_better;
-    const auto infinity = std::numeric_limits<double>::infinity();
-    column one{std::move(property), usual_width, higher ? -infinity : infinity};
-    one.width = std::max(one.width, one.property.title.size());
-    for (const comparison_row& row : all.rows)
-      if (const auto found = summarise(all, row, one.property))
-        one.best = higher ? std::max(one.best, found->median) : std::min(one.best, found->median);
-    columns.push_back(std::move(one));
-  }
-  return columns;
-}
-
 std::string ratio_text(const ratio_estimate& r, double tolerance) {
   const ratio_verdict said = r.judge(tolerance);
   const std::string word = said == ratio_verdict::same      ? "same"
                            : said == ratio_verdict::unclear ? "unclear"
                                                             : shown_bound(r.ratio);
   return fmt::format("{} ({}-{})", word, shown_bound(r.low), shown_bound(r.high));
+}
+
+std::vector<column> columns_of(const comparison& all) {
+  std::vector<column> columns;
+  for (metric& property : metrics_of(all)) {
+    constexpr std::size_t usual_width = 19;  // what a ratio with its interval needs, as a rule
+    const bool higher = property.higher_is_better;
+    const auto infinity = std::numeric_limits<double>::infinity();
+    column one{std::move(property), usual_width, higher ? -infinity : infinity};
+    one.width = std::max(one.width, one.property.title.size());
+    for (const comparison_row& row : all.rows) {
+      const auto found = summarise(all, row, one.property);
+      if (!found) continue;
+      one.best = higher ? std::max(one.best, found->median) : std::min(one.best, found->median);
+      one.width = std::max(one.width, one.property.show(found->median).size());
+      if (found->to_baseline) one.width = std::max(one.width, ratio_text(*found->to_baseline, all.tolerance).size());
+    }
+    columns.push_back(std::move(one));
+  }
+  return columns;
 }
 
 std::vector<std::string> value_and_ratio_lines(const comparison& all, const comparison_row& row, const palette& p,
@@ -124,10 +128,13 @@ std::string table_view(const comparison& all, bool colour) {
     if (from > 0) text += '\n';
     text += lines_of(all, those.subspan(from, std::min(in_a_line, those.size() - from)), p, name_width, from == 0);
   }
-  text += fmt::format(
-      "\nMedians of {} round{}; below them the ratio to {}, in brackets its 95 % confidence interval.\n"
-      "same: the interval is within {:g} % of 1. unclear: it holds 1 and is wider; more rounds make it narrower.\n",
-      all.rounds, all.rounds == 1 ? "" : "s", all.base().who.name, all.tolerance * 100);
+  if (all.rounds < 2)
+    text += fmt::format("\nOne round: no ratio to {}, which needs two.\n", all.base().who.name);
+  else
+    text += fmt::format(
+        "\nMedians of {} rounds; below them the ratio to {}, in brackets its 95 % confidence interval.\n"
+        "same: the interval is within {:g} % of 1. unclear: it holds 1 and is wider; more rounds make it narrower.\n",
+        all.rounds, all.base().who.name, all.tolerance * 100);
   text += findings(all);
   for (const std::string& note : all.notes) text += fmt::format("Note: {}\n", note);
   return text;

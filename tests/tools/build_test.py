@@ -14,7 +14,7 @@ import sys
 import time
 import unittest
 
-from support import Case, HEAPWRIGHT, PLAIN, heapwright
+from support import Case, HEAPWRIGHT, PLAIN, fixture, heapwright
 
 
 class Build(Case):
@@ -79,7 +79,8 @@ class Build(Case):
         self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
 
     def test_a_malloc_to_run_programs_with(self):
-        result = self.build(self.header(".classes = {.exact = {24, 40, 96}}, .pages = {.purge_window_ms = 123}"), "--check")
+        result = self.build(self.header(".classes = {.exact = {24, 40, 96}}, .spans = {.last = {4 * heapwright::KiB, 4, 8}}, "
+                                        ".pages = {.purge_window_ms = 123}"), "--check")
         self.assertEqual(result.returncode, 0, result)
         self.assertIn("tried and good", result.stdout)
         self.assertIn("heapwright run --with", result.stdout)
@@ -88,6 +89,11 @@ class Build(Case):
         says = heapwright("run", "--with", str(self.library), "--stats", "--", "python3", "-c", "print(6 * 7)")
         self.assertEqual(says.stdout, "42\n")
         self.assertIn("(recipe mine)", says.stderr)
+        compared = heapwright("compare", "--rounds", "2", "--only", "glibc", "--with", f"mine={self.library}", "--json", "-", "--",
+                              fixture("scattered"), "300000", "0", "3")
+        mine = next(row for row in json.loads(compared.stdout)["rows"] if row["name"] == "mine")
+        advice = {f["rule"]: f["advice"] for f in mine["findings"]}["free_in_spans_of_one_class"]
+        self.assertTrue(advice.startswith("Spans of the recipe are short already"), advice)
 
     def test_the_examples(self):
         recipes = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples/recipes").glob("*.hpp"))
@@ -134,7 +140,7 @@ class Build(Case):
             (".concurrency = heapwright::concurrency_mode::central", "a malloc is thread_caching"),
         ]:
             result = self.build(self.header(content))
-            self.not_built(result, sentence)
+            self.not_built(result, "recipe.hpp: mine cannot be built:\n  ", sentence)
             self.assertLessEqual(len(result.stderr.splitlines()), 3, result.stderr)
 
     def test_what_the_compiler_says_of_a_header_has_file_and_line(self):
@@ -150,20 +156,21 @@ class Build(Case):
             self.not_built(result, "is the recipe itself", "give -o another name")
             self.assertEqual(pathlib.Path(header).read_text(), before)
 
-    def test_a_recipe_that_is_no_constant(self):
-        for words in ("inline", "inline const", "const", "static"):
-            header = self.header(f"#include <heapwright/heap/recipe.hpp>\n{words} heapwright::recipe mine{{}};\n")
-            self.not_built(self.build(header), "it is not constexpr; write inline constexpr heapwright::recipe mine = {...};")
-
-    def test_a_last_line_without_its_semicolon(self):
-        header = self.header("#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe mine{}\n")
-        result = self.build(header)
-        self.not_built(result, "recipe.hpp:3:")
-        self.assertNotIn("/usr/include", result.stderr)
-
     def test_recipes_for_heaps_of_ones_own_alone(self):
-        for content in (".concurrency = heapwright::concurrency_mode::central", ".notes_requests = true"):
+        for content in (".notes_requests = true",):
             self.not_built(self.build(self.header(content)), "recipe.hpp: mine cannot be built:", "for heaps of one's own")
+
+    def test_a_recipe_that_is_not_constexpr(self):
+        for words in ("inline", "inline const", "static", ""):
+            result = self.build(self.header("#include <heapwright/heap/recipe.hpp>\nnamespace n { %s heapwright::recipe a{}; }\n" % words))
+            self.not_built(result, "recipe.hpp: n::a cannot be built:\n  n::a is not constexpr: write inline constexpr heapwright::recipe a{...};\n")
+            self.assertEqual(len(result.stderr.splitlines()), 2, result.stderr)
+
+    def test_a_missing_semicolon_is_the_headers(self):
+        for more in ([], ["--compiler", "clang++-16"] if shutil.which("clang++-16") else []):
+            result = self.build(self.header(self.RECIPE.rstrip(";\n") % ""), *more)
+            self.not_built(result, "recipe.hpp:2:", ";")
+            self.assertEqual(len(result.stderr.splitlines()), 2, result.stderr)
 
     def test_which_recipe(self):
         self.not_built(self.build(self.header("// recipe x = {}\n")), "defines no recipe", "--recipe NAME")
@@ -192,6 +199,8 @@ class Build(Case):
         self.not_built(self.build(good, CXX="no-such-compiler"), "no-such-compiler cannot be run")
         self.refused(heapwright("build", good, "-o", "/no/such/folder/lib.so"), 125, "its folder does not exist")
         self.refused(heapwright("build", good), 125, "--output is required")
+        self.refused(heapwright("build", good, "-o", ""), 125, "build: --output: it is empty")
+        self.refused(heapwright("build", "", "-o", "lib.so"), 125, "build: HEADER: it is empty")
         self.refused(self.build(good, TMPDIR="/no/such/folder"), 125, "cannot make a folder /no/such/folder")
         locked = self.folder / "locked"
         locked.mkdir(mode=0o555)

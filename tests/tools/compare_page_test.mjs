@@ -16,7 +16,7 @@ const { chromium } = createRequire(join(packages, "package.json"))("playwright-c
 const shots = join(packages, "screenshots"), folder = mkdtempSync(join(tmpdir(), "heapwright-compare-"));
 mkdirSync(shots, { recursive: true });
 
-let browser;
+let browser, table;
 const served = join(folder, "served.html"), pointed = join(folder, "pointed.html");
 const port = await new Promise(found => {
   const probe = createServer().listen(0, "127.0.0.1", () => { const { port } = probe.address(); probe.close(() => found(port)); });
@@ -28,6 +28,7 @@ before(async () => {
   const made = spawnSync(heapwright, ["compare", "--only", "heapwright", "--rounds", "3", "--html", file,
     ...names.flatMap(name => ["--with", `${name}=${plain}`]), "--with", `broken=${join(fixtures, "libaborting_allocator.so")}`, "--", "sh", "-c", "true"]);
   assert.equal(made.status, 1, made.stderr);
+  table = made.stdout;
   const server = join(dirname(fileURLToPath(import.meta.url)), "fixtures", "server.py");
   const driver = `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${port} && echo speed >&3 && cat <&3'`;
   const driven = spawnSync(heapwright, ["compare", "--only", "heapwright", "--with", `plain=${plain}`, "--rounds", "3", "--html", served, "--driver", driver,
@@ -90,6 +91,14 @@ test("what is the same or unclear has no percentage and no colour of better or w
     if (verdict === "same" || verdict === "unclear") assert.deepEqual([text, shade], [verdict, "same"]);
     else assert.match(text, verdict === "less" ? /^−[1-9]\d* %$/ : /^\+[1-9]\d* %$/);
   }
+  await page.close();
+});
+
+test("intervals are those of the terminal, and a narrow page speaks of no plot of ratios", async () => {
+  const page = await opened(400, false);
+  for (const text of await page.locator("#table small").allTextContents())
+    if (text) assert.ok(table.includes(text.match(/\(.*\)/)[0]), `${text} in ${table}`);
+  for (const text of await page.locator("#plots h2 small").allTextContents()) assert.match(text, /; beside each name, the ratio to glibc$/);
   await page.close();
 });
 

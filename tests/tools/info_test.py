@@ -132,6 +132,7 @@ class Info(Case):
         self.assertEqual(heapwright("build", str(header), "-o", str(library)).returncode, 0)
         linked = self.folder / "libgood.so"
         library.rename(linked)
+        inode = linked.stat().st_ino
         by_run = self.process(HEAPWRIGHT, "run", "--with", str(linked), "cat")
         by_hand = self.process("cat", LD_PRELOAD=linked)
         for change in (lambda: None, lambda: shutil.copy(PLAIN, self.folder / "other.so").rename(linked), linked.unlink):
@@ -139,7 +140,8 @@ class Info(Case):
             for pid in (by_run, by_hand):
                 result = heapwright("info", pid)
                 self.assertEqual(result.returncode, 0, result)
-                self.assertIn(f"library  {linked}", result.stdout)
+                gone = "" if linked.exists() and linked.stat().st_ino == inode else " (deleted)"
+                self.assertIn(f"library  {linked}{gone}\n", result.stdout)
                 self.assertIn(f"recipe   {name[:60]}", result.stdout)
                 self.assertIn("in spans of small blocks", result.stdout)
                 found = json.loads(heapwright("info", "--json", pid).stdout)
@@ -166,6 +168,13 @@ class Info(Case):
         pid = self.process("cat")
         result = heapwright("info", pid, user=65534, group=65534, extra_groups=[])
         self.refused(result, 2, "as the same user or as root")
+        if shutil.which("setpriv") is None:
+            self.skipTest("no setpriv")
+        for command in (["info", pid], ["top", "--once", pid]):
+            result = subprocess.run(["setpriv", "--bounding-set=-sys_ptrace,-sys_admin,-perfmon", HEAPWRIGHT, *command],
+                                    capture_output=True, text=True)
+            self.assertNotIn("as root", result.stderr, "it is root")
+            self.assertRegex(result.stderr, "root needs CAP_SYS_PTRACE, which is missing")
 
 
 if __name__ == "__main__":

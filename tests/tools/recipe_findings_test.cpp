@@ -182,6 +182,32 @@ TEST(recipe_findings, at_most_three_the_largest_first) {
   EXPECT_EQ(rules_of(e), (std::vector<std::string>{"free_pages", "thread_caches", "rounding"}));
 }
 
+TEST(recipe_findings, a_recipe_is_not_told_what_it_says_already) {
+  const auto advice = [](recipe_evidence e, const recipe_values& values) {
+    e.recipe = values;
+    return std::string(find_in(e).at(0).advice);
+  };
+  recipe_values near{4096, 4, 256 * 1024, 4 * MiB, 8 * MiB, give_back_policy::at_once};
+  const recipe_values far{32 * 1024, 8, MiB, 32 * MiB, 64 * MiB, give_back_policy::over_time};
+  const recipe_evidence all[] = {free_in_spans(64 * MiB, 100 * MiB, {{240, 60 * MiB}}),
+                                 free_in_spans(40 * MiB, 100 * MiB, {{32, 15 * MiB}, {64, 15 * MiB}, {128, 10 * MiB}}),
+                                 with(&recipe_evidence::thread_caches, 30 * MiB, 100 * MiB),
+                                 with(&recipe_evidence::free_kept, 30 * MiB, 100 * MiB),
+                                 with(&recipe_evidence::records, 30 * MiB, 100 * MiB)};
+  for (const recipe_evidence& e : all) {
+    const std::string usual = find_in(e).at(0).advice;
+    EXPECT_EQ(advice(e, far), usual);
+    EXPECT_NE(usual.find("Try "), std::string::npos) << usual;
+    EXPECT_NE(advice(e, near).find(" already"), std::string::npos) << advice(e, near);
+    EXPECT_EQ(advice(e, near).find("Try "), std::string::npos) << advice(e, near);
+  }
+  near.give_back = give_back_policy::over_time;
+  EXPECT_EQ(advice(all[3], near), find_in(all[3]).at(0).advice);
+  const recipe_evidence rounded = with(&recipe_evidence::rounding, 30 * MiB, 100 * MiB);
+  near.steps_per_doubling = 16;
+  EXPECT_EQ(advice(rounded, near).find("steps_per_doubling"), std::string::npos);
+}
+
 TEST(recipe_findings, nothing_of_a_process_of_which_nothing_is_known) { EXPECT_TRUE(find_in({}).empty()); }
 
 TEST(recipe_findings, a_reading_of_a_heap_is_evidence) {

@@ -43,6 +43,48 @@ TEST(views, the_verdict_is_a_sentence) {
             "wild takes the same memory as glibc; its time is unclear, more than 1000 rounds would tell");
 }
 
+TEST(views, what_is_unclear_is_told_together) {
+  comparison all = example();
+  all.server =
+      server_plan{"driver", {6379, ""}, 0, 10, {driver_figure("SET/s:higher=(.*)"), driver_figure("GET/s=(.*)")}};
+  const double factors[] = {1, 1.2, 0.8};
+  for (comparison_row& row : all.rows) {
+    for (std::size_t i = 0; i < row.rounds.size(); ++i) {
+      const double factor = row.who.name == "fast" ? factors[i] : 1;
+      row.rounds[i] = took(factor);
+      row.rounds[i].steady_rss = 1;
+      row.rounds[i].driver_figures = {100 * factor, 8 / factor};
+    }
+  }
+  EXPECT_EQ(verdict_on(all, all.rows[1]),
+            "fast takes the same memory and the same steady memory as glibc; its time, SET/s and GET/s are unclear, "
+            "about 369 rounds would tell all");
+}
+
+TEST(views, a_wide_interval_does_not_move_columns) {
+  comparison all = example();
+  all.rows[1].rounds = {took(1), took(90000), took(0.001)};
+  const std::string table = table_view(all, false);
+  const auto line_of = [&](const char* text) {
+    const auto line = table.rfind('\n', table.find(text)) + 1;
+    return table.substr(line, table.find('\n', line) - line);
+  };
+  const std::string titles = line_of("wall time"), ratios = line_of("unclear (0.00-");
+  const auto second = ratios.find("unclear", ratios.find("unclear") + 1);
+  EXPECT_EQ(titles.find("CPU time"), second) << table;
+  EXPECT_EQ(titles.find("peak RSS"), ratios.find("same")) << table;
+}
+
+TEST(views, one_round_has_no_ratio_and_no_legend_of_one) {
+  comparison all = example();
+  all.rounds = 1;
+  for (comparison_row& row : all.rows) row.rounds.resize(std::min<std::size_t>(row.rounds.size(), 1));
+  const std::string table = table_view(all, false);
+  EXPECT_NE(table.find("\nOne round: no ratio to glibc, which needs two.\n"), std::string::npos) << table;
+  for (const char* const word : {"Medians", "confidence", "unclear"})
+    EXPECT_EQ(table.find(word), std::string::npos) << table;
+}
+
 TEST(views, the_program_as_built_is_no_name) {
   comparison all = example();
   all.rows[1].who.name = "as built";

@@ -88,8 +88,7 @@ std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& s
   if (segment::process_start(static_cast<std::uint32_t>(pid)) == 0)
     throw failure(exit_code::bad_input, fmt::format("no such process: {}", pid));
   if (mapped_files(pid).empty())
-    throw failure(exit_code::bad_input,
-                  fmt::format("process {} may not be looked into; try as its own user, or as root", pid));
+    throw failure(exit_code::bad_input, fmt::format("process {} may not be looked into; {}", pid, who_may_read()));
   try {
     return std::make_shared<watched_process>(pid);
   } catch (const failure& trouble) {

@@ -117,7 +117,7 @@ struct out_of_memory_handler {
   bool (*ask)(std::size_t bytes) noexcept;
 };
 
-/// Who may call a heap.
+/// Who may call a heap. A malloc is always thread_caching; the others are for heaps of one's own.
 enum class concurrency_mode : std::uint8_t {
   thread_caching,  ///< any thread, each with a cache of its own
   central,  ///< any thread, one at a time: slower, and nothing is kept for each thread; for heaps of one's own, not for a malloc

@@ -14,13 +14,24 @@
 
 #include <heapwright/core/language.hpp>
 #include <heapwright/heap/figures.hpp>
+#include <heapwright/heap/recipe.hpp>
 
 namespace heapwright {
+
+/// What the recipe of a malloc says in the fields that `heapwright compare` and `live` advise on.
+struct recipe_values {
+  std::uint64_t last_span_bytes;     ///< spans.last.min_bytes
+  std::uint64_t steps_per_doubling;  ///< classes.steps_per_doubling
+  std::uint64_t share_bytes;         ///< thread_cache.share_bytes
+  std::uint64_t max_long_bytes;      ///< thread_cache.max_long_bytes
+  std::uint64_t max_free_resident;   ///< pages.max_free_resident
+  give_back_policy give_back;        ///< pages.give_back
+};
 
 /// What a process tells about itself. All addresses are addresses in that process.
 struct process_record {
   static constexpr char expected_magic[16] = "heapwright 0001";  ///< what `magic` is
-  static constexpr std::uint32_t current_layout = 5;             ///< what `layout` is in this version
+  static constexpr std::uint32_t current_layout = 6;             ///< what `layout` is in this version
 
   char magic[16];               ///< expected_magic
   std::uint32_t layout;         ///< current_layout
@@ -39,6 +50,8 @@ struct process_record {
 
   std::uint32_t page_bytes;               ///< of a page of the heap
   std::uint32_t page_map_bytes_per_page;  ///< what the page map takes for each that is in a span
+
+  recipe_values values;  ///< of the recipe
 };
 
 /// The ELF note that leads to the record.
