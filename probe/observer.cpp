@@ -42,17 +42,21 @@ constinit thread_slots slots;
 constinit peak_keeper the_peak;
 constinit process_lock modules_lock;
 
-/// The samples between two looks at the interval. The thread that sets is_closing may call `pace`.
+/// The samples between two looks at the interval. The thread that sets is_closing may call `pace`,
+/// and thin live samples.
 struct sampling_window {
   sampling_pace pace;
   counter samples{}, bytes{}, ends_ns{};
+  std::uint64_t since_thinning = 0, began_ns = 0;
   std::atomic<bool> is_closing{false};
 
   void reset() noexcept {
     pace = {};
     samples.store(0, relaxed);
     bytes.store(0, relaxed);
-    ends_ns.store(monotonic_ns() + sampling_pace::window_ns, relaxed);
+    began_ns = monotonic_ns();
+    ends_ns.store(began_ns + sampling_pace::window_ns, relaxed);
+    since_thinning = 0;
     is_closing.store(false, relaxed);
   }
 };
@@ -190,6 +194,8 @@ void start() noexcept {
   if (before == stage::forked) {
     h->forked_from = parents_segment->process_id;
     h->peak_number.store(parents_segment->peak_number.load(relaxed), relaxed);
+    h->adapted_seconds.store(parents_segment->adapted_seconds.load(relaxed), relaxed);
+    h->interval_by_seconds.store(parents_segment->interval_by_seconds.load(relaxed), relaxed);
     take_over(inherited);
     if (stacks.copy_from(*parents_segment)) {
       const std::uint64_t units = h->stacks_used.load(relaxed) / reference_unit;
@@ -281,7 +287,8 @@ struct with_others {
 void keep_at_peak(stack_counters& c) noexcept {
   const std::uint64_t peak = the_segment->peak_number.load(relaxed);
   if (c.peak_number.load(relaxed) == peak) return;
-  c.at_peak.store(c.allocated_bytes.load(relaxed) - c.freed_bytes.load(relaxed), relaxed);
+  c.at_peak.store(c.allocated_bytes.load(relaxed) - c.freed_bytes.load(relaxed) + c.thinned_bytes.load(relaxed),
+                  relaxed);
   c.peak_number.store(peak, relaxed);
 }
 
@@ -327,6 +334,23 @@ void note_sample_freed(const taken_sample& s, std::uint64_t now_ns) noexcept {
     return;
   }
   count_freed(everyones->counters, stands_for, lived_ns, with_others{});
+}
+
+/// `is` null: the sample was dropped.
+void note_sample_thinned(const taken_sample& was, const sampling_interval* is) noexcept {
+  stack* const everyones = stacks.everyones(stacks.at(was.at_stack));
+  if (everyones == nullptr) {
+    add_shared(the_segment->lost_samples, 1);
+    return;
+  }
+  stack_counters& c = everyones->counters;
+  const weight before = weight_of(was.bytes, was.interval);
+  const weight after = is != nullptr ? weight_of(was.bytes, *is) : weight{};
+  keep_at_peak(c);
+  if (is == nullptr) add_shared(c.thinned_samples, 1);
+  add_shared(c.thinned_blocks, after.blocks - before.blocks);
+  add_shared(c.thinned_bytes, after.bytes - before.bytes);
+  add_real_shared(c.thinned_variance, after.variance - before.variance);
 }
 
 /// Where an allocation was asked for.
@@ -376,9 +400,9 @@ bool is_skipped(thread_slot& s, unsigned thinning, std::uint64_t drawn_by) noexc
 }
 
 /// Notes the time that a sample has taken, and at the end of a window sets the interval for the
-/// next one.
-void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t drawn_by,
-                    std::uint64_t begun_ns) noexcept {
+/// next one, and thins live samples.
+void end_sample(segment_header& h, thread_slot& s, std::uint64_t interval, std::uint64_t drawn_by,
+                std::uint64_t begun_ns) noexcept {
   constexpr std::uint64_t longest = 20'000;  // otherwise the thread was interrupted
   constexpr std::uint64_t skipping_ns = 60;
   const std::uint64_t ended_ns = this_clock.now();
@@ -389,16 +413,29 @@ void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t dra
   const std::uint64_t samples = add_shared(window.samples, 1 + skipped);
   if (samples < sampling_pace::window_samples && ended_ns < window.ends_ns.load(relaxed)) return;
   if (window.is_closing.exchange(true, std::memory_order_acquire)) return;
+  // The filter is made for so many live samples. A pass costs as much as some samples do; it may be
+  // late by an eighth of what there are.
+  constexpr std::uint64_t most_live = 2048;
+  window.since_thinning += samples;
+  if (window.since_thinning * 8 >= std::max(the_samples.records(), most_live)) {
+    window.since_thinning = 0;
+    std::uint64_t random = s.random.load(relaxed);
+    the_samples.thin(most_live, random, note_sample_thinned);
+    s.random.store(random, relaxed);
+    const std::uint64_t thinned_ns = this_clock.now();
+    add_shared(h.sampling_ns, thinned_ns > ended_ns ? thinned_ns - ended_ns : 0);
+  }
   const std::uint64_t processor_ns = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
-  const auto live = static_cast<std::int64_t>(h.live.load(relaxed));
-  const std::uint64_t next =
-      window.pace.next({.samples = samples,
-                        .bytes = bytes,
-                        .sampling_ns = spent,
-                        .processor_ns = processor_ns,
-                        .passed_ns = ended_ns - std::min(ended_ns, h.started_ns),
-                        .live_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0))});
+  const std::uint64_t next = window.pace.next({.samples = samples,
+                                               .bytes = bytes,
+                                               .sampling_ns = spent,
+                                               .processor_ns = processor_ns,
+                                               .passed_ns = ended_ns - std::min(ended_ns, h.started_ns)});
   h.processor_ns.store(processor_ns, relaxed);
+  const double seconds = static_cast<double>(ended_ns - std::min(ended_ns, window.began_ns)) / 1e9;
+  add_real(h.adapted_seconds, seconds);
+  add_real(h.interval_by_seconds, seconds * static_cast<double>(interval & ~interval_adapts));
+  window.began_ns = ended_ns;
   // A viewer may have stored an interval meanwhile: that one stays.
   h.interval.compare_exchange_strong(interval, next | interval_adapts, relaxed);
   window.samples.store(0, relaxed);
@@ -430,7 +467,7 @@ void adapt_interval(segment_header& h, std::uint64_t interval, std::uint64_t dra
   if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, this_owner);
   if (grain != 0) the_peak.publish_classes_now_and_then(s, this_owner);
   draw_next_sample(s, interval);
-  if (wanted != interval && this_memory != nullptr) adapt_interval(h, wanted, drawn_by, begun_ns);
+  if (wanted != interval && this_memory != nullptr) end_sample(h, s, wanted, drawn_by, begun_ns);
 }
 
 // --- fork

@@ -1,6 +1,7 @@
 #include "samples.hpp"
 
 #include "newer_libc.hpp"
+#include "poisson.hpp"
 
 namespace heapwright::probe {
 
@@ -10,12 +11,25 @@ namespace {
 
 std::uintptr_t address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
 
-bool take_if_free(counter& address, std::uint64_t value) noexcept {
-  std::uint64_t none = address.load(relaxed);
-  if (none != 0) return false;
-  if (!is_single_threaded()) return address.compare_exchange_strong(none, value, std::memory_order_acquire, relaxed);
-  address.store(value, relaxed);
+/// False: it is something else meanwhile.
+bool replace(counter& address_and_interval, std::uint64_t is, std::uint64_t by) noexcept {
+  if (!is_single_threaded())
+    return address_and_interval.compare_exchange_strong(is, by, std::memory_order_acq_rel, relaxed);
+  if (address_and_interval.load(relaxed) != is) return false;
+  address_and_interval.store(by, relaxed);
   return true;
+}
+
+std::uint64_t code_of(const void* p, sampling_interval interval) noexcept {
+  return address_of(p) | std::uint64_t{interval.code()} << sample::address_bits;
+}
+
+sampling_interval interval_of(std::uint64_t address_and_interval) noexcept {
+  return sampling_interval::of_code(static_cast<std::uint16_t>(address_and_interval >> sample::address_bits));
+}
+
+bool is_live(std::uint64_t address_and_interval) noexcept {
+  return address_and_interval != 0 && address_and_interval != sample::being_written;
 }
 
 }  // namespace
@@ -27,17 +41,18 @@ void sample_table::reset(segment_header& h) noexcept {
   filter_.clear();
 }
 
-/// A record with this address, in this chain; null: there is no room.
-sample* sample_table::claim(link& bucket, std::uint64_t address_and_interval) noexcept {
+/// A record of this chain that is being written; null: there is no room.
+sample* sample_table::claim(link& bucket) noexcept {
   reference first = bucket.load(std::memory_order_acquire);
   for (reference r = first; r != 0;) {
     sample& s = at(r);
-    if (take_if_free(s.address_and_interval, address_and_interval)) return &s;
+    if (s.address_and_interval.load(relaxed) == 0 && replace(s.address_and_interval, 0, sample::being_written))
+      return &s;
     r = s.next.load(relaxed);
   }
   auto* const s = static_cast<sample*>(part_.take(sizeof(sample)));
   if (s == nullptr) return nullptr;
-  s->address_and_interval.store(address_and_interval, relaxed);
+  s->address_and_interval.store(sample::being_written, relaxed);
   do s->next.store(first, relaxed);
   while (!bucket.compare_exchange_weak(first, part_.refer(s), std::memory_order_release, relaxed));
   return s;
@@ -45,25 +60,23 @@ sample* sample_table::claim(link& bucket, std::uint64_t address_and_interval) no
 
 bool sample_table::add(const void* p, const taken_sample& of) noexcept {
   if (address_of(p) >> sample::address_bits != 0) return false;
-  const std::uint64_t code = of.interval.code();
-  sample* const s = claim(bucket_of(address_of(p)), address_of(p) | code << sample::address_bits);
+  sample* const s = claim(bucket_of(address_of(p)));
   if (s == nullptr) return false;
   s->bytes = of.bytes;
   s->at_ns = of.at_ns;
-  s->at_stack.store(of.at_stack, std::memory_order_release);
+  s->at_stack.store(of.at_stack, relaxed);
   filter_.add(p);
+  s->address_and_interval.store(code_of(p, of.interval), std::memory_order_release);
   return true;
 }
 
 taken_sample sample_table::take(const void* p) noexcept {
   for (reference r = bucket_of(address_of(p)).load(std::memory_order_acquire); r != 0;) {
     sample& s = at(r);
-    const std::uint64_t of = s.address_and_interval.load(relaxed);
+    const std::uint64_t of = s.address_and_interval.load(std::memory_order_acquire);
     if (sample::address_of(of) == address_of(p)) {
-      const auto code = static_cast<std::uint16_t>(of >> sample::address_bits);
-      const taken_sample taken{s.at_stack.load(relaxed), sampling_interval::of_code(code), s.bytes, s.at_ns};
-      s.at_stack.store(0, relaxed);
-      s.address_and_interval.store(0, std::memory_order_release);
+      const taken_sample taken{s.at_stack.load(relaxed), interval_of(of), s.bytes, s.at_ns};
+      if (!replace(s.address_and_interval, of, 0)) continue;  // it has been thinned
       filter_.remove(p);
       return taken;
     }
@@ -72,16 +85,46 @@ taken_sample sample_table::take(const void* p) noexcept {
   return {};
 }
 
+/// Other threads may take samples out meanwhile, and add others.
+template <class Visit>
+void sample_table::for_each_live(Visit visit) noexcept {
+  const std::uint64_t n = records();
+  for (std::uint64_t i = 0; i < n; ++i) {
+    sample& s = at(static_cast<reference>(1 + i * (sizeof(sample) / reference_unit)));
+    const std::uint64_t of = s.address_and_interval.load(std::memory_order_acquire);
+    if (is_live(of)) visit(s, of, taken_sample{s.at_stack.load(relaxed), interval_of(of), s.bytes, s.at_ns});
+  }
+}
+
+void sample_table::thin(std::uint64_t most, std::uint64_t& random,
+                        void (*note)(const taken_sample& was, const sampling_interval* is) noexcept) noexcept {
+  counts_.begin(next_random(random));
+  for_each_live([this](const sample&, std::uint64_t, const taken_sample& is) {
+    counts_.add(is.at_stack, is.bytes, is.interval);
+  });
+  if (counts_.samples() <= most) return;
+  for_each_live([&](sample& s, std::uint64_t of, const taken_sample& is) {
+    if (is.bytes == 0 || !counts_.is_thinned(is.at_stack, is.bytes, is.interval)) return;
+    const thinned_sample coarser = thinned(is.bytes, is.interval);
+    const auto* const p = reinterpret_cast<const void*>(sample::address_of(of));
+    const bool is_kept = static_cast<double>(next_random(random) >> 11) < coarser.kept * 0x1p53;
+    // False: the block has been freed. Should it be another one at the same address, of the same
+    // interval, by now, what it stands for is that of the one before: this once.
+    if (!replace(s.address_and_interval, of, is_kept ? code_of(p, coarser.interval) : 0)) return;
+    if (!is_kept) filter_.remove(p);
+    note(is, is_kept ? &coarser.interval : nullptr);
+  });
+}
+
 void sample_table::copy_from(segment_header& other, std::uint64_t until_ns, reference last) noexcept {
   const std::uint64_t used = other.samples_used.load(std::memory_order_acquire);
   const auto* const from = at_offset<sample>(&other, other.samples_at);
   for (std::uint64_t i = 0; i < used / sizeof(sample); ++i) {
     const std::uint64_t of = from[i].address_and_interval.load(std::memory_order_acquire);
-    const reference at_stack = from[i].at_stack.load(std::memory_order_acquire);
-    if (of == 0 || at_stack == 0 || at_stack > last || from[i].at_ns > until_ns) continue;
-    const auto interval = sampling_interval::of_code(static_cast<std::uint16_t>(of >> sample::address_bits));
+    const reference at_stack = from[i].at_stack.load(relaxed);
+    if (!is_live(of) || at_stack > last || from[i].at_ns > until_ns) continue;
     const auto* const p = reinterpret_cast<const void*>(sample::address_of(of));
-    (void)add(p, {at_stack, interval, from[i].bytes, from[i].at_ns});
+    (void)add(p, {at_stack, interval_of(of), from[i].bytes, from[i].at_ns});
   }
 }
 

@@ -1,9 +1,10 @@
 // The sampled blocks that are live, in the segment, by address.
 //
-// Chains of a hash table, without locks. A record is of one chain for ever, and is free (address 0)
-// or of one live block. Whoever adds a block claims a free record of the block's chain, or puts a
-// new one before it. A block is freed once: so only one thread takes its sample out, and does so by
-// a plain store, before anybody else can be given the address.
+// Chains of a hash table, without locks. A record is of one chain for ever; segment::sample has its
+// states. Whoever adds a block claims a free record of the block's chain, or puts a new one before
+// it. A block is freed once, so only one thread takes its sample out, and does so before anybody
+// else can be given the address. Thinning may drop or change the sample at the same moment: both go
+// by compare-and-swap of `address_and_interval`, and whoever loses looks again.
 //
 // In front of the table stands a filter, in memory of the process's own. Nearly every free ends
 // there, with one look. Where every block is sampled it could only slow down: it is given up.
@@ -13,6 +14,7 @@
 
 #include "../segment/sample_weight.hpp"
 #include "segment_writer.hpp"
+#include "thinning.hpp"
 
 namespace heapwright::probe {
 
@@ -102,6 +104,15 @@ class sample_table {
   /// The sample of this block, taken out, if it is one.
   [[nodiscard]] taken_sample take(const void* p) noexcept;
 
+  /// Calls `note` for each sample that is dropped or made coarser by the way: with what it was, and
+  /// its new interval, or null. Does nothing where at most `most` samples are live. One thread at a
+  /// time. O(records).
+  void thin(std::uint64_t most, std::uint64_t& random,
+            void (*note)(const taken_sample& was, const segment::sampling_interval* is) noexcept) noexcept;
+
+  /// Room taken, in records: live samples, and those that were.
+  [[nodiscard]] std::uint64_t records() const noexcept { return part_.used() / sizeof(segment::sample); }
+
   /// Takes over what was in the table of another segment at `until_ns`, with stacks up to `last`.
   void copy_from(segment::segment_header& other, std::uint64_t until_ns, segment::reference last) noexcept;
 
@@ -132,12 +143,15 @@ class sample_table {
     return buckets_[((address >> 4) + (address >> 24) * 0x9E3779B97F4A7C15) & mask_];
   }
   [[nodiscard]] segment::sample& at(segment::reference r) const noexcept { return *part_.find<segment::sample>(r); }
-  [[nodiscard]] segment::sample* claim(link& bucket, std::uint64_t address_and_interval) noexcept;
+  [[nodiscard]] segment::sample* claim(link& bucket) noexcept;
+  template <class Visit>
+  void for_each_live(Visit visit) noexcept;
 
   growing_part part_;
   link* buckets_ = nullptr;
   std::uint64_t mask_ = 0;
   sample_filter filter_;
+  live_sample_counts counts_;
 };
 
 }  // namespace heapwright::probe

@@ -8,8 +8,7 @@
 //   interval = bytes allocated * ns per sample / budget
 //
 // Both factors come from sums over the last few hundred samples: older windows count less with each
-// new one. Live samples take memory, and time when blocks beside them are freed: so the interval is
-// also at least live bytes / most_live_samples.
+// new one. How many samples are live does not matter here: thinning.hpp.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +27,6 @@ class sampling_pace {
   /// Of the time that passes: 1 ms in a second.
   static constexpr double share_of_passing = 0.001;
 
-  static constexpr std::uint64_t most_live_samples = 2048;
-
   /// A window ends with its last sample: the 64th, or the first one after 100 ms.
   static constexpr std::uint64_t window_samples = 64, window_ns = 100'000'000;
 
@@ -39,7 +36,6 @@ class sampling_pace {
     std::uint64_t sampling_ns = 0;   ///< spent on samples since the process began, by all threads
     std::uint64_t processor_ns = 0;  ///< that the process has had since it began
     std::uint64_t passed_ns = 0;     ///< since it began
-    std::uint64_t live_bytes = 0;    ///< now
   };
 
   /// The interval for the next window, from the one that ends. One thread at a time.
@@ -57,8 +53,7 @@ class sampling_pace {
     last_processor_ns_ = ended.processor_ns;
     last_passed_ns_ = ended.passed_ns;
     const double wanted = bytes_ * (spent_ns_ / std::max(samples_, 1.0)) / std::max(budget_ns_, share);
-    const std::uint64_t least = std::clamp(ended.live_bytes / most_live_samples, finest, coarsest);
-    return std::clamp(static_cast<std::uint64_t>(std::min(wanted, static_cast<double>(coarsest))), least, coarsest);
+    return std::clamp(static_cast<std::uint64_t>(std::min(wanted, static_cast<double>(coarsest))), finest, coarsest);
   }
 
  private:

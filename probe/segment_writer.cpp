@@ -168,6 +168,17 @@ bool make_present(void* begin, std::size_t bytes) noexcept {
   return result == 0;
 }
 
+namespace {
+
+void tell_of_bad_sample(const char* value) noexcept {
+  text<300> line;
+  line.add("heapwright: HEAPWRIGHT_SAMPLE is neither a number of bytes nor auto, and is passed over: ");
+  line.add(std::string_view(value, ::strnlen(value, 100))).add("\n");
+  (void)!::write(STDERR_FILENO, line.c_str(), std::strlen(line.c_str()));
+}
+
+}  // namespace
+
 settings read_settings(char** environment) noexcept {
   settings s;
   const auto value_of = [](const char* entry, const char* name) noexcept -> const char* {
@@ -178,9 +189,12 @@ settings read_settings(char** environment) noexcept {
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_PROBE")) s.is_counting = std::strcmp(v, "off") != 0;
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_SEGMENT_DIR"); v != nullptr && *v != '\0')
       s.directory = v;
-    if (const char* const v = value_of(*environment, "HEAPWRIGHT_SAMPLE"); v != nullptr) {
-      if (*v >= '0' && *v <= '9') s.interval = std::min<std::uint64_t>(std::strtoull(v, nullptr, 10), longest_interval);
-      if (std::strcmp(v, "auto") == 0) s.interval = settings{}.interval;
+    if (const char* const v = value_of(*environment, "HEAPWRIGHT_SAMPLE"); v != nullptr && *v != '\0') {
+      char* end = nullptr;
+      const std::uint64_t bytes = *v >= '0' && *v <= '9' ? std::strtoull(v, &end, 10) : 0;
+      const bool is_number = end != nullptr && *end == '\0';
+      s.interval = is_number ? std::min(bytes, longest_interval) : settings{}.interval;
+      if (!is_number && std::strcmp(v, "auto") != 0) tell_of_bad_sample(v);
     }
   }
   return s;

@@ -63,6 +63,16 @@ struct weight {
   double variance;  ///< that it adds to the estimate of bytes, in bytes^2: (size / p)^2 (1 - p)
 };
 
+/// What one unseen sample of a site may stand for, in bytes, by what was seen: its blocks are about
+/// as long as those. `block_bytes` 0: nothing was seen. 0: all blocks are seen.
+[[nodiscard]] constexpr double unseen_weight(double block_bytes, std::uint64_t interval) noexcept {
+  if (interval <= 1) return 0;
+  const auto mean = static_cast<double>(interval);
+  if (block_bytes <= mean / 1024) return mean;
+  const double p = one_minus_exp_of_minus(block_bytes / mean);
+  return block_bytes / p * (1 - p);
+}
+
 /// To the nearest; what has no room in 64 bits, as in a damaged file, is the largest number.
 [[nodiscard]] constexpr std::uint64_t rounded(double x) noexcept {
   // std::round is not constexpr. NOLINTNEXTLINE(bugprone-incorrect-roundings)

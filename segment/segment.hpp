@@ -46,7 +46,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 4;
+inline constexpr std::uint32_t segment_version = 5;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
@@ -141,7 +141,11 @@ struct segment_header {
   counter lost_samples{};    ///< for want of room in this file or of memory for it
   counter sampling_ns{};     ///< time that threads have spent on samples while the interval adapts
   counter processor_ns{};    ///< time that the process has had of the processor, when the probe last looked
-  counter mark_count{};      ///< marks that were made; those beyond the last are not kept
+  // While the interval adapts, as the bits of doubles: the time that has passed, in seconds, and
+  // the integral of the interval over it. The quotient is the mean interval.
+  counter adapted_seconds{};
+  counter interval_by_seconds{};
+  counter mark_count{};  ///< marks that were made; those beyond the last are not kept
   std::array<mark, 64> marks{};
 
   std::array<char, 256> program{};     ///< path of the executable
@@ -155,6 +159,13 @@ struct segment_header {
   std::array<malloc_mapping, 512> malloc_mappings{};
   counter lost_mappings{};  ///< for want of room there
 };
+
+/// Over the time in which it adapted; 0: it never has.
+[[nodiscard]] inline std::uint64_t mean_interval(const segment_header& h) noexcept {
+  const double mean = std::bit_cast<double>(h.interval_by_seconds.load(relaxed)) /
+                      std::bit_cast<double>(h.adapted_seconds.load(relaxed));
+  return mean > 0 && mean < 0x1p62 ? static_cast<std::uint64_t>(mean) : 0;  // a damaged segment has any bits
+}
 
 /// What was mapped from a file when code in it was first seen in a stack: code at `pc` is at pc -
 /// base + the file's own first address, as ELF files say.
@@ -229,8 +240,10 @@ inline constexpr unsigned lifetime_buckets = 16;
   return bucket < lifetime_buckets ? bucket : lifetime_buckets - 1;
 }
 
-/// Sums over samples, in what they stand for. Counts are in 1/1024 of a block. Samples that are
-/// live: `samples` less the sum of `lifetimes`.
+/// Sums over samples, in what they stand for. Counts are in 1/1024 of a block.
+///
+///   live samples = samples - thinned_samples - sum of lifetimes
+///   live bytes   = allocated_bytes - freed_bytes + thinned_bytes           likewise blocks and variance
 struct stack_counters {
   counter samples;  ///< as many blocks were really looked at
   counter allocations;
@@ -243,7 +256,14 @@ struct stack_counters {
   counter short_lived_bytes;
   counter allocated_variance;  ///< of allocated_bytes, in bytes^2: the bits of a double
   counter freed_variance;      ///< what of it is of blocks that are freed
-  /// allocated_bytes less freed_bytes when the process was at its peak, modulo 2^64: where
+  // What thinning (probe/thinning.hpp) has changed, modulo 2^64: samples that it dropped, and by
+  // how much more those that it kept stand for now, less what the dropped ones stood for. 0 on
+  // average.
+  counter thinned_samples;
+  counter thinned_blocks;
+  counter thinned_bytes;
+  counter thinned_variance;  ///< of live bytes: the bits of a double, which may be negative
+  /// Live bytes when the process was at its peak, modulo 2^64: where
   /// peak_number is still the header's. Where it is not, the counters have not changed since the
   /// newer peak, and what they say is of that moment.
   counter at_peak;
@@ -272,14 +292,21 @@ struct alignas(16) stack {
   return (sizeof(stack) + depth * sizeof(std::uint64_t) + 63) / 64 * 64;
 }
 
-/// A sampled block that is live, or, with address 0, a record to be used again. It belongs to its
-/// chain for ever.
+/// A sampled block that is live, or a record to be used again. It belongs to its chain for ever.
+///
+///   address_and_interval   0               free
+///                          being_written   claimed by a thread that writes the other fields
+///                          other           a live block: 48 bits of address, 16 of interval
+///
+/// Whoever takes the sample out, or gives it another interval, does so by changing this field.
 struct alignas(16) sample {
-  counter address_and_interval;     ///< 48 bits and 16
-  std::uint64_t bytes;              ///< malloc_usable_size's. What it stands for: sample_weight.hpp
-  std::uint64_t at_ns;              ///< CLOCK_MONOTONIC
-  std::atomic<reference> at_stack;  ///< 0: not yet complete
-  std::atomic<reference> next;      ///< in its chain
+  static constexpr std::uint64_t being_written = 1;
+
+  counter address_and_interval;
+  std::uint64_t bytes;  ///< malloc_usable_size's. What it stands for: sample_weight.hpp
+  std::uint64_t at_ns;  ///< CLOCK_MONOTONIC
+  std::atomic<reference> at_stack;
+  std::atomic<reference> next;  ///< in its chain
 
   static constexpr unsigned address_bits = 48;
 

@@ -59,6 +59,7 @@ process_figures process_of(const segment_header& h) {
   const std::uint64_t interval = h.interval.load(relaxed);
   p.interval = interval & ~interval_adapts;
   p.interval_adapts = interval != p.interval;
+  p.mean_interval = mean_interval(h);
   p.sampling_ns = h.sampling_ns.load(relaxed);
   p.processor_ns = h.processor_ns.load(relaxed);
   p.peak = h.peak.load(relaxed);
@@ -180,10 +181,23 @@ stack_figures& stack_figures::operator+=(const stack_figures& o) noexcept {
   at_peak = static_cast<std::int64_t>(static_cast<std::uint64_t>(at_peak) + static_cast<std::uint64_t>(o.at_peak));
   allocated_variance += o.allocated_variance;
   freed_variance += o.freed_variance;
+  thinned_samples += o.thinned_samples;
+  thinned_bytes = static_cast<std::int64_t>(static_cast<std::uint64_t>(thinned_bytes) +
+                                            static_cast<std::uint64_t>(o.thinned_bytes));
+  thinned_blocks += o.thinned_blocks;
+  thinned_variance += o.thinned_variance;
+  interval = std::max(interval, o.interval);
   if (o.first_ns != 0 && (first_ns == 0 || o.first_ns < first_ns)) first_ns = o.first_ns;
   last_ns = std::max(last_ns, o.last_ns);
   for (unsigned i = 0; i < lifetime_buckets; ++i) lifetimes[i] += o.lifetimes[i];
   return *this;
+}
+
+double stack_figures::unseen() const noexcept {
+  const double blocks = std::max(allocations, 0.0), live = static_cast<double>(live_bytes());
+  const auto bytes = static_cast<double>(allocated_bytes);
+  return std::max({unseen_weight(blocks > 0 ? bytes / blocks : 0, interval), bytes > 0 ? allocated_variance / bytes : 0,
+                   live > 0 ? live_variance() / live : 0});
 }
 
 class_figures thread_figures::total() const noexcept {
@@ -264,7 +278,7 @@ std::vector<sample_figures> segment_reader::live_samples() const {
         const auto& s = *reinterpret_cast<const sample*>(bytes);
         const std::uint64_t of = s.address_and_interval.load(relaxed);
         const reference at_stack = s.at_stack.load(relaxed);
-        if (of == 0 || at_stack == 0) return;
+        if (of == 0 || of == sample::being_written || at_stack == 0) return;
         const auto code = static_cast<std::uint16_t>(of >> sample::address_bits);
         const weight w = weight_of(s.bytes, sampling_interval::of_code(code));
         samples.push_back(

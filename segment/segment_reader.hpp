@@ -54,15 +54,31 @@ struct stack_figures {
   std::uint64_t allocated_bytes = 0, freed_bytes = 0, short_lived_bytes = 0;
   std::int64_t at_peak = 0;                           ///< bytes that were live when the process was at its peak
   double allocated_variance = 0, freed_variance = 0;  ///< bytes^2
+  // By how much thinning of live samples has changed the estimates of what is live.
+  std::uint64_t thinned_samples = 0;
+  std::int64_t thinned_bytes = 0;
+  double thinned_blocks = 0, thinned_variance = 0;
+  /// Of the process: the present one, or the mean one where that is longer. What the site has
+  /// allocated that was not seen was sampled by about this. 1: all is seen.
+  std::uint64_t interval = 0;
   std::uint64_t first_ns = 0, last_ns = 0;
   std::array<std::uint64_t, lifetime_buckets> lifetimes{};
 
-  [[nodiscard]] double live_blocks() const noexcept { return allocations - frees; }
+  [[nodiscard]] double live_blocks() const noexcept { return allocations - frees + thinned_blocks; }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept {
-    return allocated_bytes > freed_bytes ? allocated_bytes - freed_bytes : 0;
+    // Unsigned: figures of a damaged segment may add up to anything.
+    const std::uint64_t bytes = allocated_bytes - freed_bytes + static_cast<std::uint64_t>(thinned_bytes);
+    return static_cast<std::int64_t>(bytes) > 0 ? bytes : 0;
   }
   /// Of live_bytes as an estimate, in bytes^2.
-  [[nodiscard]] double live_variance() const noexcept { return std::max(allocated_variance - freed_variance, 0.0); }
+  [[nodiscard]] double live_variance() const noexcept {
+    return std::max(allocated_variance - freed_variance + thinned_variance, 0.0);
+  }
+
+  /// What a sample may stand for that was not seen, in bytes: by `interval`, by the intervals of
+  /// all samples, and by those of live ones, on average. 0: none is unseen. See
+  /// tools/live/stack_measure.hpp.
+  [[nodiscard]] double unseen() const noexcept;
 
   /// Adds all but id, addresses and is_cut.
   stack_figures& operator+=(const stack_figures& o) noexcept;
@@ -108,6 +124,7 @@ struct process_figures {
   std::uint64_t counting_since_ns = 0;
   std::uint64_t interval = 0;  ///< bytes between samples, on average
   bool interval_adapts = false;
+  std::uint64_t mean_interval = 0;                  ///< over the time in which it adapted; 0: it never has
   std::uint64_t sampling_ns = 0, processor_ns = 0;  ///< as in segment_header
   std::uint64_t peak = 0, peak_at_ns = 0, peak_grain = 0;
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -17,10 +18,11 @@ constexpr std::uint64_t reach = std::uint64_t{std::numeric_limits<reference>::ma
 stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addresses, std::uint64_t peak_number) {
   const auto blocks = [](const counter& c) { return static_cast<double>(c.load(relaxed)) / 1024; };
   // A damaged segment has any bits.
-  const auto variance = [](const counter& c) {
+  const auto real = [](const counter& c) {
     const auto v = std::bit_cast<double>(c.load(relaxed));
-    return v > 0 && v < std::numeric_limits<double>::infinity() ? v : 0;
+    return std::abs(v) < std::numeric_limits<double>::infinity() ? v : 0;
   };
+  const auto variance = [&](const counter& c) { return std::max(real(c), 0.0); };
   const stack_counters& c = s.counters;
   stack_figures f;
   f.id = id;
@@ -34,10 +36,15 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
   f.short_lived = blocks(c.short_lived);
   f.short_lived_bytes = c.short_lived_bytes.load(relaxed);
   const bool has_changed_since = c.peak_number.load(relaxed) == peak_number;
-  f.at_peak =
-      static_cast<std::int64_t>(has_changed_since ? c.at_peak.load(relaxed) : f.allocated_bytes - f.freed_bytes);
+  const std::uint64_t thinned_bytes = c.thinned_bytes.load(relaxed);
+  f.at_peak = static_cast<std::int64_t>(has_changed_since ? c.at_peak.load(relaxed)
+                                                          : f.allocated_bytes - f.freed_bytes + thinned_bytes);
   f.allocated_variance = variance(c.allocated_variance);
   f.freed_variance = variance(c.freed_variance);
+  f.thinned_samples = c.thinned_samples.load(relaxed);
+  f.thinned_bytes = static_cast<std::int64_t>(thinned_bytes);
+  f.thinned_blocks = static_cast<double>(static_cast<std::int64_t>(c.thinned_blocks.load(relaxed))) / 1024;
+  f.thinned_variance = real(c.thinned_variance);
   f.first_ns = c.first_ns.load(relaxed);
   f.last_ns = c.last_ns.load(relaxed);
   for (unsigned i = 0; i < lifetime_buckets; ++i) f.lifetimes[i] = c.lifetimes[i].load(relaxed);
@@ -45,9 +52,9 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
 }
 
 std::uint64_t live_samples_of(const stack_figures& f) {
-  std::uint64_t freed = 0;
-  for (const std::uint64_t n : f.lifetimes) freed += n;
-  return f.samples > freed ? f.samples - freed : 0;
+  std::uint64_t gone = f.thinned_samples;
+  for (const std::uint64_t n : f.lifetimes) gone += n;
+  return f.samples > gone ? f.samples - gone : 0;
 }
 
 }  // namespace
@@ -67,7 +74,11 @@ stack_records::known_stacks stack_records::all() {
                           sizeof(reference), [this](std::uint64_t, const std::byte* bytes) {
                             follow_chain(reinterpret_cast<const std::atomic<reference>*>(bytes)->load(relaxed));
                           });
-  return merged(std::move(found_));
+  known_stacks result = merged(std::move(found_));
+  std::uint64_t interval = header_.interval.load(relaxed) & ~interval_adapts;
+  if (interval != 1) interval = std::max(interval, mean_interval(header_));
+  for (stack_figures& s : result.stacks) s.interval = interval;
+  return result;
 }
 
 /// Those with the same addresses become one, with the id of the first of them, which stays the

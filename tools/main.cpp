@@ -1,6 +1,8 @@
 // The command line: which subcommand, with which options; everything else is theirs.
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <sstream>
@@ -54,12 +56,16 @@ void what_to_watch(const std::vector<std::string>& words, live_options& options)
 void what_has_leaked(const std::vector<std::string>& words, bool is_command, leaks_options& options) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  const bool is_file = !is_command && words.size() == 1 && words[0].find('/') == std::string::npos
-                           ? fs::is_regular_file(words[0], ignored)
-                           : !is_command && words.size() == 1;
-  const bool is_segment =
-      is_file && (fs::path(words[0]).extension() == ".segment" || access(words[0].c_str(), X_OK) != 0);
-  if (is_segment)
+  const bool may_be_file = !is_command && !words.empty();
+  const auto is_saved = [&] {
+    return fs::path(words[0]).extension() == ".segment" || access(words[0].c_str(), X_OK) != 0;
+  };
+  if (may_be_file && words.size() > 1 && words[1].starts_with('-') && fs::is_regular_file(words[0], ignored) &&
+      is_saved())
+    throw CLI::ValidationError("FILE", fmt::format("{} stands behind the file; options come before it", words[1]));
+  const bool is_file = may_be_file && words.size() == 1 &&
+                       (words[0].find('/') != std::string::npos || fs::is_regular_file(words[0], ignored));
+  if (is_file && is_saved())
     options.segment = words[0];
   else
     options.command = words;
@@ -178,6 +184,14 @@ std::string check_sample(const std::string& word) {
   std::string is_no_number = word;
   const std::string complaint = from_to(1, std::uint64_t{1} << 40)(is_no_number);
   return complaint.empty() ? "" : complaint + ", nor auto";
+}
+
+/// The probe would go by the default, which is not what was meant.
+void check_sample_of_environment() {
+  const char* const word = std::getenv("HEAPWRIGHT_SAMPLE");
+  if (word == nullptr || *word == '\0' || std::strcmp(word, "0") == 0) return;
+  const std::string complaint = check_sample(word);
+  if (!complaint.empty()) throw failure(exit_code::bad_input, "HEAPWRIGHT_SAMPLE: " + complaint);
 }
 
 void add_server_options(CLI::App& app, compare_options& options) {
@@ -431,6 +445,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       }
       if (live_app.parsed()) {
         what_to_watch(live_words, live_with);
+        if (!live_with.command.empty() && live_with.sample.empty()) check_sample_of_environment();
         return live(live_with);
       }
       return info(info_with);

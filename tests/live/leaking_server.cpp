@@ -1,7 +1,9 @@
 // A server with two leaks: answers requests at a steady rate from a cache that it renews, and keeps
 // two kinds of blocks that nothing leads to.
 //
-//   leaking_server SECONDS REQUESTS_PER_SECOND     prints its processor time in seconds at the end
+//   leaking_server SECONDS REQUESTS_PER_SECOND [MIB]     prints its processor time in seconds at the end
+//
+// MIB: it also holds so much in blocks of 64 KiB, which it never touches.
 //
 // A request allocates some 90 blocks, 9 KiB in all, and frees them. `open_session` loses 128 bytes
 // for each request, `note_referrer` 48 bytes for each tenth.
@@ -71,8 +73,10 @@ std::vector<std::unique_ptr<std::string>> cache(5000);
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
   const double seconds = std::atof(argv[1]), rate = std::atof(argv[2]);
+  std::vector<std::unique_ptr<char[]>> held(argc == 4 ? std::strtoul(argv[3], nullptr, 10) * 16 : 0);
+  for (auto& block : held) block = std::make_unique_for_overwrite<char[]>(65536 - 24);
   const auto begin = std::chrono::steady_clock::now();
   std::size_t bytes = 0;
   const auto requests = static_cast<std::uint64_t>(seconds * rate);

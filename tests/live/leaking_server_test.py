@@ -37,6 +37,17 @@ class TheDefaults(unittest.TestCase):
             watched.control(interval="auto")
             self.assertTrue(watched.new_state()["process"]["interval_adapts"])
 
+    def test_name_a_leak_beside_a_large_heap(self):
+        with Watched(SERVER, "120", "200", "512", sample="auto") as watched:
+            found = wait_for("the larger leak is named", lambda: named_leaks(watched).get("open_session"))
+            # With a sample for each 1/2048 of what is live, eight samples of the leak take 80 s.
+            self.assertLess(watched.state()["process"]["interval"], 100_000)
+            self.assertGreaterEqual(found["live_samples"], 8)
+            places = (answer := watched.get("/api/sites"))["places"]
+            held = [row for row in answer["sites"] if "main" in places[row["stack"][row["site"]]][0]]
+            self.assertAlmostEqual(sum(row["live_bytes"] for row in held), 512 << 20, delta=100 << 20)
+            self.assertLess(sum(row["live_samples"] for row in answer["sites"]), 3000)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])

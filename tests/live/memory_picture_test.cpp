@@ -55,7 +55,7 @@ TEST(memory_picture, mappings_are_told_apart_by_what_they_are_for) {
   EXPECT_EQ(by_name.at("anonymous").huge, 2048 * KiB);
   EXPECT_EQ(by_name.at("/dev/shm/x (deleted)").kind, mapping_kind::shared);
   EXPECT_EQ(by_name.at("[stack]").kind, mapping_kind::stack);
-  EXPECT_EQ(by_name.at("[vdso]").kind, mapping_kind::file);
+  EXPECT_EQ(by_name.at("[vdso]").kind, mapping_kind::kernel);
   EXPECT_EQ(mappings.front().rss, 2000 * KiB) << "the largest first";
 }
 

@@ -223,6 +223,15 @@ test("flame graph: a click zooms, the keys move, Escape shows all", async () => 
     await s.page.focus("#flame canvas");
     await s.page.keyboard.press("ArrowDown");
     assert.notEqual(await s.text("flame-detail"), here);
+    // The line below is of the graph above, also when that becomes another one.
+    const before = await s.text("flame-detail");
+    await s.page.click("#flame-value >> text=Count");
+    await s.page.waitForFunction(before => document.getElementById("flame-detail").textContent !== before, before);
+    assert.match(await s.text("flame-detail"), / blocks/);
+    await s.page.selectOption("#since", "start");
+    await s.page.waitForFunction(() => /red grows/.test(document.getElementById("flame-note").textContent));
+    assert.doesNotMatch(await s.text("flame-detail"), / %/, "shares are of graphs that show no growth");
+    await s.page.focus("#flame canvas");
     await s.page.keyboard.press("Escape");
     assert.ok(!await s.page.isVisible("#flame-reset"));
     assert.deepEqual(s.troubles, []);
@@ -453,7 +462,7 @@ test("at 400 pixels names, figures and explanations can be read", async () => {
     assert.deepEqual(await seen("leaks", ["site", "stays", "live, by age"]), [true, true, true]);
     await s.page.keyboard.press("4");
     await s.page.waitForSelector("#memory-table .row");
-    assert.deepEqual(await seen("memory-table", ["kind", "RSS", "PSS"]), [true, true, true]);
+    assert.deepEqual(await seen("memory-table", ["kind", "RSS", "PSS", "private dirty"]), [true, true, true, true]);
     const narrowest = await s.page.evaluate(() => Math.min(...[...document.querySelectorAll("#memory-parts td:last-child")].map(e => e.clientWidth)));
     assert.ok(narrowest > 250, `an explanation has ${narrowest} pixels`);
     // Wide again, rows have one line.
@@ -505,6 +514,19 @@ test("says when the program has ended, was killed, counts late or not at all, an
       }
     } finally { await s.end(); }
   }
+});
+
+test("a saved run of a program that was killed has its last RSS", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "heapwright-page-")), file = join(folder, "run");
+  const script = "import os, time; time.sleep(1.5); os.kill(os.getpid(), 9)";
+  const saving = spawn(heapwright, ["live", "--no-browser", "--exit-with-program", "--save", file, "--", "/usr/bin/python3", "-c", script], { stdio: "ignore" });
+  await new Promise(resolve => saving.on("exit", resolve));
+  const s = await shown(spawn(heapwright, ["live", "--no-browser", "--file", file], { stdio: ["ignore", "ignore", "pipe"] }), false, () => rmSync(folder, { recursive: true }));
+  try {
+    await s.page.waitForFunction(() => /killed/.test(document.getElementById("status").textContent));
+    assert.match(await s.text("legend"), /RSS \d/);
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
 });
 
 test("memory of a program on libheapwright, with the probe and without; a program that becomes another; its children", async () => {

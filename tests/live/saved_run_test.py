@@ -115,6 +115,20 @@ class SavedRuns(unittest.TestCase):
         self.assertIn(round(float(peak[1])), range(28, 36), "the highest of one process, not their sum")
         self.assertEqual(len(set(re.findall(r"\(process (\d+)\) ended", heapwright("leaks", self.file).stdout))), 3)
 
+    def test_more_processes_than_are_watched_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "many")
+            many = "for i in $(seq 70); do sleep 3 & done; wait"
+            result = heapwright("live", "--no-browser", "--exit-with-program", "--save", file, "--", "sh", "-c", many)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with Viewer(file) as viewer:
+                ids = {row["id"] for row in viewer.processes()}
+                self.assertGreaterEqual(len(ids), 71)
+                self.assertEqual({int(found) for found in re.findall(r'heapwright_live_bytes{process="(\d+)"', viewer.text("/metrics"))}, ids)
+            self.assertIn(f"{len(ids)} processes", heapwright("top", file).stderr)
+            for process in ids:
+                self.assertIn(f"process {process} ", heapwright("top", file, "--process", str(process)).stdout)
+
     def test_a_killed_program_is_told_to_be_so(self):
         file = os.path.join(self.folder.name, "killed")
         result = heapwright("live", "--no-browser", "--exit-with-program", "--save", file, "--", sys.executable, "-c",

@@ -4,6 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <deque>
+#include <functional>
+
+#include "../../probe/poisson.hpp"
+#include "sample_weight.hpp"
+
 namespace heapwright::tool {
 namespace {
 
@@ -45,6 +52,131 @@ TEST(stack_measure, growth_of_what_comes_and_goes_has_at_most_the_errors_of_both
   const measured m = grown(sampled(1000, 990), sampled(9000, 8980));
   EXPECT_EQ(m.grown, 10 * 1024);
   EXPECT_EQ(m.variance, (10 + 20) * 100);
+}
+
+/// A site whose blocks are sampled as the probe does it.
+class sampled_site {
+ public:
+  explicit sampled_site(std::uint64_t seed) : random_(seed * 0x9E3779B97F4A7C15 | 1) {}
+
+  void allocate(std::uint64_t bytes, std::uint64_t interval) {
+    live_.push_back({bytes, 0});
+    truth_ += static_cast<double>(bytes);
+    if (probe::bytes_to_next_sample(interval, random_) >= static_cast<std::int64_t>(bytes)) return;
+    live_.back().interval = interval;
+    const auto w = segment::weight_of(bytes, interval);
+    ++seen_.samples;
+    seen_.allocations += static_cast<double>(w.blocks) / 1024;
+    seen_.allocated_bytes += w.bytes;
+    seen_.allocated_variance += w.variance;
+  }
+
+  void free_oldest() {
+    const block b = live_.front();
+    live_.pop_front();
+    truth_ -= static_cast<double>(b.bytes);
+    if (b.interval == 0) return;
+    const auto w = segment::weight_of(b.bytes, b.interval);
+    seen_.frees += static_cast<double>(w.blocks) / 1024;
+    seen_.freed_bytes += w.bytes;
+    seen_.freed_variance += w.variance;
+  }
+
+  [[nodiscard]] const segment::stack_figures& seen_at(std::uint64_t interval) {
+    seen_.interval = interval;
+    return seen_;
+  }
+  [[nodiscard]] double truth() const { return truth_; }
+
+ private:
+  struct block {
+    std::uint64_t bytes, interval;
+  };
+  std::deque<block> live_;
+  segment::stack_figures seen_;
+  double truth_ = 0;
+  std::uint64_t random_;
+};
+
+struct judged {
+  double within = 0;  ///< of the sites that a viewer shows: those of which there was a sample
+  double error = 0;   ///< on average, to the truth
+};
+
+/// Of many sites, each sampled anew; `run` returns the interval at the end, or the mean one.
+judged judge(const std::function<std::uint64_t(sampled_site&)>& run) {
+  constexpr std::uint64_t sites = 1000;
+  double within = 0, shown = 0, errors = 0;
+  for (std::uint64_t seed = 1; seed <= sites; ++seed) {
+    sampled_site site(seed);
+    const std::uint64_t interval = run(site);
+    const segment::stack_figures& seen = site.seen_at(interval);
+    if (seen.samples == 0) continue;
+    const measured m = measure(seen, {});
+    within += std::abs(m.value - site.truth()) <= error_of(m) ? 1 : 0;
+    errors += error_of(m) / site.truth();
+    ++shown;
+  }
+  return {within / shown, errors / shown};
+}
+
+TEST(error_of, holds_for_95_of_100_sites_with_few_samples_or_many) {
+  constexpr std::uint64_t interval = 110 * 1024;
+  for (const std::uint64_t block : {1000U, 5000U, 100'000U}) {
+    for (const double samples : {1.0, 3.0, 10.0, 30.0, 100.0}) {
+      const judged j = judge([&](sampled_site& site) {
+        const auto blocks = static_cast<int>(samples * interval / static_cast<double>(block)) + 1;
+        // As many again have been freed: sites without any sample are not shown.
+        for (int i = 0; i < 2 * blocks; ++i) site.allocate(block, interval);
+        for (int i = 0; i < blocks; ++i) site.free_oldest();
+        return interval;
+      });
+      EXPECT_GE(j.within, 0.94) << block << ' ' << samples;
+      if (samples >= 100) {
+        EXPECT_LT(j.error, 0.25) << block << ": says less than it knows";
+      }
+    }
+  }
+}
+
+// The walk of a fresh user: a cache that is filled while the interval is fine, and renewed while it
+// is coarse. What is left of most sites is one sample of the fine interval, or none.
+TEST(error_of, holds_after_the_interval_has_grown) {
+  for (const std::uint64_t coarse : {110U * 1024, 900U * 1024}) {
+    for (const std::uint64_t block : {72U, 1000U}) {
+      const judged j = judge([&](sampled_site& site) {
+        for (int i = 0; i < 300; ++i) site.allocate(block, 4096);
+        for (int i = 0; i < 290; ++i) {
+          site.allocate(block, coarse);
+          site.free_oldest();
+        }
+        return coarse;
+      });
+      EXPECT_GE(j.within, 0.94) << coarse << ' ' << block;
+    }
+  }
+}
+
+TEST(error_of, holds_for_leaks_while_the_interval_grows_and_falls) {
+  for (const bool grows : {true, false}) {
+    const judged j = judge([&](sampled_site& site) {
+      std::uint64_t interval = grows ? 4096 : 256 * 1024, sum = 0;
+      for (int step = 0; step < 7; ++step) {
+        if (step > 0) interval = grows ? interval * 2 : interval / 2;
+        for (int i = 0; i < 100; ++i) site.allocate(104, interval);
+        sum += interval;
+      }
+      return std::max(interval, sum / 7);
+    });
+    EXPECT_GE(j.within, 0.94) << grows;
+  }
+}
+
+TEST(error_of, is_zero_where_every_block_is_sampled) {
+  sampled_site site(1);
+  for (int i = 0; i < 10; ++i) site.allocate(100, 1);
+  EXPECT_EQ(error_of(measure(site.seen_at(1), {})), 0);
+  EXPECT_GT(error_of(measure(site.seen_at(4096), {})), 3 * 4096) << "blocks of now are sampled by the new interval";
 }
 
 TEST(site_among, is_the_first_function_that_does_not_allocate_for_others) {

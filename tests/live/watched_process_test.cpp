@@ -38,5 +38,50 @@ TEST(watched_process, pss_is_not_older_than_ten_seconds_whatever_else_looks) {
   process.stop();
 }
 
+TEST(watched_process, pss_follows_rss_though_nobody_looks) {
+  const segment::scratch_folder folder;
+  segment::segment_builder built(folder / "segment");
+  built.header().process_id = static_cast<std::uint32_t>(getpid());
+  built.header().process_start = segment::process_start(static_cast<std::uint32_t>(getpid()));
+  watched_process process(segment::segment_reader(built.path()), false);
+  const std::uint64_t before = process.now(false)->memory->pss;
+  std::vector<char> grown(64 << 20);
+  std::memset(grown.data(), 1, grown.size());
+  const auto end = std::chrono::steady_clock::now() + 8s;
+  while (process.now(false)->memory->pss < before + (60 << 20)) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    std::this_thread::sleep_for(60ms);
+  }
+  process.stop();
+}
+
+constexpr std::uint64_t second = 1'000'000'000, mib = 1 << 20;
+
+TEST(detailed_looks, are_every_ten_seconds_where_somebody_looks) {
+  detailed_looks looks;
+  looks.looked(second, 1000, 100 * mib);
+  EXPECT_FALSE(looks.are_due(2 * second, 100 * mib, true));
+  EXPECT_TRUE(looks.are_due(11 * second, 100 * mib, true));
+  EXPECT_FALSE(looks.are_due(11 * second, 100 * mib, false));
+}
+
+TEST(detailed_looks, come_early_when_rss_moves_by_an_eighth_and_4_mib) {
+  detailed_looks looks;
+  looks.looked(second, 1000, 100 * mib);
+  EXPECT_FALSE(looks.are_due(2 * second, 112 * mib, false));
+  EXPECT_TRUE(looks.are_due(2 * second, 113 * mib, false));
+  EXPECT_TRUE(looks.are_due(2 * second, 87 * mib, false));
+  looks.looked(second, 1000, mib);
+  EXPECT_FALSE(looks.are_due(2 * second, 5 * mib, false));
+  EXPECT_TRUE(looks.are_due(2 * second, 6 * mib, false));
+}
+
+TEST(detailed_looks, take_a_hundredth_of_the_time_at_most) {
+  detailed_looks looks;
+  looks.looked(second, second / 10, 1000 * mib);
+  EXPECT_FALSE(looks.are_due(10 * second, 8000 * mib, false));
+  EXPECT_TRUE(looks.are_due(11 * second, 8000 * mib, false));
+}
+
 }  // namespace
 }  // namespace heapwright::tool

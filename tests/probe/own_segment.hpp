@@ -23,7 +23,7 @@ struct figures {
     std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0, freed_bytes = 0;
   } classes[heapwright::segment::size_scale::count];
   std::uint64_t requested_bytes = 0, live = 0, peak = 0, live_of_stacks = 0, at_peak_of_stacks = 0, live_of_samples = 0,
-                live_samples = 0;
+                live_samples = 0, sample_records = 0, thinned_samples = 0;
   std::uint64_t class_peak[heapwright::segment::size_scale::count]{};
 
   [[nodiscard]] std::uint64_t net() const noexcept {
@@ -104,11 +104,12 @@ class own_segment {
     }
     for (std::uint64_t at = 0; at < h.stacks_used;) {
       const auto& s = *reinterpret_cast<const stack*>(base_ + h.stacks_at + at);
-      f.live_of_stacks += s.counters.allocated_bytes - s.counters.freed_bytes;
+      const std::uint64_t live = s.counters.allocated_bytes - s.counters.freed_bytes + s.counters.thinned_bytes;
+      f.live_of_stacks += live;
       const bool has_changed_since = s.counters.peak_number == h.peak_number;
-      f.at_peak_of_stacks +=
-          has_changed_since ? s.counters.at_peak.load() : s.counters.allocated_bytes - s.counters.freed_bytes;
-      f.live_samples += s.counters.samples;
+      f.at_peak_of_stacks += has_changed_since ? s.counters.at_peak.load() : live;
+      f.live_samples += s.counters.samples - s.counters.thinned_samples;
+      f.thinned_samples += s.counters.thinned_samples;
       for (const auto& n : s.counters.lifetimes) f.live_samples -= n;
       at += stack_length(s.depth);
     }
@@ -116,6 +117,7 @@ class own_segment {
       const auto& s = *reinterpret_cast<const sample*>(base_ + h.samples_at + at);
       const std::uint64_t of = s.address_and_interval;
       if (of == 0) continue;
+      ++f.sample_records;
       const auto interval = sampling_interval::of_code(static_cast<std::uint16_t>(of >> sample::address_bits));
       f.live_of_samples += weight_of(s.bytes, interval.bytes()).bytes;
     }

@@ -14,8 +14,7 @@ using heapwright::probe::sampling_pace;
 struct program {
   double bytes_per_ns = 0;  ///< that it allocates
   double sample_ns = 1000;  ///< that a sample takes
-  std::uint64_t live_bytes = 0;
-  double load = 1;  ///< of the time that passes, it has the processor
+  double load = 1;          ///< of the time that passes, it has the processor
 };
 
 class simulated {
@@ -32,7 +31,7 @@ class simulated {
           std::max(window_ns, samples * static_cast<double>(interval) / p.bytes_per_ns) + samples * p.sample_ns;
       interval = pace_.next({static_cast<std::uint64_t>(samples), static_cast<std::uint64_t>(samples) * interval,
                              static_cast<std::uint64_t>(sampling_ns_), static_cast<std::uint64_t>(processor_ns_),
-                             static_cast<std::uint64_t>(processor_ns_ / p.load), p.live_bytes});
+                             static_cast<std::uint64_t>(processor_ns_ / p.load)});
     }
     return (sampling_ns_ - spent) / (processor_ns_ - begin);
   }
@@ -65,7 +64,7 @@ TEST(SamplingPace, StaysFineWhereLittleIsAllocated) {
 TEST(SamplingPace, SpendsAMillisecondInASecondOnAProgramThatMostlyWaits) {
   for (const double load : {0.008, 0.02, 0.05, 0.12}) {
     simulated s;
-    const program p{2, 2500, 0, load};
+    const program p{2, 2500, load};
     s.run(p, 0.5);
     EXPECT_NEAR(s.run(p, 1) * load, sampling_pace::share_of_passing, sampling_pace::share_of_passing / 10) << load;
   }
@@ -82,23 +81,15 @@ TEST(SamplingPace, FollowsAProgramThatBecomesBusyAndFallsIdle) {
   EXPECT_LT(s.interval, coarse / 20) << "a change to idle is not followed";
 }
 
-TEST(SamplingPace, IsNeverFinerThanLiveBytesAllow) {
-  simulated s;
-  s.run({0.001, 1000, std::uint64_t{4} << 30}, 2);
-  EXPECT_EQ(s.interval, (std::uint64_t{4} << 30) / sampling_pace::most_live_samples);
-  s.run({0.001, 1000, std::uint64_t{1} << 50}, 2);
-  EXPECT_EQ(s.interval, sampling_pace::coarsest);
-}
-
 TEST(SamplingPace, StaysWithinItsLimitsWhateverItIsTold) {
   sampling_pace pace;
   constexpr std::uint64_t all = ~std::uint64_t{0};
-  for (const sampling_pace::window& w : {sampling_pace::window{0, 0, 0, 0, 0, 0},
-                                         {1, all, all, 1, 1, all},
-                                         {all, all, all, all, all, all},
-                                         {1, 1, 0, all, all, 0},
-                                         {1, 0, 5, 3, 0, 0},
-                                         {64, 1 << 20, 100, 50, 60, 1 << 20}}) {
+  for (const sampling_pace::window& w : {sampling_pace::window{0, 0, 0, 0, 0},
+                                         {1, all, all, 1, 1},
+                                         {all, all, all, all, all},
+                                         {1, 1, 0, all, all},
+                                         {1, 0, 5, 3, 0},
+                                         {64, 1 << 20, 100, 50, 60}}) {
     const std::uint64_t interval = pace.next(w);
     EXPECT_GE(interval, sampling_pace::finest);
     EXPECT_LE(interval, sampling_pace::coarsest);

@@ -30,6 +30,22 @@ TEST(AllocationWrappers, OfWellKnownPrograms) {
     EXPECT_TRUE(is_wrapper(name)) << name;
 }
 
+TEST(AllocationWrappers, OfHeapwrightItself) {
+  for (const char* const name :
+       {"heapwright_live_record_allocation", "heapwright::live::record_allocation(void const*, unsigned long)",
+        "heapwright::upstream_malloc::allocate(heapwright::layout)",
+        "heapwright::metered<heapwright::upstream_malloc, "
+        "heapwright::live::meter_report>::allocate(heapwright::layout)",
+        "heapwright::arena<heapwright::upstream_malloc>::add_chunk(unsigned long)",
+        "std::unique_ptr<int, heapwright::deleter<int, heapwright::pool<> > > "
+        "heapwright::make_unique<int>(heapwright::pool<>&)",
+        "heapwright::heap<recipe>::allocate(unsigned long)"})
+    EXPECT_TRUE(is_wrapper(name)) << name;
+  for (const char* const name :
+       {"heapwright::tool::live(heapwright::tool::live_options const&)", "app::heapwright::live"})
+    EXPECT_FALSE(is_wrapper(name)) << name;
+}
+
 TEST(AllocationWrappers, NotWhatOnlyLooksLikeThem) {
   for (const char* const name :
        {"main", "(anonymous namespace)::look_up(unsigned long)", "std_index::add",

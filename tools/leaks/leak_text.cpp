@@ -21,8 +21,11 @@ std::string amount(const leak_figures& f) {
   const double blocks = std::round(f.blocks);
   if (f.variance > 0) {
     const double bytes = static_cast<double>(f.bytes);
-    return fmt::format("{} ±{:.0f} % in about {} {}", show_bytes(bytes), 100 * error_of(f.variance) / bytes,
-                       show_count(blocks), blocks == 1 ? "block" : "blocks");
+    const double error = error_of(f.variance, f.variance / bytes);
+    if (is_vague(bytes, error))
+      return fmt::format("up to {}, by too few samples to say more", show_bytes(bytes + error));
+    return fmt::format("{} ±{:.0f} % in about {} {}", show_bytes(bytes), 100 * error / bytes, show_count(blocks),
+                       blocks == 1 ? "block" : "blocks");
   }
   return fmt::format("{} {} in {} {}", show_count(static_cast<double>(f.bytes)), f.bytes == 1 ? "byte" : "bytes",
                      show_count(blocks), blocks == 1 ? "block" : "blocks");

@@ -22,6 +22,7 @@
 #include "places.hpp"
 #include "printable.hpp"
 #include "quantities.hpp"
+#include "sample_weight.hpp"
 #include "saved_run.hpp"
 #include "segment_reader.hpp"
 #include "terminal.hpp"
@@ -31,25 +32,24 @@ namespace {
 
 /// What one run says of a site; all are bytes.
 struct site_figures {
-  double live = 0, at_peak = 0, allocated = 0;
-  double live_variance = 0, peak_variance = 0, allocated_variance = 0;
+  measured live, at_peak, allocated;
 };
 
 /// One figure of sites.
 struct site_table {
   const char* title;
-  double site_figures::*value;
-  double site_figures::*variance;
+  measured site_figures::*value;
 };
-constexpr site_table live_table{"live bytes at the end", &site_figures::live, &site_figures::live_variance};
-constexpr site_table peak_table{"live bytes at the peak", &site_figures::at_peak, &site_figures::peak_variance};
-constexpr site_table allocated_table{"allocated bytes", &site_figures::allocated, &site_figures::allocated_variance};
+constexpr site_table live_table{"live bytes at the end", &site_figures::live};
+constexpr site_table peak_table{"live bytes at the peak", &site_figures::at_peak};
+constexpr site_table allocated_table{"allocated bytes", &site_figures::allocated};
 
 /// Of all its processes.
 struct watched_run {
   double peak = 0;  ///< the highest of one process
   double live = 0, allocated = 0, allocations = 0;
   std::size_t processes = 0;
+  double unseen = 0;  ///< what a sample of a site that was not seen at all may stand for, in bytes
   std::map<std::string, site_figures> sites;  ///< by the names of the functions, from the program's own outwards
   std::map<std::string, std::string> shown;   ///< of a site: its function and line, and its callers
 };
@@ -110,6 +110,12 @@ condition parsed(const std::string& text) {
 
 constexpr std::size_t shown_callers = 3;
 
+/// What a sample of a site that was not seen at all may stand for.
+double unseen_of_unknown(const segment::process_figures& process) {
+  if (process.interval == 1) return 0;
+  return segment::unseen_weight(0, std::max(process.interval, process.mean_interval));
+}
+
 /// The name of a site, and what is shown of it.
 std::pair<std::string, std::string> named(const segment::stack_figures& stack, const segment::snapshot& of_run,
                                           places_book& book) {
@@ -138,19 +144,19 @@ void add_process(watched_run& run, const segment::segment_reader& reader, const 
   run.allocated += static_cast<double>(total.allocated_bytes);
   run.allocations += static_cast<double>(total.allocations);
   ++run.processes;
+  run.unseen = std::max(run.unseen, unseen_of_unknown(seen.process));
   places_book book(wrappers);
-  stack_question at_peak;
-  at_peak.value = stack_value::peak;
+  const auto by = [](stack_value value) {
+    stack_question question;
+    question.value = value;
+    return question;
+  };
   for (const segment::stack_figures& stack : reader.stacks()) {
     auto [name, shown] = named(stack, seen, book);
     site_figures& site = run.sites[name];
-    site.live += static_cast<double>(stack.live_bytes());
-    site.live_variance += stack.live_variance();
-    const measured peak = measure(stack, at_peak);
-    site.at_peak += peak.value;
-    site.peak_variance += peak.variance;
-    site.allocated += static_cast<double>(stack.allocated_bytes);
-    site.allocated_variance += stack.allocated_variance;
+    site.live += measure(stack, by(stack_value::live));
+    site.at_peak += measure(stack, by(stack_value::peak));
+    site.allocated += measure(stack, by(stack_value::allocated));
     run.shown[name] = std::move(shown);
   }
 }
@@ -170,32 +176,38 @@ std::string signed_text(double by, std::string (*show)(double)) { return (by < 0
 
 struct changed_site {
   std::string shown;
-  double before = 0, after = 0, variance = 0;
+  measured before, after;
 
-  [[nodiscard]] double change() const noexcept { return after - before; }
+  [[nodiscard]] double change() const noexcept { return after.value - before.value; }
+  [[nodiscard]] double error() const noexcept { return std::hypot(error_of(before), error_of(after)); }
+  /// Whether nothing may have changed.
+  [[nodiscard]] bool is_unknown() const noexcept { return error() >= std::abs(change()); }
 };
 
 std::vector<changed_site> changed_sites(const watched_run& before, const watched_run& after, const site_table& table) {
   std::map<std::string, changed_site> all;
   for (const auto& [name, site] : before.sites)
-    all[name] = {before.shown.at(name), site.*table.value, 0, site.*table.variance};
+    all[name] = {before.shown.at(name), site.*table.value, {.unseen = after.unseen}};
   for (const auto& [name, site] : after.sites) {
-    changed_site& changed = all[name];
+    const auto [entry, is_new] = all.try_emplace(name);
+    changed_site& changed = entry->second;
+    if (is_new) changed.before.unseen = before.unseen;
     changed.shown = after.shown.at(name);  // the line of the newer program
     changed.after = site.*table.value;
-    changed.variance += site.*table.variance;
   }
   std::vector<changed_site> sites;
   for (auto& [name, site] : all)
     if (site.change() != 0) sites.push_back(std::move(site));
-  std::ranges::stable_sort(sites, std::ranges::greater{}, [](const changed_site& s) { return std::abs(s.change()); });
+  std::ranges::stable_sort(sites, std::ranges::greater{},
+                           [](const changed_site& s) { return std::pair(!s.is_unknown(), std::abs(s.change())); });
   return sites;
 }
 
 std::string site_line(const changed_site& s) {
-  const double error = error_of(s.variance);
-  return fmt::format("{:>12}{:>12}{:>13}{:>10}  {}", show_bytes(s.before), show_bytes(s.after),
-                     signed_text(s.change(), show_bytes), error > 0 ? "±" + show_bytes(error) : "exact", s.shown);
+  const double error = s.error();
+  return fmt::format("{:>12}{:>12}{:>13}{:>10}  {}", show_bytes(s.before.value), show_bytes(s.after.value),
+                     s.is_unknown() ? "unknown" : signed_text(s.change(), show_bytes),
+                     error > 0 ? "±" + show_bytes(error) : "exact", s.shown);
 }
 
 void print_sites(const watched_run& before, const watched_run& after, const site_table& table, unsigned most) {

@@ -40,7 +40,8 @@ mapping_kind kind_of(const smaps_mapping& m, const std::vector<std::uint64_t>& s
       std::any_of(stacks.begin(), stacks.end(), [&](std::uint64_t at) { return at >= m.begin && at < m.end; });
   if (m.path == "[stack]" || (m.path.empty() && holds_stack && m.end - m.begin <= longest_stack))
     return mapping_kind::stack;
-  return m.path.empty() || m.path.starts_with("[anon") ? mapping_kind::anonymous : mapping_kind::file;
+  if (m.path.empty() || m.path.starts_with("[anon")) return mapping_kind::anonymous;
+  return m.path.starts_with('[') ? mapping_kind::kernel : mapping_kind::file;
 }
 
 /// The member that a line "Name:  123 kB" tells of; null for what is of no interest here.
@@ -111,7 +112,7 @@ memory_parts parts_of(const std::vector<mapping_group>& mappings, const heap_rea
     p.swap += m.swap;
     p.huge += m.huge;
     if (m.kind == mapping_kind::stack) p.stacks += m.rss;
-    if (m.kind == mapping_kind::file) p.files += m.rss;
+    if (m.kind == mapping_kind::file || m.kind == mapping_kind::kernel) p.files += m.rss;
     if (m.kind == mapping_kind::shared) p.shared += m.rss;
     if (!is_anonymous(m.kind)) continue;
     anonymous += m.rss;

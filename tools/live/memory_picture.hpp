@@ -23,7 +23,8 @@
 
 namespace heapwright::tool {
 
-enum class mapping_kind { program_break, anonymous, stack, file, shared };
+/// `kernel`: [vdso], [vvar], [vsyscall].
+enum class mapping_kind { program_break, anonymous, stack, file, shared, kernel };
 
 /// The mappings of one kind and name together. Bytes.
 struct mapping_group {

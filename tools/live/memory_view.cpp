@@ -14,6 +14,7 @@ const char* name_of(mapping_kind kind) {
     case mapping_kind::anonymous: return "anonymous";
     case mapping_kind::stack: return "stacks";
     case mapping_kind::file: return "file";
+    case mapping_kind::kernel: return "kernel";
     case mapping_kind::shared: break;
   }
   return "shared";

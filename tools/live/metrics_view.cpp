@@ -99,9 +99,7 @@ std::string csv_text(const std::string& text) {
   return result + '"';
 }
 
-void add_metrics(exposition& e, watched_process& process) {
-  const auto seen = process.now();
-  const moment& m = *seen;
+void add_metrics(exposition& e, const moment& m) {
   const segment::process_figures& p = m.figures.process;
   std::size_t alive = 0;
   for (const segment::thread_figures& t : m.figures.threads) alive += t.state == segment::slot_state::alive;
@@ -126,8 +124,9 @@ void add_metrics(exposition& e, watched_process& process) {
   }
   if (m.memory && m.state == life::running) {
     e.one("heapwright_process_resident_memory_bytes", "gauge", "RSS of the process.", m.memory->rss);
-    e.one("heapwright_process_proportional_memory_bytes", "gauge", "PSS of the process, not older than ten seconds.",
-          m.memory->pss);
+    if (m.memory->pss > 0)
+      e.one("heapwright_process_proportional_memory_bytes", "gauge", "PSS of the process, not older than ten seconds.",
+            m.memory->pss);
   }
   if (!m.has_probe) return;
   e.one("heapwright_counting", "gauge", "Whether calls are counted now.", p.is_counting ? 1 : 0);
@@ -175,13 +174,13 @@ void add_metrics(exposition& e, watched_process& process) {
 
 std::string metrics_view(watched_process& process) {
   exposition e;
-  add_metrics(e, process);
+  add_metrics(e, *process.now());
   return e.text();
 }
 
 std::string metrics_view(watched_family& family) {
   exposition e;
-  for (const auto& [name, process] : family.watched_members()) add_metrics(e, *process);
+  for (const family_member& m : family.all_members()) add_metrics(e, *m.seen);
   return e.text();
 }
 

@@ -21,8 +21,11 @@ struct named_kind {
   mapping_kind kind;
 };
 constexpr std::array kinds{named_kind{"program_break", mapping_kind::program_break},
-                           named_kind{"anonymous", mapping_kind::anonymous}, named_kind{"stack", mapping_kind::stack},
-                           named_kind{"file", mapping_kind::file}, named_kind{"shared", mapping_kind::shared}};
+                           named_kind{"anonymous", mapping_kind::anonymous},
+                           named_kind{"stack", mapping_kind::stack},
+                           named_kind{"file", mapping_kind::file},
+                           named_kind{"shared", mapping_kind::shared},
+                           named_kind{"kernel", mapping_kind::kernel}};
 
 /// A figure of the memory's parts, under a name.
 struct named_part {

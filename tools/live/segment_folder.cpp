@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -54,7 +55,12 @@ void sweep(const std::filesystem::path& place) {
 }  // namespace
 
 segment_folder::segment_folder() {
-  for (const char* place : {"/dev/shm", "/tmp"}) {
+  std::vector<std::string> places{"/dev/shm", "/tmp"};
+  if (const char* const chosen = std::getenv("HEAPWRIGHT_SEGMENT_DIR"); chosen != nullptr && *chosen != '\0') {
+    places = {chosen};
+    mkdir(chosen, 0700);
+  }
+  for (const std::string& place : places) {
     sweep(place);
     for (;;) {
       std::string name = fmt::format("{}/{}XXXXXX", place, folder_prefix);
@@ -66,7 +72,8 @@ segment_folder::segment_folder() {
       if (std::filesystem::exists(path_)) return;
     }
   }
-  throw failure(exit_code::bad_input, fmt::format("cannot make a folder for the segment: {}", std::strerror(errno)));
+  throw failure(exit_code::bad_input,
+                fmt::format("cannot make a folder for the segment in {}: {}", places.back(), std::strerror(errno)));
 }
 
 segment_folder::~segment_folder() {

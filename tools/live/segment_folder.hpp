@@ -15,7 +15,8 @@ namespace heapwright::tool {
 
 class segment_folder {
  public:
-  /// In /dev/shm, or else in /tmp. Removes folders that are left over. Throws `failure`.
+  /// In HEAPWRIGHT_SEGMENT_DIR, where that is set; otherwise in /dev/shm, or else in /tmp. Removes
+  /// folders that are left over there. Throws `failure`.
   segment_folder();
   segment_folder(const segment_folder&) = delete;
   segment_folder& operator=(const segment_folder&) = delete;

@@ -24,11 +24,11 @@ json site_part(const call_site& site, const moment& m, place_table& places) {
           {"is_cut", s.is_cut},
           {"stacks", site.stacks.size()},
           {"live_bytes", s.live_bytes()},
-          {"live_bytes_error", std::round(error_of(s.live_variance()))},
+          {"live_bytes_error", std::round(error_of(s.live_variance(), s.unseen()))},
           {"live_blocks", std::round(s.live_blocks())},
           {"allocations", std::round(s.allocations)},
           {"allocated_bytes", s.allocated_bytes},
-          {"allocated_bytes_error", std::round(error_of(s.allocated_variance))},
+          {"allocated_bytes_error", std::round(error_of(s.allocated_variance, s.unseen()))},
           {"frees", std::round(s.frees)},
           {"short_lived", std::round(s.short_lived)},
           {"short_lived_bytes", s.short_lived_bytes},
@@ -66,7 +66,7 @@ std::string sites_view(watched_process& process, const stack_question& question)
   for (std::size_t i = 0; i < shown; ++i) {
     json row = site_part(all[i], *seen, places);
     row["value"] = std::round(all[i].value.value);
-    row["value_error"] = std::round(error_of(all[i].value.variance));
+    row["value_error"] = std::round(error_of(all[i].value));
     row["grown"] = question.since ? json(std::round(all[i].value.grown)) : json(nullptr);
     rows.push_back(std::move(row));
   }

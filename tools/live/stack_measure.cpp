@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sample_weight.hpp"
+
 namespace heapwright::tool {
 namespace {
 
@@ -27,6 +29,20 @@ double variance_of(stack_value kind, const segment::stack_figures& s) {
   return s.allocated_variance * value_of(kind, counted_by(s)) / bytes;
 }
 
+double unseen_of(stack_value kind, const segment::stack_figures& s) {
+  if (kind != stack_value::count) return s.unseen();
+  return s.allocated_bytes > 0 ? s.unseen() * s.allocations / static_cast<double>(s.allocated_bytes) : 1;
+}
+
+/// Of what was allocated since `then`: by the present interval, and those of the samples since.
+double unseen_since(stack_value kind, const segment::stack_figures& s, const baseline::counted& then) {
+  if (kind != stack_value::live && kind != stack_value::allocated) return unseen_of(kind, s);
+  const double bytes = static_cast<double>(s.allocated_bytes) - static_cast<double>(then.allocated_bytes);
+  const double variance = std::max(s.allocated_variance - then.allocated_variance, 0.0);
+  const double block_bytes = s.allocations > 0 ? static_cast<double>(s.allocated_bytes) / s.allocations : 0;
+  return std::max(segment::unseen_weight(block_bytes, s.interval), bytes > 0 ? variance / bytes : 0);
+}
+
 /// Of what has changed since `then`. The samples of both moments are the same ones but for those
 /// taken and those freed in between, so that these bound the variance; so do both moments, each by
 /// itself.
@@ -35,8 +51,10 @@ double growth_variance(stack_value kind, const segment::stack_figures& s, const 
   if (kind == stack_value::allocated) return allocated;
   if (kind != stack_value::live) return variance_of(kind, s);
   const double freed = std::max(s.freed_variance - then.freed_variance, 0.0);
-  const double live_then = std::max(then.allocated_variance - then.freed_variance, 0.0);
-  return std::min(allocated + freed, s.live_variance() + live_then);
+  // What thinning adds to the variance is by how much it made that of live bytes grow.
+  const double thinned = std::abs(s.thinned_variance - then.thinned_variance);
+  const double live_then = std::max(then.allocated_variance - then.freed_variance + then.thinned_variance, 0.0);
+  return std::min(allocated + freed + thinned, s.live_variance() + live_then);
 }
 
 }  // namespace
@@ -45,10 +63,15 @@ measured& measured::operator+=(const measured& o) noexcept {
   value += o.value;
   grown += o.grown;
   variance += o.variance;
+  unseen = std::max(unseen, o.unseen);
   return *this;
 }
 
-double error_of(double variance) noexcept { return 1.96 * std::sqrt(std::max(variance, 0.0)); }
+double error_of(double variance, double unseen) noexcept {
+  constexpr double z = 1.96;
+  const double half = z * unseen / 2;
+  return z * (half + std::sqrt(std::max(variance, 0.0) + half * half));
+}
 
 baseline::counted counted_by(const segment::stack_figures& s) {
   return {.live = s.live_bytes(),
@@ -57,16 +80,17 @@ baseline::counted counted_by(const segment::stack_figures& s) {
           .short_lived_bytes = s.short_lived_bytes,
           .allocations = s.allocations,
           .allocated_variance = s.allocated_variance,
-          .freed_variance = s.freed_variance};
+          .freed_variance = s.freed_variance,
+          .thinned_variance = s.thinned_variance};
 }
 
 measured measure(const segment::stack_figures& s, const stack_question& question) {
   const double now = value_of(question.value, counted_by(s));
-  if (!question.since) return {now, 0, variance_of(question.value, s)};
+  if (!question.since) return {now, 0, variance_of(question.value, s), unseen_of(question.value, s)};
   const auto found = question.since->stacks.find(s.id);
   const baseline::counted then = found == question.since->stacks.end() ? baseline::counted{} : found->second;
   const double grown = now - value_of(question.value, then);
-  return {std::abs(grown), grown, growth_variance(question.value, s, then)};
+  return {std::abs(grown), grown, growth_variance(question.value, s, then), unseen_since(question.value, s, then)};
 }
 
 std::vector<std::uint32_t> places_of(const segment::stack_figures& s, const segment::snapshot& figures,

@@ -14,13 +14,26 @@ struct measured {
   double value = 0;  ///< as asked for; with a baseline: |grown|
   double grown = 0;  ///< less what it was at the baseline
   double variance = 0;
+  double unseen = 0;  ///< what a sample may stand for that was not seen, in the unit of `value`
 
   measured& operator+=(const measured& o) noexcept;
 };
 
-/// Of an estimate: 95 of 100 are nearer to the truth than this. Source: the normal distribution,
-/// which sums of many samples have; sums of few are less certain than it says.
-[[nodiscard]] double error_of(double variance) noexcept;
+/// Of an estimate: 95 of 100 are nearer to the truth than this, also where few blocks were sampled
+/// or none. `variance` is of what was seen. What was not seen adds to it: by `unseen` for each byte
+/// by which the truth is above the estimate. So the truth t may be as far from the estimate x as
+///
+///   (t - x)^2 = 1.96^2 (variance + unseen (t - x))
+///
+/// says (the score interval). Of n samples of equal weight w it says what is said of a Poisson
+/// number: n = 0: at most 3.8 w; n = 1: 5.7 w; n = 100: 121 w. An estimate is as far below the
+/// truth at most as above it, so that one number will do.
+[[nodiscard]] double error_of(double variance, double unseen) noexcept;
+
+[[nodiscard]] inline double error_of(const measured& m) noexcept { return error_of(m.variance, m.unseen); }
+
+/// Whether the error leaves nothing to say but how much it may be at most: value + error.
+[[nodiscard]] inline bool is_vague(double value, double error) noexcept { return error > value; }
 
 /// What a baseline keeps of a stack.
 [[nodiscard]] baseline::counted counted_by(const segment::stack_figures& s);

@@ -92,6 +92,7 @@ void write_heap(screen_text& text, const moment& m) {
   std::vector<class_reading> classes = h.classes;
   std::sort(classes.begin(), classes.end(),
             [](const class_reading& a, const class_reading& b) { return a.span_bytes > b.span_bytes; });
+  text.line("outside: blocks with the program, or kept by its threads");
   text.line("");
   text.line(fmt::format("{:>12} {:>12} {:>12} {:>12}", "block size", "outside", "bytes", "in spans"));
   for (const class_reading& c : classes) {
@@ -117,7 +118,7 @@ std::string sampling_text(const moment& m) {
                                 1000 * spent / static_cast<double>(m.figures.at_ns - p.started_ns))
                   : fmt::format("; sampling takes {:.1f} % of the program's processor time", 100 * share);
   }
-  return text + "; ±: 95 of 100 are within";
+  return text + "; 95 of 100 are within ±, or below what they are \"up to\"";
 }
 
 /// Rates since `before`; totals where there are none, as it is null or the process has ended.
@@ -147,8 +148,9 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   text.line(sampling_text(m));
 }
 
-std::string with_error(double value, double variance) {
-  const double percent = value > 0 ? error_of(variance) / value * 100 : 0;
+std::string with_error(double value, double error) {
+  if (is_vague(value, error)) return "up to " + show_bytes(value + error);
+  const double percent = value > 0 ? error / value * 100 : 0;
   return percent < 0.5 ? show_bytes(value) : fmt::format("{} ±{:.0f} %", show_bytes(value), percent);
 }
 
@@ -178,27 +180,31 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   for (const call_site& site : sites) {
     if (text.is_full()) return;
     const segment::stack_figures& f = site.sum;
-    text.line(columns.line(
-        with_error(static_cast<double>(f.live_bytes()), f.live_variance()), show_count(std::round(f.live_blocks())),
-        with_error(static_cast<double>(f.allocated_bytes), f.allocated_variance), text_of(site, process.places())));
+    text.line(
+        columns.line(with_error(static_cast<double>(f.live_bytes()), error_of(f.live_variance(), f.unseen())),
+                     show_count(std::round(f.live_blocks())),
+                     with_error(static_cast<double>(f.allocated_bytes), error_of(f.allocated_variance, f.unseen())),
+                     text_of(site, process.places())));
   }
 }
 
 /// The process of a saved run with this id; 0: the one that had most memory at its peak.
 std::shared_ptr<watched_process> chosen_of(watched_family& run, pid_t id) {
-  const auto members = run.watched_members();
-  const auto peak = [](const auto& member) { return member.second->now()->figures.process.peak; };
-  const auto id_of = [](const auto& member) { return member.second->now()->figures.process.process_id; };
+  const auto members = run.members(SIZE_MAX);
+  const auto peak = [](const family_member& member) { return member.process.peak; };
+  const auto id_of = [](const family_member& member) { return member.process.process_id; };
   auto found = id == 0 ? std::ranges::max_element(members, {}, peak)
                        : std::ranges::find(members, static_cast<std::uint32_t>(id), id_of);
   std::string ids;
-  for (const auto& member : members) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", id_of(member));
+  for (const family_member& member : members) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", id_of(member));
   if (found == members.end())
     throw failure(exit_code::bad_input, fmt::format("no process {} in this run; there are {}", id, ids));
   if (members.size() > 1 && id == 0)
     tell("heapwright: {} processes ({}); shown is {}, which had most memory; --process ID chooses another\n",
          members.size(), ids, id_of(*found));
-  return found->second;
+  auto watched = run.find(found->name);
+  if (!watched) throw failure(exit_code::bad_input, fmt::format("process {} cannot be read any more", id_of(*found)));
+  return watched;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using json = nlohmann::ordered_json;
 struct node {
   std::uint32_t parent = 0;
   std::uint32_t place = 0;
-  double total = 0, own = 0, grown = 0, variance = 0;
+  double total = 0, own = 0, grown = 0, variance = 0, unseen = 0;
   bool has_lines = false;  ///< calls from several lines are in it
 };
 
@@ -42,13 +42,14 @@ class call_tree {
     nodes_[at].total += m.value;
     nodes_[at].grown += m.grown;
     nodes_[at].variance += m.variance;
+    nodes_[at].unseen = std::max(nodes_[at].unseen, m.unseen);
   }
 
   std::uint32_t child(std::uint32_t parent, std::uint32_t place) {
     const std::uint64_t key = std::uint64_t{parent} << 32 | (by_line_ ? place : function_of(place));
     const auto [entry, is_new] = children_.emplace(key, static_cast<std::uint32_t>(nodes_.size()));
     if (is_new) {
-      nodes_.push_back({parent, place, 0, 0, 0, 0, false});
+      nodes_.push_back({.parent = parent, .place = place});
     } else if (nodes_[entry->second].place != place) {
       nodes_[entry->second].has_lines = true;
     }
@@ -114,7 +115,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
     total.push_back(std::round(n.total));
     own.push_back(std::round(n.own));
     grown.push_back(std::round(n.grown));
-    error.push_back(std::round(error_of(n.variance)));
+    error.push_back(std::round(error_of(n.variance, n.unseen)));
     lines.push_back(n.has_lines ? 1 : 0);
   }
   double left_out = 0;

@@ -50,8 +50,8 @@ struct stack_question {
 /// The processes that this server shows.
 [[nodiscard]] std::string processes_view(watched_family& family);
 
-/// Prometheus's text format. Each line says which process it is of; of a family as many as are
-/// watched at once.
+/// Prometheus's text format. Each line says which process it is of. Those of a family that are not
+/// watched have no PSS and no figures of their heaps.
 [[nodiscard]] std::string metrics_view(watched_process& process);
 [[nodiscard]] std::string metrics_view(watched_family& family);
 

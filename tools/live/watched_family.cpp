@@ -111,25 +111,28 @@ std::vector<family_member> watched_family::members(std::size_t most) {
   }
   std::vector<family_member> result;
   const auto seen = first->now();
-  result.push_back({first_name, seen->figures.process, seen->live(), seen->state == life::running});
+  result.push_back({first_name, seen->figures.process, seen->live(), seen->state == life::running, seen});
   if (folder_.empty()) return result;
   for (const auto& path : segment::segments_in(folder_)) {
     if (result.size() == most) break;
     if (name_of(path) == first_name) continue;
     try {
-      segment::snapshot other = segment::segment_reader(path).read();
-      if (other.process.state == segment::process_state::replaced) continue;  // it goes on as another
-      const bool is_running =
-          run_ == nullptr && other.process.state == segment::process_state::running && segment::is_there(other.process);
-      if (is_running) other.process.arguments = arguments_of(static_cast<pid_t>(other.process.process_id));
-      const segment::class_figures total = other.total();
-      result.push_back({name_of(path), other.process,
-                        static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes), is_running});
+      auto other = std::make_shared<const moment>(moment_of(segment::segment_reader(path), run_ == nullptr));
+      if (other->state == life::replaced) continue;  // it goes on as another
+      result.push_back(
+          {name_of(path), other->figures.process, other->live(), other->state == life::running, std::move(other)});
     } catch (const segment::bad_segment&) {
       continue;
     }
   }
   return result;
+}
+
+std::vector<family_member> watched_family::all_members() {
+  std::vector<family_member> all = members(SIZE_MAX);
+  for (std::size_t i = 1; i < std::min(all.size(), most_watched); ++i)
+    if (const auto process = find(all[i].name)) all[i].seen = process->now();
+  return all;
 }
 
 std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_family::watched_members() {

@@ -26,6 +26,7 @@ struct family_member {
   segment::process_figures process;
   std::int64_t live = 0;
   bool is_running = false;
+  std::shared_ptr<const moment> seen;  ///< where it is not watched: without PSS and the heap's own figures
 };
 
 class watched_family {
@@ -42,8 +43,8 @@ class watched_family {
   /// The first, then the newest, no more than `most`.
   [[nodiscard]] std::vector<family_member> members(std::size_t most);
 
-  /// All of them with what is watched, as far as that may be so many; the first one first.
-  [[nodiscard]] std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_members();
+  /// All members, and what is seen of them now: of those that are watched more than of the others.
+  [[nodiscard]] std::vector<family_member> all_members();
 
   /// To be called about once a second where the run is to be saved: processes that have begun are
   /// watched from now on.
@@ -59,6 +60,8 @@ class watched_family {
  private:
   static constexpr std::size_t most_watched = 64;
 
+  /// All of them with what is watched, as far as that may be so many; the first one first.
+  [[nodiscard]] std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_members();
   void follow_first();
   [[nodiscard]] std::shared_ptr<watched_process> open(const std::filesystem::path& segment) const;
 

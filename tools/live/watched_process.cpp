@@ -25,7 +25,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t freshness_ns = 50'000'000;
-constexpr std::uint64_t details_age_ns = 10'000'000'000;
 constexpr std::uint64_t memory_age_ns = 2'000'000'000;
 constexpr std::uint64_t memory_map_age_ns = 10'000'000'000;
 constexpr std::size_t most_baselines = 8;
@@ -46,9 +45,10 @@ std::optional<std::uint64_t> quick_rss(std::uint32_t process_id) {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-life life_of(const segment::process_figures& process) {
+life life_of(const segment::process_figures& process, bool may_run = true) {
   if (process.state == segment::process_state::exited) return life::exited;
   if (process.state == segment::process_state::replaced) return life::replaced;
+  if (!may_run) return life::left;
   return segment::is_there(process) ? life::running : life::killed;
 }
 
@@ -93,6 +93,20 @@ segment::process_figures describe(pid_t process) {
   p.program = executable_of(process);
   p.arguments = arguments_of(process);
   return p;
+}
+
+moment moment_of(const segment::segment_reader& reader, bool may_run) {
+  moment m;
+  m.figures = reader.read();
+  segment::process_figures& process = m.figures.process;
+  m.state = life_of(process, may_run);
+  if (m.state == life::running) {
+    process.arguments = arguments_of(static_cast<pid_t>(process.process_id));
+    if (const auto rss = quick_rss(process.process_id); rss && *rss > 0) m.memory = resident_memory{.rss = *rss};
+  }
+  m.total = m.figures.total();
+  for (const segment::thread_figures& thread : m.figures.threads) m.requested_bytes += thread.requested_bytes;
+  return m;
 }
 
 double moment::unix_seconds(std::uint64_t ns) const noexcept {
@@ -212,7 +226,7 @@ std::shared_ptr<const moment> watched_process::now(bool with_details) {
   const bool is_final = last_->state != life::running;
   const std::uint64_t at = clock_ns();
   const bool is_stale = at >= last_->figures.at_ns + freshness_ns;
-  const bool has_stale_details = with_details && at >= detailed_at_ns_ + details_age_ns;
+  const bool has_stale_details = with_details && detailed_looks_.are_old(at);
   if (!is_final && (is_stale || has_stale_details)) look(with_details);
   return last_;
 }
@@ -237,13 +251,15 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
   for (const segment::thread_figures& thread : m.figures.threads) m.requested_bytes += thread.requested_bytes;
   const std::uint32_t id = m.figures.process.process_id;
   if (m.state == life::running) {
-    if (!detailed_ || (with_details && m.figures.at_ns >= detailed_at_ns_ + details_age_ns)) {
-      detailed_at_ns_ = m.figures.at_ns;
+    const auto rss = quick_rss(id);
+    if (!detailed_ || detailed_looks_.are_due(m.figures.at_ns, rss.value_or(0), with_details)) {
+      const std::uint64_t begun = clock_ns();
       detailed_ = resident_memory{0, proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Pss"),
                                   proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Anonymous"),
                                   proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Swap")};
+      detailed_looks_.looked(m.figures.at_ns, clock_ns() - begun, rss.value_or(0));
     }
-    if (const auto rss = quick_rss(id); rss && *rss > 0) {
+    if (rss && *rss > 0) {
       m.memory = detailed_;
       m.memory->rss = *rss;
     }

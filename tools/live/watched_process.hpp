@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "detailed_looks.hpp"
 #include "history.hpp"
 #include "memory_picture.hpp"
 #include "places.hpp"
@@ -63,7 +64,7 @@ struct baseline {
     std::int64_t at_peak = 0;
     std::uint64_t allocated_bytes = 0, short_lived_bytes = 0;
     double allocations = 0;
-    double allocated_variance = 0, freed_variance = 0;  ///< bytes^2
+    double allocated_variance = 0, freed_variance = 0, thinned_variance = 0;  ///< bytes^2
   };
   std::string name;
   std::uint64_t at_ns = 0;
@@ -83,6 +84,10 @@ struct process_past {
 /// As /proc has them now; empty: there are none, or the process is gone.
 [[nodiscard]] std::vector<std::string> arguments_of(pid_t process);
 
+/// What a segment says now, and RSS. `may_run`: false of a saved run, whose process may be another
+/// one by now.
+[[nodiscard]] moment moment_of(const segment::segment_reader& reader, bool may_run);
+
 /// What /proc says of a process, which has no segment.
 [[nodiscard]] segment::process_figures describe(pid_t process);
 
@@ -97,7 +102,7 @@ class watched_process {
   explicit watched_process(pid_t process);
   ~watched_process();
 
-  /// `with_details`: somebody looks, who may cost the process something.
+  /// `with_details`: somebody looks, who may cost the process something (detailed_looks.hpp).
   [[nodiscard]] std::shared_ptr<const moment> now(bool with_details = true);
   [[nodiscard]] std::vector<segment::stack_figures> stacks();
   [[nodiscard]] std::vector<segment::sample_figures> live_samples();
@@ -165,7 +170,7 @@ class watched_process {
   bool is_stopped_ = false;
   std::shared_ptr<const moment> last_;
   std::optional<resident_memory> detailed_;
-  std::uint64_t detailed_at_ns_ = 0;
+  detailed_looks detailed_looks_;
   history history_;
   std::map<std::string, std::shared_ptr<const baseline>> baselines_;
   std::size_t marks_seen_ = 0;

@@ -15,6 +15,20 @@ constexpr const char* patterns[] = {
     // C++
     "std::*", "__gnu_cxx::*", "operator new*", "operator delete*", "*::operator new", "*::operator new[]",
     "__new_allocator*", "boost::container::*", "boost::alignment::*",
+    // The kit, heaps of one's own and live.h; not heapwright::tool
+    "heapwright::live::*", "heapwright::detail::*", "heapwright_live_*",
+    "heapwright::arena::*", "heapwright::stack_arena::*", "heapwright::pool::*", "heapwright::object_pool::*",
+    "heapwright::slab::*", "heapwright::slab_memory::*", "heapwright::best_fit::*", "heapwright::size_tree::*",
+    "heapwright::tiny_pages::*", "heapwright::recent_frees::*", "heapwright::bucketed::*", "heapwright::cached::*",
+    "heapwright::fallback::*", "heapwright::guarded::*", "heapwright::leak_checked::*", "heapwright::locked::*",
+    "heapwright::metered::*", "heapwright::poisoned::*", "heapwright::segregate::*", "heapwright::sharded::*",
+    "heapwright::std_allocator::*", "heapwright::resource::*", "heapwright::recycler::*", "heapwright::make_unique",
+    "heapwright::counted_new::*", "heapwright::upstream*::*", "heapwright::buffer_source::*", "heapwright::os_pages::*",
+    "heapwright::guard_pages::*", "heapwright::huge_pages::*", "heapwright::linux_os::*", "heapwright::heap::*",
+    "heapwright::basic_heap::*", "heapwright::local_heap::*", "heapwright::malloc_heap::*", "heapwright::heap_core::*",
+    "heapwright::thread_cache::*", "heapwright::central_class::*", "heapwright::page_heap::*", "heapwright::page_supply::*",
+    "heapwright::metadata_memory::*", "heapwright::run_bins::*", "heapwright::page_map::*",
+    "heapwright::forwards::*", "heapwright::reallocate_by_copy",
     // Rust
     "__rust_alloc*", "__rust_realloc", "__rdl_*", "__rg_*", "alloc::alloc::*", "alloc::raw_vec::*",
     "<alloc::alloc::Global as *", "<alloc::raw_vec::*", "hashbrown::raw::*",

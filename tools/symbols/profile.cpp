@@ -18,12 +18,16 @@ Number growth(Number later, Number earlier) {
 
 segment::stack_figures growth(segment::stack_figures later, const segment::stack_figures& earlier) {
   using figures = segment::stack_figures;
-  for (const auto counter : {&figures::samples, &figures::live_samples, &figures::allocated_bytes,
-                             &figures::freed_bytes, &figures::short_lived_bytes})
+  for (const auto counter : {&figures::samples, &figures::live_samples, &figures::thinned_samples,
+                             &figures::allocated_bytes, &figures::freed_bytes, &figures::short_lived_bytes})
     later.*counter = growth(later.*counter, earlier.*counter);
   for (const auto counter : {&figures::allocations, &figures::frees, &figures::short_lived,
                              &figures::allocated_variance, &figures::freed_variance})
     later.*counter = growth(later.*counter, earlier.*counter);
+  later.thinned_bytes = static_cast<std::int64_t>(static_cast<std::uint64_t>(later.thinned_bytes) -
+                                                  static_cast<std::uint64_t>(earlier.thinned_bytes));
+  later.thinned_blocks -= earlier.thinned_blocks;
+  later.thinned_variance -= earlier.thinned_variance;
   for (unsigned i = 0; i < later.lifetimes.size(); ++i)
     later.lifetimes[i] = growth(later.lifetimes[i], earlier.lifetimes[i]);
   return later;
@@ -48,7 +52,9 @@ std::int64_t value_of(const segment::stack_figures& stack, heap_measure measure)
     case heap_measure::alloc_objects: return rounded(stack.allocations);
     case heap_measure::alloc_space: return static_cast<std::int64_t>(stack.allocated_bytes);
     case heap_measure::inuse_objects: return rounded(stack.live_blocks());
-    case heap_measure::inuse_space: return static_cast<std::int64_t>(stack.allocated_bytes - stack.freed_bytes);
+    case heap_measure::inuse_space:
+      return static_cast<std::int64_t>(stack.allocated_bytes - stack.freed_bytes +
+                                       static_cast<std::uint64_t>(stack.thinned_bytes));
   }
   return 0;
 }
@@ -61,7 +67,7 @@ std::vector<segment::stack_figures> stacks_between(const std::vector<segment::st
   for (const segment::stack_figures& s : later) {
     const auto known = before.find(s.id);
     segment::stack_figures d = known == before.end() ? s : growth(s, *known->second);
-    if (d.allocations > 0 || d.frees > 0 || d.allocated_bytes != 0 || d.freed_bytes != 0)
+    if (d.allocations > 0 || d.frees > 0 || d.allocated_bytes != 0 || d.freed_bytes != 0 || d.thinned_bytes != 0)
       result.push_back(std::move(d));
   }
   return result;

@@ -7,6 +7,7 @@ import { colour, hideTip, showTip } from "./dom.js";
 const rowHeight = 18, least = 0.5;
 
 export class Flame {
+  /// `pick` is told which node is looked at; null: none is any more.
   constructor(host, { describe, pick, zoomed }) {
     Object.assign(this, { host, describe, pick, zoomed, words: [], nodes: [], root: null, focus: null, at: null, empty: "loading" });
     this.scroller = Object.assign(document.createElement("div"), { className: "scroll" });
@@ -35,6 +36,7 @@ export class Flame {
     this.canvas.removeAttribute("aria-description");
     this.empty = data.is_growth ? "nothing has grown or shrunk since then" : "no samples yet";
     const path = this.focus && this.focus !== this.root ? this.pathOf(this.focus) : [];
+    const pathAt = this.at && this.pathOf(this.at);
     this.data = data;
     this.nodes = data.parent.map((parent, i) => ({ parent: null, children: [], total: data.total[i], own: data.own[i], grown: data.grown[i], error: data.error[i],
       place: data.places[data.place[i]] ?? null, hasLines: data.has_lines[i] === 1, depth: 0, isHit: false }));
@@ -46,15 +48,25 @@ export class Flame {
       node.parent.children.push(node);
     });
     for (const node of this.nodes) node.children.sort((a, b) => b.total - a.total);
-    this.root = this.focus = this.nodes[0] ?? null;
-    for (const name of path) {
-      const next = this.focus?.children.find(child => nameOf(child) === name);
-      if (!next) break;
-      this.focus = next;
-    }
-    this.at = null;
+    this.root = this.nodes[0] ?? null;
+    const found = this.alongPath(path), foundAt = pathAt && this.alongPath(pathAt);
+    this.focus = found.at(-1) ?? null;
+    // Where it is still there, it is described anew.
+    this.at = foundAt?.length > pathAt?.length ? foundAt.at(-1) : null;
+    this.pick(this.at);
     this.search(this.words.join(" "));
     this.zoomed(this.focus !== this.root);
+  }
+
+  /// The root, and the nodes of a path as far as they are there.
+  alongPath(path) {
+    const nodes = this.root ? [this.root] : [];
+    for (const name of path) {
+      const next = nodes.at(-1)?.children.find(child => nameOf(child) === name);
+      if (!next) break;
+      nodes.push(next);
+    }
+    return nodes;
   }
 
   pathOf(node) {

@@ -27,7 +27,6 @@ export function count(v) {
 
 export const signed = (v, show) => (v > 0 ? "+" : "") + show(v);
 export const percent = v => (v * 100).toFixed(v >= 0.995 || v === 0 ? 0 : v < 0.001 ? 2 : 1) + " %";
-/// "1.20 MiB ±12 %": nothing is said of an error below half a per cent.
 /// "1.20 × live"; nothing where little is live: then RSS is mostly something else.
 export function timesLive(rss, live) {
   const ratio = rss / live;
@@ -35,7 +34,12 @@ export function timesLive(rss, live) {
 }
 /// "1 thread", "2 threads".
 export const several = (n, noun) => `${exact(n)} ${noun}${n === 1 ? "" : "s"}`;
-export const withError = (v, error, show = bytes) => show(v) + (v > 0 && error >= v / 200 ? ` ±${(error / v * 100).toFixed(0)} %` : "");
+/// "1.20 MiB ±12 %": nothing is said of an error below half a per cent. "up to 1.20 MiB" where too few
+/// blocks were sampled to say more.
+export function withError(v, error, show = bytes) {
+  if (error > v) return `up to ${show(v + error)}`;
+  return show(v) + (v > 0 && error >= v / 200 ? ` ±${(error / v * 100).toFixed(0)} %` : "");
+}
 export const clock = s => new Date(s * 1000).toLocaleTimeString("en-GB");
 
 export const ago = s => (s < 1 ? "now" : duration(s) + " ago");

@@ -26,7 +26,7 @@ export class WhereView {
     // What is shown; `wanted` is what has been asked for.
     Object.assign(this, { connection, value: "live", since: "", from: "root", byLine: false, known: "", sampling: [] });
     this.wanted = this.shownQuestion();
-    this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), this.describe(node).replaceAll("\n", " · ")),
+    this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), node ? this.describe(node).replaceAll("\n", " · ") : ""),
       zoomed: isZoomed => ($("flame-reset").hidden = !isZoomed) });
     choice($("flame-value"), "value", value => this.ask({ value }));
     $("since").addEventListener("change", event => this.ask({ since: event.target.value }));
@@ -41,7 +41,7 @@ export class WhereView {
 
   get search() { return $("flame-search"); }
   errorOfGrowth(node) { return node.error > 0 ? ` ±${this.show(node.error)}` : ""; }
-  errorOf(node) { return node.error >= node.total / 200 && node.error > 0 ? ` ±${(node.error / node.total * 100).toFixed(0)} %` : ""; }
+  total(node) { return withError(node.total, node.error, v => this.show(v)); }
   show(v) { return this.value === "count" ? count(v) + " blocks" : bytes(v); }
 
   makeTable() {
@@ -124,7 +124,7 @@ export class WhereView {
   note() {
     const { data, root } = this.flame;
     if (!data) return;
-    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, width is both`] : [this.show(root.total) + this.errorOf(root), `${exact(data.samples)} samples`, ...this.sampling];
+    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, width is both`] : [this.total(root), `${exact(data.samples)} samples`, ...this.sampling];
     if (data.left_out.nodes > 0) parts.push(`${exact(data.left_out.nodes)} small nodes left out (${percent(data.left_out.value / (root.total || 1))})`);
     if (this.flame.words.length > 0) parts.push(`found in ${percent(this.flame.search(this.flame.words.join(" ")))}`);
     text($("flame-note"), parts.join(" · "));
@@ -135,7 +135,7 @@ export class WhereView {
     const lines = [node.place ? placeText(node.place).replace(/ {2}.*/, "") : "all stacks"];
     if (node.place) lines.push((node.place[1] ? (node.hasLines ? `${node.place[1]} (several lines)` : `${node.place[1]}:${node.place[2]}`) : node.place[3]) + (node.place[4] ? " (inlined)" : ""));
     if (this.flame.data.is_growth) lines.push(signed(node.grown, v => this.show(v)) + this.errorOfGrowth(node));
-    else lines.push(`${this.show(node.total)}${this.errorOf(node)}, ${percent(node.total / all)}` + (node.own > 0 ? `; ${this.show(node.own)} right here` : ""));
+    else lines.push(`${this.total(node)}, ${percent(node.total / all)}` + (node.own > 0 ? `; ${this.show(node.own)} right here` : ""));
     return lines.join("\n");
   }
 
