@@ -64,7 +64,7 @@ HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
   const std::uint64_t before = next.usable_size(p);
   void* const moved = next.reallocate(p, size);
   if (moved == nullptr) [[unlikely]] {
-    if (size == 0) count_freed(before);
+    if (size == 0) freed(before);
     return nullptr;
   }
   return reallocated(moved, size, before);

@@ -110,8 +110,7 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
   const bool has_segment = now == stage::observed;
   thread_slot& s = has_segment ? slot_of(the_segment, 0) : early_slot;
   class_counters& c = s.classes[size_scale::index(bytes)];
-  add_shared(is_allocation ? c.allocations : c.frees, 1);
-  add_shared(is_allocation ? c.allocated_bytes : c.freed_bytes, bytes);
+  is_allocation ? count_allocation<with_others>(c, bytes) : count_free<with_others>(c, bytes);
   if (is_allocation) add_shared(s.requested_bytes, requested);
   if (!has_segment) return;
   const std::uint64_t by = is_allocation ? bytes : 0 - bytes;
@@ -272,16 +271,6 @@ void note_object(const code_object& o) noexcept {
   h.modules_used.store(n + 1, std::memory_order_release);
 }
 
-/// How counters of a stack are added to: by their owner, or by others.
-struct alone {
-  void operator()(counter& c, std::uint64_t n) const noexcept { add(c, n); }
-  void real(counter& c, double x) const noexcept { add_real(c, x); }
-};
-struct with_others {
-  void operator()(counter& c, std::uint64_t n) const noexcept { add_shared(c, n); }
-  void real(counter& c, double x) const noexcept { add_real_shared(c, x); }
-};
-
 /// Before counters of a stack change: what they say is of the peak, if there has been one since
 /// they changed last.
 void keep_at_peak(stack_counters& c) noexcept {
@@ -292,26 +281,26 @@ void keep_at_peak(stack_counters& c) noexcept {
   c.peak_number.store(peak, relaxed);
 }
 
-template <class Add>
-void count_allocated(stack_counters& c, const weight& stands_for, Add add_to) noexcept {
+template <class Adding>
+void count_sample_allocated(stack_counters& c, const weight& stands_for) noexcept {
   keep_at_peak(c);
-  add_to(c.samples, 1);
-  add_to(c.allocations, stands_for.blocks);
-  add_to(c.allocated_bytes, stands_for.bytes);
-  if (stands_for.variance > 0) add_to.real(c.allocated_variance, stands_for.variance);
+  Adding::add(c.samples, 1);
+  Adding::add(c.allocations, stands_for.blocks);
+  Adding::add(c.allocated_bytes, stands_for.bytes);
+  if (stands_for.variance > 0) Adding::add_real(c.allocated_variance, stands_for.variance);
 }
 
-template <class Add>
-void count_freed(stack_counters& c, const weight& stands_for, std::uint64_t lived_ns, Add add_to) noexcept {
+template <class Adding>
+void count_sample_freed(stack_counters& c, const weight& stands_for, std::uint64_t lived_ns) noexcept {
   constexpr std::uint64_t short_life = 1'000'000;
   keep_at_peak(c);
-  add_to(c.frees, stands_for.blocks);
-  add_to(c.freed_bytes, stands_for.bytes);
-  if (stands_for.variance > 0) add_to.real(c.freed_variance, stands_for.variance);
-  add_to(c.lifetimes[lifetime_bucket(lived_ns)], 1);
+  Adding::add(c.frees, stands_for.blocks);
+  Adding::add(c.freed_bytes, stands_for.bytes);
+  if (stands_for.variance > 0) Adding::add_real(c.freed_variance, stands_for.variance);
+  Adding::add(c.lifetimes[lifetime_bucket(lived_ns)], 1);
   if (lived_ns >= short_life) return;
-  add_to(c.short_lived, stands_for.blocks);
-  add_to(c.short_lived_bytes, stands_for.bytes);
+  Adding::add(c.short_lived, stands_for.blocks);
+  Adding::add(c.short_lived_bytes, stands_for.bytes);
 }
 
 void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
@@ -319,7 +308,7 @@ void note_sample_allocated(stack& at, const taken_sample& s) noexcept {
   const weight stands_for = weight_of(s.bytes, s.interval);
   if (c.samples.load(relaxed) == 0) c.first_ns.store(s.at_ns, relaxed);
   c.last_ns.store(s.at_ns, relaxed);
-  at.owner == 0 ? count_allocated(c, stands_for, with_others{}) : count_allocated(c, stands_for, alone{});
+  at.owner == 0 ? count_sample_allocated<with_others>(c, stands_for) : count_sample_allocated<alone>(c, stands_for);
 }
 
 void note_sample_freed(const taken_sample& s, std::uint64_t now_ns) noexcept {
@@ -327,13 +316,13 @@ void note_sample_freed(const taken_sample& s, std::uint64_t now_ns) noexcept {
   const weight stands_for = weight_of(s.bytes, s.interval);
   const std::uint64_t lived_ns = now_ns > s.at_ns ? now_ns - s.at_ns : 0;
   if (allocated_at.owner == this_owner && this_owner != 0)
-    return count_freed(allocated_at.counters, stands_for, lived_ns, alone{});
+    return count_sample_freed<alone>(allocated_at.counters, stands_for, lived_ns);
   stack* const everyones = stacks.everyones(allocated_at);
   if (everyones == nullptr) {
     add_shared(the_segment->lost_samples, 1);
     return;
   }
-  count_freed(everyones->counters, stands_for, lived_ns, with_others{});
+  count_sample_freed<with_others>(everyones->counters, stands_for, lived_ns);
 }
 
 /// `is` null: the sample was dropped.
@@ -470,6 +459,13 @@ void end_sample(segment_header& h, thread_slot& s, std::uint64_t interval, std::
   if (wanted != interval && this_memory != nullptr) end_sample(h, s, wanted, drawn_by, begun_ns);
 }
 
+/// Restores the invariant: the slot's net bytes, of which a block of this class has changed, are
+/// within their band.
+void publish_net(thread_slot& s, unsigned size_class) noexcept {
+  if (is_out_of_band(s, s.net_bytes.load(relaxed))) the_peak.publish(s, this_owner);
+  if (the_peak.is_precise()) the_peak.publish_class(s, this_owner, size_class);
+}
+
 // --- fork
 
 void before_fork() noexcept {
@@ -564,16 +560,13 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   add(s->gross_bytes, bytes);
   s->net_bytes.store(s->net_bytes.load(relaxed) + bytes, std::memory_order_release);
   add(s->requested_bytes, requested);
-  class_counters& c = s->classes[size_scale::index(bytes)];
-  add(c.allocations, 1);
-  add(c.allocated_bytes, bytes);
+  count_allocation<alone>(s->classes[size_scale::index(bytes)], bytes);
   // First the sample, then the peak that has the block in it: see keep_at_peak.
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;
     sample_due(*s, p, bytes, {current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
   }
-  if (is_out_of_band(*s, s->net_bytes.load(relaxed))) the_peak.publish(*s, this_owner);
-  if (the_peak.is_precise()) the_peak.publish_class(*s, this_owner, size_scale::index(bytes));
+  publish_net(*s, size_scale::index(bytes));
   the_peak.obey_reset();
   return p;
 }
@@ -595,15 +588,12 @@ void freed_slow(std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();
   if (s == nullptr) return count_apart(bytes, 0, false);
   s->net_bytes.store(s->net_bytes.load(relaxed) - bytes, relaxed);
-  class_counters& c = s->classes[size_scale::index(bytes)];
-  add(c.frees, 1);
-  add(c.freed_bytes, bytes);
-  if (is_out_of_band(*s, s->net_bytes.load(relaxed))) the_peak.publish(*s, this_owner);
-  if (the_peak.is_precise()) the_peak.publish_class(*s, this_owner, size_scale::index(bytes));
+  count_free<alone>(s->classes[size_scale::index(bytes)], bytes);
+  publish_net(*s, size_scale::index(bytes));
 }
 
 void* reallocated_slow(void* p, std::size_t requested, std::uint64_t bytes, std::uint64_t before) noexcept {
-  count_freed(before);
+  freed(before);
   return allocated(p, requested, bytes, size_scale::index(bytes));
 }
 
@@ -619,7 +609,7 @@ void* reallocate_sample(void* p, std::size_t requested) noexcept {
     if (s.at_stack != 0) (void)the_samples.add(p, s);
     return nullptr;
   }
-  count_freed(before);
+  freed(before);
   if (s.at_stack != 0) note_sample_freed(s, this_clock.now());
   return allocated(moved, requested);
 }
@@ -638,7 +628,7 @@ void freeing_sample(void* p, std::uint64_t bytes) noexcept {
   if (s.at_stack != 0) note_sample_freed(s, now_ns != 0 ? now_ns : this_clock.now());
   errno = kept;
   if (bytes == size_not_known) bytes = s.at_stack != 0 ? s.bytes : next.usable_size(p);
-  count_freed(bytes);
+  freed(bytes);
 }
 
 }  // namespace heapwright::probe

@@ -75,9 +75,7 @@ bool begin_peak_again() noexcept;
   s.until_sample.store(until_sample, relaxed);
   s.net_bytes.store(net, relaxed);
   add(s.requested_bytes, requested);
-  segment::class_counters& c = s.classes[size_class];
-  add(c.allocations, 1);
-  add(c.allocated_bytes, bytes);
+  count_allocation<alone>(s.classes[size_class], bytes);
   return p;
 }
 
@@ -99,30 +97,28 @@ bool begin_peak_again() noexcept;
   return allocated(p, requested, known->bytes, known->size_class);
 }
 
-/// Notes that a block of so many bytes has been or will be freed.
-inline void count_freed(std::uint64_t bytes) noexcept {
+/// Notes that a block of so many bytes, no sample any more, has been or will be freed.
+inline void freed(std::uint64_t bytes) noexcept {
   segment::thread_slot& s = *this_slot;
   const std::uint64_t net = s.net_bytes.load(relaxed) - bytes;
   if (is_out_of_band(s, net)) [[unlikely]]
     return freed_slow(bytes);
   s.net_bytes.store(net, relaxed);
-  segment::class_counters& c = s.classes[segment::size_scale::index(bytes)];
-  add(c.frees, 1);
-  add(c.freed_bytes, bytes);
+  count_free<alone>(s.classes[segment::size_scale::index(bytes)], bytes);
 }
 
 /// Notes that p, not null, will be freed.
 inline void freeing(void* p, std::uint64_t bytes) noexcept {
   if (the_samples.may_have(p)) [[unlikely]]
     return freeing_sample(p, bytes);
-  count_freed(bytes);
+  freed(bytes);
 }
 
 /// The same for a block of malloc's.
 inline void freeing(void* p) noexcept {
   if (the_samples.may_have(p)) [[unlikely]]
     return freeing_sample(p, size_not_known);
-  count_freed(next.usable_size(p));
+  freed(next.usable_size(p));
 }
 
 /// Notes that a block of `before` bytes, no sample, has become p, not null: a free and an
@@ -137,12 +133,8 @@ inline void freeing(void* p) noexcept {
   s.until_sample.store(until_sample, relaxed);
   s.net_bytes.store(net, relaxed);
   add(s.requested_bytes, requested);
-  segment::class_counters& from = s.classes[segment::size_scale::index(before)];
-  add(from.frees, 1);
-  add(from.freed_bytes, before);
-  segment::class_counters& to = s.classes[segment::size_scale::index(bytes)];
-  add(to.allocations, 1);
-  add(to.allocated_bytes, bytes);
+  count_free<alone>(s.classes[segment::size_scale::index(before)], before);
+  count_allocation<alone>(s.classes[segment::size_scale::index(bytes)], bytes);
   return p;
 }
 

@@ -22,6 +22,8 @@
 #include <array>
 #include <cstdint>
 
+#include <heapwright/core/hash.hpp>
+
 namespace heapwright::probe {
 
 /// Of one thread. All zero is ready. 1 KiB.
@@ -33,7 +35,7 @@ class sampled_paths {
   [[nodiscard]] unsigned count(std::uintptr_t caller, std::uintptr_t stack_pointer) noexcept {
     if (++samples_ % half_life == 0)
       for (std::uint32_t& e : entries_) e = (e & tag_mask) | (e & count_mask) / 2;
-    const std::uint64_t hash = (caller ^ stack_pointer << 20) * 0x9E3779B97F4A7C15;
+    const std::uint64_t hash = fibonacci_hash(caller ^ stack_pointer << 20);
     std::uint32_t& e = entries_[hash >> (64 - index_bits)];
     const auto tag = static_cast<std::uint32_t>(hash >> (64 - index_bits - tag_bits)) << count_bits & tag_mask;
     if ((e & tag_mask) != tag) {

@@ -12,6 +12,8 @@
 
 #include <array>
 
+#include <heapwright/core/hash.hpp>
+
 #include "../segment/sample_weight.hpp"
 #include "segment_writer.hpp"
 #include "thinning.hpp"
@@ -69,9 +71,7 @@ class sample_filter {
 
   static bool is_full(unsigned slot) noexcept { return slot >= most_samples; }
 
-  static std::uint64_t hash_of(const void* p) noexcept {
-    return reinterpret_cast<std::uintptr_t>(p) * 0x9E3779B97F4A7C15;
-  }
+  static std::uint64_t hash_of(const void* p) noexcept { return fibonacci_hash(reinterpret_cast<std::uintptr_t>(p)); }
   /// Never 0.
   static unsigned tag_of(std::uint64_t hash) noexcept {
     return (static_cast<unsigned>(hash >> (64 - bits - tag_bits)) & tag_mask) | 1;
@@ -140,7 +140,7 @@ class sample_table {
   /// Neighbours in memory are neighbours here, as programs work on what is near; 16 MiB further on
   /// it begins somewhere else.
   [[nodiscard]] link& bucket_of(std::uintptr_t address) const noexcept {
-    return buckets_[((address >> 4) + (address >> 24) * 0x9E3779B97F4A7C15) & mask_];
+    return buckets_[((address >> 4) + fibonacci_hash(address >> 24)) & mask_];
   }
   [[nodiscard]] segment::sample& at(segment::reference r) const noexcept { return *part_.find<segment::sample>(r); }
   [[nodiscard]] segment::sample* claim(link& bucket) noexcept;

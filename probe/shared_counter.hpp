@@ -1,5 +1,5 @@
-// What several threads count together. While there is only one it costs no more than a thread's own
-// counters.
+// How the segment's counters are added to: those of one thread, and those that several threads
+// share. While there is only one thread, shared ones cost no more than its own.
 #pragma once
 
 #include <bit>
@@ -39,6 +39,32 @@ inline void add_real_shared(segment::counter& c, double x) noexcept {
   while (!c.compare_exchange_weak(old, std::bit_cast<std::uint64_t>(std::bit_cast<double>(old) + x),
                                   std::memory_order_relaxed)) {
   }
+}
+
+/// How counters are added to that only this thread writes to.
+struct alone {
+  static void add(segment::counter& c, std::uint64_t n) noexcept { probe::add(c, n); }
+  static void add_real(segment::counter& c, double x) noexcept { probe::add_real(c, x); }
+};
+
+/// How counters are added to that others write to as well.
+struct with_others {
+  static void add(segment::counter& c, std::uint64_t n) noexcept { add_shared(c, n); }
+  static void add_real(segment::counter& c, double x) noexcept { add_real_shared(c, x); }
+};
+
+/// Counts an allocated block in its size class.
+template <class Adding>
+[[gnu::always_inline]] inline void count_allocation(segment::class_counters& c, std::uint64_t bytes) noexcept {
+  Adding::add(c.allocations, 1);
+  Adding::add(c.allocated_bytes, bytes);
+}
+
+/// Counts a freed block in its size class.
+template <class Adding>
+[[gnu::always_inline]] inline void count_free(segment::class_counters& c, std::uint64_t bytes) noexcept {
+  Adding::add(c.frees, 1);
+  Adding::add(c.freed_bytes, bytes);
 }
 
 inline std::uint64_t exchange_shared(segment::counter& c, std::uint64_t n) noexcept {

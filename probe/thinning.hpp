@@ -21,6 +21,8 @@
 #include <array>
 #include <cstdint>
 
+#include <heapwright/core/hash.hpp>
+
 #include "../segment/sample_weight.hpp"
 
 namespace heapwright::probe {
@@ -66,7 +68,7 @@ class live_sample_counts {
   }
 
   [[nodiscard]] std::size_t index_of(std::uint32_t stack) const noexcept {
-    return stack * (salt_ * 0x9E3779B97F4A7C15 | 1) >> (64 - bits);
+    return stack * (fibonacci_hash(salt_) | 1) >> (64 - bits);
   }
 
   std::array<entry, std::size_t{1} << bits> entries_{};

@@ -39,7 +39,7 @@ class rule_table {
     std::atomic<std::uint64_t> rule{0};
   };
 
-  static std::size_t index(std::uintptr_t pc) noexcept { return (pc * 0x9E3779B97F4A7C15) >> (64 - 13); }
+  static std::size_t index(std::uintptr_t pc) noexcept { return fibonacci_hash(pc) >> (64 - 13); }
   static_assert(count == 1 << 13);
 
   /// Addresses have 57 bits at most.
@@ -128,7 +128,7 @@ frame_rule rule_at(std::uintptr_t pc, void (*new_object)(const code_object&) noe
 }
 
 std::uint64_t mixed(std::uint64_t hash, std::uintptr_t pc) noexcept {
-  hash = (hash ^ pc) * 0x9E3779B97F4A7C15;
+  hash = fibonacci_hash(hash ^ pc);
   return hash ^ hash >> 32;
 }
 

@@ -21,6 +21,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <heapwright/core/hash.hpp>
+
 #include "call_frame_info.hpp"
 
 namespace heapwright::probe {
@@ -98,7 +100,7 @@ class call_memo {
   static constexpr unsigned sets = 16, ways = 4;
 
   static unsigned set_of(const machine_state& from, std::uintptr_t caller) noexcept {
-    return static_cast<unsigned>((from.sp ^ caller << 20) * 0x9E3779B97F4A7C15 >> 60);
+    return static_cast<unsigned>(fibonacci_hash(from.sp ^ caller << 20) >> 60);
   }
   static_assert(sets == 1 << 4);
 

@@ -1,5 +1,5 @@
-// A file descriptor with one owner, and the reading of files too small or too strange (/proc) for a
-// stream.
+// A file descriptor with one owner, pipes of such, and the reading of files too small or too
+// strange (/proc) for a stream.
 #pragma once
 
 #include <optional>
@@ -32,6 +32,17 @@ class descriptor {
  private:
   int fd_ = -1;
 };
+
+struct pipe_ends {
+  descriptor reader, writer;
+};
+
+/// A pipe that no program inherits; nothing if there can be none. errno says why.
+inline std::optional<pipe_ends> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  return pipe_ends{descriptor(ends[0]), descriptor(ends[1])};
+}
 
 /// The whole content of a file; nothing if it cannot be opened or read. errno says why.
 inline std::optional<std::string> read_file(const std::string& path) {

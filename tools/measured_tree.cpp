@@ -15,6 +15,7 @@
 #include <ctime>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -144,19 +145,17 @@ run_result measured_tree::finish() {
 }
 
 void measured_tree::launch() {
-  int gate[2];
-  if (pipe2(gate, O_CLOEXEC) != 0) throw failure(exit_code::bad_input, "cannot make a pipe");
-  const descriptor hold(gate[0]);
-  descriptor open_gate(gate[1]);
+  std::optional<pipe_ends> gate = make_pipe();
+  if (!gate) throw failure(exit_code::bad_input, "cannot make a pipe");
   first_ = fork();
   if (first_ < 0) throw failure(exit_code::bad_input, fmt::format("cannot fork: {}", std::strerror(errno)));
-  if (first_ == 0) become_command(hold.get(), open_gate.get());
+  if (first_ == 0) become_command(*gate);
   // Seized, unlike PTRACE_TRACEME, the command can still be stopped and continued by job control.
   ptrace(PTRACE_SEIZE, first_, nullptr, PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL);
-  open_gate.close();
+  gate->writer.close();
 }
 
-void measured_tree::become_command(int gate, int gate_writer) {
+void measured_tree::become_command(pipe_ends& gate) {
   setpgid(0, 0);  // Ctrl-C is for us; we then end the tree.
   signals_.restore();
   const descriptor input =
@@ -171,9 +170,9 @@ void measured_tree::become_command(int gate, int gate_writer) {
   std::vector<char*> arguments;
   for (const std::string& argument : what_.command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  close(gate_writer);
+  gate.writer.close();
   char none;
-  while (read(gate, &none, 1) < 0 && errno == EINTR) {
+  while (read(gate.reader.get(), &none, 1) < 0 && errno == EINTR) {
   }
   getrusage(RUSAGE_SELF, &departure_->usage);
   departure_->moment = now();

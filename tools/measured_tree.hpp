@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "descriptor.hpp"
 #include "measured_run.hpp"
 #include "process_tree.hpp"
 
@@ -65,7 +66,7 @@ class measured_tree {
   struct departure;
 
   void launch();
-  [[noreturn]] void become_command(int gate, int gate_writer);
+  [[noreturn]] void become_command(pipe_ends& gate);
   void reap();
   void resume(int status);
   void account(const rusage& usage);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include "allocators.hpp"
 #include "awaited_signals.hpp"
 #include "commands.hpp"
+#include "descriptor.hpp"
 #include "exit_reports.hpp"
 #include "failure.hpp"
 #include "heap_record.hpp"
@@ -41,22 +43,20 @@ void become(const std::vector<std::string>& command) {
 class companion {
  public:
   explicit companion(const std::vector<std::string>& command) {
-    int error[2];
-    if (pipe2(error, O_CLOEXEC) != 0) throw not_executable(command[0], errno);
-    const descriptor from_child(error[0]);
-    descriptor to_parent(error[1]);
+    std::optional<pipe_ends> error = make_pipe();
+    if (!error) throw not_executable(command[0], errno);
     child_ = fork();
     if (child_ < 0) throw not_executable(command[0], errno);
     if (child_ == 0) {
       signals_.restore();
       become(command);
       const int why = errno;
-      (void)!write(to_parent.get(), &why, sizeof why);
+      (void)!write(error->writer.get(), &why, sizeof why);
       _exit(exit_code::not_executable);
     }
-    to_parent.close();
+    error->writer.close();
     int why = 0;
-    if (::read(from_child.get(), &why, sizeof why) == sizeof why) {
+    if (::read(error->reader.get(), &why, sizeof why) == sizeof why) {
       waitpid(child_, nullptr, 0);
       throw not_executable(command[0], why);
     }

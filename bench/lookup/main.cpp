@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include <heapwright/core/hash.hpp>
 #include <heapwright/heap/page_map.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
 #include <heapwright/source/os_pages.hpp>
@@ -80,7 +81,7 @@ class by_mask {
  private:
   static page_tag* header(const void* p) {
     std::uintptr_t at = align_down(address_of(p), span_bytes);
-    if constexpr (Coloured) at += at * 0x9E3779B97F4A7C15 >> 60 << 6;
+    if constexpr (Coloured) at += fibonacci_hash(at) >> 60 << 6;
     return reinterpret_cast<page_tag*>(at);
   }
 };

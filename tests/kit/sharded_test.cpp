@@ -248,6 +248,16 @@ TEST(Sharded, FiguresAreThoseOfAllShards) {
   EXPECT_EQ(a.stats().in_use, 0U);
 }
 
+/// A best_fit that says what it trims.
+struct trimmable : best_fit<> {
+  std::size_t trim() noexcept { return 100; }
+};
+
+TEST(Sharded, TrimReachesEveryShard) {
+  sharded<trimmable, lock<linux_os>, 4> a;
+  EXPECT_EQ(a.trim(), 400U);
+}
+
 TEST(Sharded, DefragmentMergesInEveryShard) {
   const memory range(4 * MiB);
   concurrent_best_fit<best_fit_plan{.merging = merge::deferred}, 2> a(range);

@@ -1,9 +1,14 @@
-// Layouts, size classes and the tables that recipes make of them.
+// Layouts, bitmaps of bins, hashes, size classes and the tables that recipes make of them.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
+#include <random>
+#include <set>
 #include <string>
 
+#include <heapwright/core/bin_bitmap.hpp>
+#include <heapwright/core/hash.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/core/text.hpp>
 #include <heapwright/heap/class_table.hpp>
@@ -14,6 +19,57 @@ namespace {
 TEST(Layout, ArrayRefusesOverflow) {
   EXPECT_EQ(layout::array<std::uint64_t>(3), (layout{24, 8}));
   EXPECT_EQ(layout::array<std::uint64_t>(SIZE_MAX / 8 + 1), std::nullopt);
+}
+
+/// Against a std::set, for every bin that can be asked for.
+template <std::size_t Count>
+void expect_like_a_set(std::size_t members, unsigned seed) {
+  bin_bitmap<Count> bins;
+  std::set<std::size_t> model;
+  std::mt19937 random(seed);
+  for (std::size_t step = 0; step < members; ++step) {
+    const std::size_t bin = random() % Count;
+    if (random() % 3 == 0) {
+      bins.erase(bin);
+      model.erase(bin);
+    } else {
+      bins.insert(bin);
+      model.insert(bin);
+    }
+  }
+  for (std::size_t bin = 0; bin <= Count; ++bin) {
+    const auto above = model.lower_bound(bin);
+    if (bin < Count) {
+      ASSERT_EQ(bins.contains(bin), model.contains(bin)) << bin;
+      ASSERT_EQ(bins.first_from(bin), above == model.end() ? bins.none : *above) << bin;
+    }
+    ASSERT_EQ(bins.last_before(bin), above == model.begin() ? bins.none : *std::prev(above)) << bin;
+  }
+}
+
+TEST(BinBitmap, FindsTheNearestBinThatIsInIt) {
+  for (const std::size_t members : {0, 1, 2, 5, 50, 1000}) {
+    expect_like_a_set<1>(members, 1);
+    expect_like_a_set<63>(members, 2);
+    expect_like_a_set<64>(members, 3);
+    expect_like_a_set<65>(members, 4);
+    expect_like_a_set<300>(members, 5);
+    expect_like_a_set<4096>(members, 6);
+  }
+}
+
+TEST(BinBitmap, IsEmptyAgainWhenEachBinIsErased) {
+  bin_bitmap<200> bins;
+  for (std::size_t bin = 0; bin < 200; ++bin) bins.insert(bin);
+  for (std::size_t bin = 0; bin < 200; ++bin) bins.erase(bin);
+  EXPECT_EQ(bins.first_from(0), bins.none);
+  EXPECT_EQ(bins.last_before(200), bins.none);
+}
+
+TEST(FibonacciHash, SpreadsKeysThatLieCloseTogether) {
+  std::array<int, 16> hits{};
+  for (std::uint64_t page = 0; page < 1600; ++page) ++hits[fibonacci_hash(page) >> 60];
+  for (const int n : hits) EXPECT_NEAR(n, 100, 3);
 }
 
 class SizeClasses : public ::testing::TestWithParam<std::size_t> {

@@ -31,7 +31,7 @@ void after_a_crash(int signal) noexcept {
 }  // namespace
 
 full_screen::full_screen(const awaited_signals& of_signals) : signals_(of_signals) {
-  descriptor_ = signalfd(-1, &signals_.set(), SFD_CLOEXEC);
+  arrivals_ = descriptor(signalfd(-1, &signals_.set(), SFD_CLOEXEC));
   has_keys_ = tcgetattr(STDIN_FILENO, &before_) == 0;
   settings_to_restore = has_keys_ ? &before_ : nullptr;
   struct sigaction action {};
@@ -45,7 +45,6 @@ full_screen::~full_screen() {
   give_back();
   for (const int signal : crashes) std::signal(signal, SIG_DFL);
   settings_to_restore = nullptr;
-  close(descriptor_);
 }
 
 void full_screen::take() const {
@@ -69,7 +68,7 @@ void full_screen::draw(const std::string& lines) const {
 }
 
 bool full_screen::wait(double seconds) const {
-  pollfd from[] = {{descriptor_, POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}};
+  pollfd from[] = {{arrivals_.get(), POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}};
   if (poll(from, 2, static_cast<int>(seconds * 1000)) <= 0) return true;
   if (from[0].revents == 0) {
     char key = 0;

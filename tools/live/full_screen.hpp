@@ -9,6 +9,7 @@
 #include <termios.h>
 
 #include "awaited_signals.hpp"
+#include "descriptor.hpp"
 
 namespace heapwright::tool {
 
@@ -37,7 +38,7 @@ class full_screen {
 
   const awaited_signals& signals_;
   termios before_{};
-  int descriptor_ = -1;  ///< becomes readable when a signal has come
+  descriptor arrivals_;  ///< becomes readable when a signal has come
   bool has_keys_ = false;
 };
 

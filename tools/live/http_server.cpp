@@ -28,6 +28,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "descriptor.hpp"
+
 namespace heapwright::tool {
 namespace {
 
@@ -38,23 +40,6 @@ constexpr auto request_time = 10s;  ///< from the first byte to the last
 constexpr auto idle_time = 60s;     ///< between requests
 constexpr auto write_time = 20s;    ///< without any byte going out
 constexpr unsigned workers = 3;
-
-class owned_fd {
- public:
-  explicit owned_fd(int fd = -1) noexcept : fd_(fd) {}
-  owned_fd(owned_fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  owned_fd& operator=(owned_fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~owned_fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 const char* reason(int status) {
   switch (status) {
@@ -109,7 +94,7 @@ std::string head_of(const http_response& answer, bool keep_alive) {
 struct connection {
   enum class phase { reading, answering, writing, streaming };
 
-  owned_fd socket;
+  descriptor socket;
   phase now = phase::reading;
   std::string in;
   std::string out;
@@ -177,7 +162,7 @@ class http_server::loop {
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(found, &freeaddrinfo);
     int error = 0;
     for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-      owned_fd fd(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      descriptor fd(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       const int yes = 1;
       setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
       if (bind(fd.get(), a->ai_addr, a->ai_addrlen) == 0 && listen(fd.get(), 64) == 0) {
@@ -277,7 +262,7 @@ class http_server::loop {
 
   void accept_all() {
     for (int i = 0; i < 16; ++i) {
-      owned_fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      descriptor fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (fd.get() < 0) {
         // Out of descriptors: the connection stays in the kernel's queue, and poll would report it
         // without end.
@@ -432,8 +417,8 @@ class http_server::loop {
     }
   }
 
-  owned_fd listener_;
-  owned_fd wake_;
+  descriptor listener_;
+  descriptor wake_;
   std::uint16_t port_ = 0;
   std::atomic<bool> stopping_ = false;
   const handler* answer_ = nullptr;

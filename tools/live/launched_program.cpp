@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "allocators.hpp"
+#include "descriptor.hpp"
 #include "failure.hpp"
 #include "loader.hpp"
 #include "program.hpp"
@@ -39,16 +40,16 @@ void launched_program::start(const std::vector<std::string>& command, const std:
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  // The child says through the pipe why it could not become the program; becoming it closes the
+  // The child says through `complaint` why it could not become the program; becoming it closes that
   // pipe. It waits at the gate until this process closes it.
-  int pipe_ends[2], gate[2];
-  if (pipe2(pipe_ends, O_CLOEXEC) != 0 || pipe2(gate, O_CLOEXEC) != 0)
+  std::optional<pipe_ends> complaint = make_pipe(), gate = make_pipe();
+  if (!complaint || !gate)
     throw failure(exit_code::bad_input, fmt::format("cannot start {}: {}", command[0], std::strerror(errno)));
   id_ = fork();
   if (id_ == 0) {
-    close(gate[1]);
+    gate->writer.close();
     char nothing = 0;
-    while (read(gate[0], &nothing, 1) < 0 && errno == EINTR) {
+    while (read(gate->reader.get(), &nothing, 1) < 0 && errno == EINTR) {
     }
     signals.restore();
     setenv("LD_PRELOAD", preload.c_str(), 1);
@@ -56,17 +57,16 @@ void launched_program::start(const std::vector<std::string>& command, const std:
     if (!sample.empty()) setenv("HEAPWRIGHT_SAMPLE", sample.c_str(), 1);
     execvp(arguments[0], arguments.data());
     const int error = errno;
-    [[maybe_unused]] const auto written = write(pipe_ends[1], &error, sizeof error);
+    [[maybe_unused]] const auto written = write(complaint->writer.get(), &error, sizeof error);
     _exit(exit_code::not_executable);
   }
   const int fork_error = errno;
-  close(pipe_ends[1]);
-  close(gate[0]);
+  complaint->writer.close();
+  gate->reader.close();
   if (id_ > 0 && prepare) prepare(id_);
-  close(gate[1]);
+  gate->writer.close();
   int error = 0;
-  const bool has_failed = id_ < 0 || read(pipe_ends[0], &error, sizeof error) == sizeof error;
-  close(pipe_ends[0]);
+  const bool has_failed = id_ < 0 || read(complaint->reader.get(), &error, sizeof error) == sizeof error;
   if (!has_failed) return;
   if (id_ > 0) waitpid(id_, nullptr, 0);
   throw failure(exit_code::not_executable,

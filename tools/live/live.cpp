@@ -158,10 +158,10 @@ void check_ready_fd(int fd) {
 /// The program runs by now: that nobody listens is not its fault.
 void tell_ready(int fd, const std::string& url) {
   if (fd < 0) return;
+  const descriptor told(fd);
   const std::string line = fmt::format("{} {}\n", url, getpid());
   if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
     tell("heapwright: --ready-fd {}: {}\n", fd, std::strerror(errno));
-  close(fd);
 }
 
 void close_all_but(int fd) {

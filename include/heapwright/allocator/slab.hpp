@@ -26,6 +26,7 @@
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/concepts.hpp>
+#include <heapwright/core/hash.hpp>
 #include <heapwright/core/poison.hpp>
 #include <heapwright/source/slab_memory.hpp>
 #include <heapwright/source/upstream.hpp>
@@ -386,8 +387,7 @@ class slab {
   std::size_t size_;
   std::size_t taken_ = 0;
   std::uintptr_t mask_;
-  std::uintptr_t tag_ = address_of(this) * 0x9E3779B97F4A7C15U | std::uintptr_t{1}
-                                                                     << 63;  ///< not an address of a program
+  std::uintptr_t tag_ = fibonacci_hash(address_of(this)) | std::uintptr_t{1} << 63;  ///< not an address of a program
   std::uint64_t inverse_;
   int shift_;
   std::size_t capacity_;

@@ -19,6 +19,7 @@
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/concepts.hpp>
 #include <heapwright/core/forwarding.hpp>
+#include <heapwright/core/hash.hpp>
 
 namespace heapwright {
 
@@ -99,10 +100,7 @@ class guarded : public forwards<guarded<A>, true, A> {
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_reallocate<A>
   {
-    if (p == nullptr) return allocate(layout{size});
-    if (size != 0) return reallocate_by_copy(*this, p, size);
-    deallocate(p);
-    return nullptr;
+    return reallocate_by_copy(*this, p, size);
   }
 
   /// Dies if the block was damaged; for looking at a block that is still in use.
@@ -121,16 +119,6 @@ class guarded : public forwards<guarded<A>, true, A> {
   [[nodiscard]] A& part() noexcept { return part_; }
 
  private:
-  template <class Self, class F>
-  static void each_part(Self& self, F f) noexcept {
-    f(self.part_);
-  }
-
-  template <class Self, class F>
-  static auto with_owner(Self& self, const void*, F f) noexcept {
-    return f(self.part_);
-  }
-
   struct head {
     std::size_t size;
     std::size_t alignment;
@@ -151,7 +139,7 @@ class guarded : public forwards<guarded<A>, true, A> {
   }
 
   static head* head_of(const void* p) noexcept { return reinterpret_cast<head*>(address_of(p) - sizeof(head)); }
-  static std::uintptr_t live_value(const void* p) noexcept { return address_of(p) * 0x9E3779B97F4A7C15 + 0xA110CA7ED; }
+  static std::uintptr_t live_value(const void* p) noexcept { return fibonacci_hash(address_of(p)) + 0xA110CA7ED; }
 
   [[no_unique_address]] block_layout<A> block_;
   A part_;

@@ -124,10 +124,7 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     requires can_reallocate<A> && has_usable_size<A> && can_deallocate_unsized<A>
   {
     if constexpr (!checks_callers) return part_.reallocate(p, size);
-    if (p == nullptr) return allocate(layout{size});
-    if (size != 0) return reallocate_by_copy(*this, p, size);
-    deallocate(p);
-    return nullptr;
+    return reallocate_by_copy(*this, p, size);
   }
 
   /// What was live is freed, and no leak.
@@ -163,16 +160,6 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
   [[nodiscard]] A& part() noexcept { return part_; }
 
  private:
-  template <class Self, class F>
-  static void each_part(Self& self, F f) noexcept {
-    f(self.part_);
-  }
-
-  template <class Self, class F>
-  static auto with_owner(Self& self, const void*, F f) noexcept {
-    return f(self.part_);
-  }
-
   struct head {
     head* older;
     head* newer;

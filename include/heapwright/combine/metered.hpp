@@ -128,16 +128,6 @@ class metered : public forwards<metered<A, Report>, true, A> {
   [[nodiscard]] Report& report() noexcept { return report_; }
 
  private:
-  template <class Self, class F>
-  static void each_part(Self& self, F f) noexcept {
-    f(self.part_);
-  }
-
-  template <class Self, class F>
-  static auto with_owner(Self& self, const void*, F f) noexcept {
-    return f(self.part_);
-  }
-
   /// `asked` where the part does not tell.
   [[nodiscard]] std::size_t bytes_of(const void* p, std::size_t asked) const noexcept {
     if constexpr (has_usable_size<A>) return part_.usable_size(p);

@@ -105,26 +105,13 @@ class poisoned : public forwards<poisoned<A>, true, A> {
     requires can_reallocate<A> && has_usable_size<A> && can_deallocate_unsized<A>
   {
     if constexpr (!poisons) return part_.reallocate(p, size);
-    if (p == nullptr) return allocate(layout{size});
-    if (size != 0) return reallocate_by_copy(*this, p, size);
-    deallocate(p);
-    return nullptr;
+    return reallocate_by_copy(*this, p, size);
   }
 
   /// The part. Blocks allocated there directly are not watched.
   [[nodiscard]] A& part() noexcept { return part_; }
 
  private:
-  template <class Self, class F>
-  static void each_part(Self& self, F f) noexcept {
-    f(self.part_);
-  }
-
-  template <class Self, class F>
-  static auto with_owner(Self& self, const void*, F f) noexcept {
-    return f(self.part_);
-  }
-
   static constexpr std::size_t links = 2 * sizeof(void*);
   static constexpr bool tells_sizes = has_usable_size<A>;
   static constexpr bool has_zone = poisons && !has_one_layout<A>;  // blocks of one layout have no room for more

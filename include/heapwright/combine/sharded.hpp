@@ -130,13 +130,9 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept
     requires can_resize<A>
   {
-    if (p == nullptr) return allocate(layout{size});
-    if (size == 0) {
-      deallocate(p);
-      return nullptr;
-    }
-    const bool in_place = with_owner(
-        *this, p, [p, size](A& part) { return part.try_resize(p, layout{part.usable_size(p)}, layout{size}); });
+    const bool in_place = p != nullptr && size != 0 && with_owner(*this, p, [p, size](A& part) {
+                            return part.try_resize(p, layout{part.usable_size(p)}, layout{size});
+                          });
     return in_place ? p : reallocate_by_copy(*this, p, size);
   }
 
@@ -265,6 +261,11 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
     holding guard(s.gate);
     free_returned(s);
     return f(s.part);
+  }
+
+  template <class Self, class F>
+  static void each_part(Self& self, F f) noexcept {
+    for (auto& s : self.shards_) with(s, f);
   }
 
   template <class Self, class F>

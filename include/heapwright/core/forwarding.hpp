@@ -5,6 +5,8 @@
 //   each_part(self, f)         calls f(part) for every part
 //   with_owner(self, p, f)     returns f(part) for the part that p came from
 //
+// One that has a single part, `part_`, and calls it as it is, says nothing: both are here.
+//
 // Every capability that follows from that is written here, and nowhere else. A combinator that does
 // more (it counts, widens the request, or chooses a part by size) declares a function of the same
 // name, which takes the place of the one here.
@@ -26,12 +28,16 @@ struct joint_stats {
   std::size_t held;    ///< taken from sources
 };
 
-/// realloc of C by allocation, copy and free. `p` is not null and `size` is not 0. Null: no memory,
-/// and p is as it was.
+/// realloc of C by allocation, copy and free: the block always moves. Null: no memory, and p is as
+/// it was; or a size of zero, and p is freed.
 template <class A>
 [[nodiscard]] void* reallocate_by_copy(A& a, void* p, std::size_t size) noexcept {
+  if (p != nullptr && size == 0) {
+    a.deallocate(p);
+    return nullptr;
+  }
   void* const moved = a.allocate(layout{size});
-  if (moved == nullptr) return nullptr;
+  if (moved == nullptr || p == nullptr) return moved;
   std::memcpy(moved, p, std::min(size, a.usable_size(p)));
   a.deallocate(p);
   return moved;
@@ -155,6 +161,19 @@ class forwards {
       });
       return sum;
     }
+  }
+
+ protected:
+  template <class Self, class F>
+    requires is_single
+  static void each_part(Self& self, F f) noexcept {
+    f(self.part_);
+  }
+
+  template <class Self, class F>
+    requires is_single
+  static auto with_owner(Self& self, const void*, F f) noexcept {
+    return f(self.part_);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include <heapwright/core/check.hpp>
+#include <heapwright/core/hash.hpp>
 #include <heapwright/heap/page_map.hpp>
 
 namespace heapwright {
@@ -86,7 +87,7 @@ class misuse {
   static std::uintptr_t& mark_of(block* b) noexcept { return reinterpret_cast<free_block*>(b)->mark; }
 
   static std::uintptr_t expected_mark(const block* b) noexcept {
-    return address_of(b) * 0x9E3779B97F4A7C15U ^ 0xF4EE'B10C'F4EE'B10CU;
+    return fibonacci_hash(address_of(b)) ^ 0xF4EE'B10C'F4EE'B10CU;
   }
 };
 

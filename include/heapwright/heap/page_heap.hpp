@@ -244,7 +244,7 @@ class page_heap {
 
   /// One of `lines` cache lines from the start of the run, chosen by a hash of the page.
   static std::uint16_t first_block_offset(const span* s, std::size_t lines) noexcept {
-    const std::uint64_t hash = (address_of(s->start) >> heap_page_shift) * golden_ratio >> 32;
+    const std::uint64_t hash = fibonacci_hash(address_of(s->start) >> heap_page_shift) >> 32;
     return static_cast<std::uint16_t>((hash * lines >> 32) * cache_line);
   }
 

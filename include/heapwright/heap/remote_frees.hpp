@@ -96,7 +96,7 @@ class remote_inbox {
 class remote_outbox {
  public:
   [[nodiscard]] remote_batch& batch_for(page_tag tag) noexcept {
-    return batches_[(tag * std::uint32_t{golden_ratio >> 32}) >> (32 - places_shift)];
+    return batches_[fibonacci_hash(tag) >> (64 - places_shift)];
   }
   [[nodiscard]] remote_batch* begin() noexcept { return batches_; }
   [[nodiscard]] remote_batch* end() noexcept { return batches_ + places; }

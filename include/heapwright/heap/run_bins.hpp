@@ -1,15 +1,13 @@
 // Free runs of pages by length: find a run of at least n pages, close to n, in constant time
 // (Masmano et al., "TLSF", with exact bins for short runs).
 //
-// Bin i holds runs of length i for i < 64; above, eight bins per doubling. A bit tells which bins
-// have runs. Invariant: bit i set <=> bin i is not empty; a run is in exactly the bin of its
-// length.
+// Bin i holds runs of length i for i < 64; above, eight bins per doubling. Invariant: nonempty_ has
+// exactly the bins that have runs; a run is in exactly the bin of its length.
 #pragma once
 
-#include <bit>
 #include <cstddef>
-#include <cstdint>
 
+#include <heapwright/core/bin_bitmap.hpp>
 #include <heapwright/heap/span.hpp>
 
 namespace heapwright {
@@ -19,13 +17,13 @@ class run_bins {
   void insert(span* run) noexcept {
     const unsigned b = bin_of(run->pages);
     bins_[b].push_front(run);
-    nonempty_[b / 64] |= std::uint64_t{1} << (b % 64);
+    nonempty_.insert(b);
   }
 
   void remove(span* run) noexcept {
     const unsigned b = bin_of(run->pages);
     bins_[b].remove(run);
-    if (bins_[b].empty()) nonempty_[b / 64] &= ~(std::uint64_t{1} << (b % 64));
+    if (bins_[b].empty()) nonempty_.erase(b);
   }
 
   /// A run of at least `pages` pages, null when there is none. Every run of a later bin is long
@@ -37,28 +35,19 @@ class run_bins {
     for (int i = 0; run != nullptr && i < tries; ++i, run = run->next) {
       if (run->pages >= pages) return run;
     }
-    return first_from(exact + 1);
+    return exact + 1 < count ? front_of(nonempty_.first_from(exact + 1)) : nullptr;
   }
 
   /// A run of the longest bin, null when there are no runs.
-  [[nodiscard]] span* longest() const noexcept {
-    for (unsigned w = words; w-- > 0;) {
-      if (nonempty_[w] != 0) return bins_[w * 64 + floor_log2(nonempty_[w])].front();
-    }
-    return nullptr;
-  }
+  [[nodiscard]] span* longest() const noexcept { return front_of(nonempty_.last_before(count)); }
 
   /// The first result of f that is not null, for up to `tries` runs of the longest bins.
   template <class F>
   [[nodiscard]] span* find_long(unsigned tries, F f) const noexcept {
-    for (unsigned w = words; w-- > 0;) {
-      for (std::uint64_t bits = nonempty_[w]; bits != 0;) {
-        const unsigned bit = floor_log2(bits);
-        bits &= ~(std::uint64_t{1} << bit);
-        for (span* run = bins_[w * 64 + bit].front(); run != nullptr; run = run->next) {
-          if (span* const found = f(run)) return found;
-          if (--tries == 0) return nullptr;
-        }
+    for (std::size_t b = nonempty_.last_before(count); b != nonempty_.none; b = nonempty_.last_before(b)) {
+      for (span* run = bins_[b].front(); run != nullptr; run = run->next) {
+        if (span* const found = f(run)) return found;
+        if (--tries == 0) return nullptr;
       }
     }
     return nullptr;
@@ -69,7 +58,6 @@ class run_bins {
   static constexpr unsigned steps_shift = 3;
   static constexpr unsigned max_exponent = 48 - heap_page_shift;
   static constexpr unsigned count = exact_bins + ((max_exponent - 6) << steps_shift);
-  static constexpr unsigned words = (count + 63) / 64;
 
   static constexpr unsigned bin_of(std::size_t pages) noexcept {
     if (pages < exact_bins) return static_cast<unsigned>(pages);
@@ -79,17 +67,12 @@ class run_bins {
     return b < count ? b : count - 1;
   }
 
-  [[nodiscard]] span* first_from(unsigned b) const noexcept {
-    if (b >= count) return nullptr;
-    std::uint64_t bits = nonempty_[b / 64] & (~std::uint64_t{0} << (b % 64));
-    for (unsigned w = b / 64;;) {
-      if (bits != 0) return bins_[w * 64 + static_cast<unsigned>(std::countr_zero(bits))].front();
-      if (++w == words) return nullptr;
-      bits = nonempty_[w];
-    }
+  /// Null for no bin.
+  [[nodiscard]] span* front_of(std::size_t b) const noexcept {
+    return b == nonempty_.none ? nullptr : bins_[b].front();
   }
 
-  std::uint64_t nonempty_[words]{};
+  bin_bitmap<count> nonempty_;
   span_list bins_[count];
 };
 

@@ -66,16 +66,17 @@ struct best_fit_audit {
   static std::size_t in_slots(const size_slots<Step, Largest>& slots) {
     std::size_t n = 0;
     for (std::size_t i = 0; i < slots.count; ++i) {
-      if ((slots.slots_[i] != nullptr) != ((slots.occupied_[i / 64] >> (i % 64) & 1) != 0)) return wrong;
+      if ((slots.slots_[i] != nullptr) != slots.occupied_.contains(i)) return wrong;
       const tagged_block* before = nullptr;
       for (const tagged_block* b = slots.slots_[i]; b != nullptr; before = b, b = b->next, ++n) {
         if (!b->is_free() || b->size() != (i + 1) * Step) return wrong;
         if (before != nullptr && b->prev != before) return wrong;
       }
     }
-    for (std::size_t g = 0; g < slots.groups; ++g) {
-      if ((slots.occupied_[g] != 0) != ((slots.occupied_groups_ >> g & 1) != 0)) return wrong;
-    }
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < slots.count && (i = slots.occupied_.first_from(i)) < slots.count; ++i) ++found;
+    for (std::size_t i = 0; i < slots.count; ++i) found -= slots.slots_[i] != nullptr;
+    if (found != 0) return wrong;
     return n;
   }
 
