@@ -136,7 +136,7 @@ class Programs:
         cells = watched.get("/api/cells")
         self.assertEqual(sums(cells["rows"], cells["columns"], FIGURES), [totals[name] for name in FIGURES])
 
-        memory = wait_for("a new picture", lambda: (m := watched.get("/api/memory"))["at"] >= state["at"] and m)
+        memory = self.memory_since(watched, state["at"])
         parts = dict(memory["parts"])
         self.assertEqual(sum(parts.values()) - memory["not_resident"], memory["rss"])
         self.assertTrue(all(part >= 0 for part in parts.values()))
@@ -149,6 +149,9 @@ class Programs:
             for block_bytes, outside, span_bytes in memory["classes"]:
                 self.assertLessEqual(block_bytes * outside, span_bytes)
         watched.go_on()
+
+    def memory_since(self, watched, at):
+        return wait_for("a new picture", lambda: ((m := watched.get("/api/memory"))["at"] or 0) >= at and m)
 
     def check_functions(self, watched, *names):
         self.assertEqual(set(names) - watched.functions(), set())
@@ -366,7 +369,7 @@ class Programs:
 
     def test_the_labels_of_metrics_stay_when_a_title_changes(self):
         with Watched("bash", "-c", "exec -a 'a title' sleep 60") as w:
-            text = wait_for("the program", lambda: (t := w.text("/metrics")) and "a title" in t and t)
+            text = wait_for("the program", lambda: (t := w.text("/metrics")) and 'title="a title 60"' in t and t)
             self.assertRegex(text, r'(?m)^heapwright_allocations_total{process="\d+",program="sleep"} \d+$')
             self.assertRegex(text, r'(?m)^heapwright_process_info{process="\d+",program="sleep",title="a title 60"} 1$')
 
@@ -388,7 +391,7 @@ class Programs:
     def findings(self, *command):
         watched = self.watch(*command)
         self.assertEqual(watched.hear(), "ready")
-        return watched.get("/api/memory")["findings"]
+        return self.memory_since(watched, watched.new_state()["at"])["findings"]
 
 
 class OnTheirOwnMalloc(Programs, unittest.TestCase):
