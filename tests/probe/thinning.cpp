@@ -19,9 +19,10 @@ constexpr std::size_t blocks = 20'000;
 std::array<std::atomic<void*>, blocks> all{};
 std::atomic<bool> is_enough{false};
 
-void replace_blocks(std::uint64_t seed) {
+template <class Until>
+void replace_blocks(std::uint64_t seed, Until is_done) {
   std::uint64_t state = seed;
-  while (!is_enough) {
+  while (!is_done()) {
     state = state * 6364136223846793005 + 1442695040888963407;
     const std::size_t at = (state >> 33) % blocks, size = 16 + (state >> 20) % 100'000;
     std::free(all[at].exchange(std::malloc(size)));
@@ -34,7 +35,8 @@ int main(int argc, char** argv) {
   const int n = argc > 1 ? std::atoi(argv[1]) : 4;
   const probe_test::own_segment segment;
   std::vector<std::thread> threads;
-  for (int t = 0; t < n; ++t) threads.emplace_back(replace_blocks, static_cast<std::uint64_t>(t) + 1);
+  for (int t = 0; t < n; ++t)
+    threads.emplace_back([t] { replace_blocks(static_cast<std::uint64_t>(t) + 1, [] { return is_enough.load(); }); });
   // Finer than the program's processor time allows: many samples are live soon.
   constexpr std::uint64_t enough = 5'000;
   while (!is_enough) {
@@ -43,6 +45,10 @@ int main(int argc, char** argv) {
     is_enough = segment.read().thinned_samples >= enough;
   }
   for (std::thread& t : threads) t.join();
+  // The others take samples while the system keeps the thread that thins from running. One thread
+  // alone thins what they have left.
+  segment.header().interval.store(4096 | heapwright::segment::interval_adapts);
+  replace_blocks(99, [left = 5 * blocks]() mutable { return left-- == 0; });
   const probe_test::figures seen = segment.read();
   std::printf("%d threads: %ju samples thinned, %ju live, %ju lost\n", n,
               static_cast<std::uintmax_t>(seen.thinned_samples), static_cast<std::uintmax_t>(seen.sample_records),
