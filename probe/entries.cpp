@@ -59,7 +59,7 @@ HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
 HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
   if (!is_counting()) return next.reallocate(p, size);
   if (p == nullptr) return allocated_anew(next.allocate(size), size);
-  if (the_samples.may_have(p)) [[unlikely]]
+  if (the_sampler.may_have(p)) [[unlikely]]
     return reallocate_sample(p, size);
   const std::uint64_t before = next.usable_size(p);
   void* const moved = next.reallocate(p, size);

@@ -21,7 +21,7 @@
 #include "../segment/segment.hpp"
 #include "next_malloc.hpp"
 #include "peak.hpp"
-#include "samples.hpp"
+#include "sampler.hpp"
 #include "shared_counter.hpp"
 
 namespace heapwright::probe {
@@ -30,8 +30,6 @@ using segment::relaxed;
 
 /// Never null: before there is a segment it is a header of the process's own.
 extern constinit segment::segment_header* the_segment [[gnu::visibility("hidden")]];
-
-extern constinit sample_table the_samples [[gnu::visibility("hidden")]];
 
 /// Never null: `early_slot` for threads without a slot. Its band is empty, so that each of their
 /// calls takes a slow step.
@@ -109,14 +107,14 @@ inline void freed(std::uint64_t bytes) noexcept {
 
 /// Notes that p, not null, will be freed.
 inline void freeing(void* p, std::uint64_t bytes) noexcept {
-  if (the_samples.may_have(p)) [[unlikely]]
+  if (the_sampler.may_have(p)) [[unlikely]]
     return freeing_sample(p, bytes);
   freed(bytes);
 }
 
 /// The same for a block of malloc's.
 inline void freeing(void* p) noexcept {
-  if (the_samples.may_have(p)) [[unlikely]]
+  if (the_sampler.may_have(p)) [[unlikely]]
     return freeing_sample(p, size_not_known);
   freed(next.usable_size(p));
 }

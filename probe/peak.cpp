@@ -51,6 +51,8 @@ bool is_behind(const thread_slot& s) noexcept { return s.band_bytes.load(std::me
 
 }  // namespace
 
+constinit peak_keeper the_peak;
+
 void peak_keeper::reset(segment_header& h, std::uint64_t interval) noexcept {
   header_ = &h;
   last_slot_.store(0, relaxed);

@@ -104,4 +104,6 @@ class peak_keeper {
   std::atomic<std::uint32_t> resets_{0};
 };
 
+extern constinit peak_keeper the_peak [[gnu::visibility("hidden")]];
+
 }  // namespace heapwright::probe

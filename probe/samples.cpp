@@ -28,6 +28,10 @@ sampling_interval interval_of(std::uint64_t address_and_interval) noexcept {
   return sampling_interval::of_code(static_cast<std::uint16_t>(address_and_interval >> sample::address_bits));
 }
 
+taken_sample read(const sample& s, std::uint64_t address_and_interval) noexcept {
+  return {s.at_stack.load(relaxed), interval_of(address_and_interval), s.bytes.load(relaxed), s.at_ns.load(relaxed)};
+}
+
 bool is_live(std::uint64_t address_and_interval) noexcept {
   return address_and_interval != 0 && address_and_interval != sample::being_written;
 }
@@ -62,8 +66,8 @@ bool sample_table::add(const void* p, const taken_sample& of) noexcept {
   if (address_of(p) >> sample::address_bits != 0) return false;
   sample* const s = claim(bucket_of(address_of(p)));
   if (s == nullptr) return false;
-  s->bytes = of.bytes;
-  s->at_ns = of.at_ns;
+  s->bytes.store(of.bytes, relaxed);
+  s->at_ns.store(of.at_ns, relaxed);
   s->at_stack.store(of.at_stack, relaxed);
   filter_.add(p);
   s->address_and_interval.store(code_of(p, of.interval), std::memory_order_release);
@@ -75,7 +79,7 @@ taken_sample sample_table::take(const void* p) noexcept {
     sample& s = at(r);
     const std::uint64_t of = s.address_and_interval.load(std::memory_order_acquire);
     if (sample::address_of(of) == address_of(p)) {
-      const taken_sample taken{s.at_stack.load(relaxed), interval_of(of), s.bytes, s.at_ns};
+      const taken_sample taken = read(s, of);
       if (!replace(s.address_and_interval, of, 0)) continue;  // it has been thinned
       filter_.remove(p);
       return taken;
@@ -92,7 +96,7 @@ void sample_table::for_each_live(Visit visit) noexcept {
   for (std::uint64_t i = 0; i < n; ++i) {
     sample& s = at(static_cast<reference>(1 + i * (sizeof(sample) / reference_unit)));
     const std::uint64_t of = s.address_and_interval.load(std::memory_order_acquire);
-    if (is_live(of)) visit(s, of, taken_sample{s.at_stack.load(relaxed), interval_of(of), s.bytes, s.at_ns});
+    if (is_live(of)) visit(s, of, read(s, of));
   }
 }
 
@@ -121,10 +125,9 @@ void sample_table::copy_from(segment_header& other, std::uint64_t until_ns, refe
   const auto* const from = at_offset<sample>(&other, other.samples_at);
   for (std::uint64_t i = 0; i < used / sizeof(sample); ++i) {
     const std::uint64_t of = from[i].address_and_interval.load(std::memory_order_acquire);
-    const reference at_stack = from[i].at_stack.load(relaxed);
-    if (!is_live(of) || at_stack > last || from[i].at_ns > until_ns) continue;
-    const auto* const p = reinterpret_cast<const void*>(sample::address_of(of));
-    (void)add(p, {at_stack, interval_of(of), from[i].bytes, from[i].at_ns});
+    const taken_sample s = read(from[i], of);
+    if (!is_live(of) || s.at_stack > last || s.at_ns > until_ns) continue;
+    (void)add(reinterpret_cast<const void*>(sample::address_of(of)), s);
   }
 }
 

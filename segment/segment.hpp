@@ -298,13 +298,15 @@ struct alignas(16) stack {
 ///                          being_written   claimed by a thread that writes the other fields
 ///                          other           a live block: 48 bits of address, 16 of interval
 ///
-/// Whoever takes the sample out, or gives it another interval, does so by changing this field.
+/// A thread that removes the sample, or gives it another interval, does so by changing this field.
+/// Another thread may read the other fields meanwhile: what it has read holds if the field is the
+/// one that it has read before them.
 struct alignas(16) sample {
   static constexpr std::uint64_t being_written = 1;
 
   counter address_and_interval;
-  std::uint64_t bytes;  ///< malloc_usable_size's. What it stands for: sample_weight.hpp
-  std::uint64_t at_ns;  ///< CLOCK_MONOTONIC
+  counter bytes;  ///< malloc_usable_size's. What it stands for: sample_weight.hpp
+  counter at_ns;  ///< CLOCK_MONOTONIC
   std::atomic<reference> at_stack;
   std::atomic<reference> next;  ///< in its chain
 

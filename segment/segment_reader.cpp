@@ -273,17 +273,18 @@ std::vector<stack_figures> segment_reader::stacks() const {
 std::vector<sample_figures> segment_reader::live_samples() const {
   std::vector<sample_figures> samples;
   const auto h = file_->header();
-  file_->for_each_record(
-      h->samples_at, h->samples_used.load(relaxed), sizeof(sample), [&](std::uint64_t, const std::byte* bytes) {
-        const auto& s = *reinterpret_cast<const sample*>(bytes);
-        const std::uint64_t of = s.address_and_interval.load(relaxed);
-        const reference at_stack = s.at_stack.load(relaxed);
-        if (of == 0 || of == sample::being_written || at_stack == 0) return;
-        const auto code = static_cast<std::uint16_t>(of >> sample::address_bits);
-        const weight w = weight_of(s.bytes, sampling_interval::of_code(code));
-        samples.push_back(
-            {sample::address_of(of), s.bytes, w.bytes, s.at_ns, static_cast<double>(w.blocks) / 1024, at_stack});
-      });
+  file_->for_each_record(h->samples_at, h->samples_used.load(relaxed), sizeof(sample),
+                         [&](std::uint64_t, const std::byte* bytes) {
+                           const auto& s = *reinterpret_cast<const sample*>(bytes);
+                           const std::uint64_t of = s.address_and_interval.load(relaxed);
+                           const reference at_stack = s.at_stack.load(relaxed);
+                           if (of == 0 || of == sample::being_written || at_stack == 0) return;
+                           const auto code = static_cast<std::uint16_t>(of >> sample::address_bits);
+                           const std::uint64_t bytes_of_block = s.bytes.load(relaxed);
+                           const weight w = weight_of(bytes_of_block, sampling_interval::of_code(code));
+                           samples.push_back({sample::address_of(of), bytes_of_block, w.bytes, s.at_ns.load(relaxed),
+                                              static_cast<double>(w.blocks) / 1024, at_stack});
+                         });
   // After the samples: a stack is complete before a sample names it.
   const auto ids = stack_records(*file_, *file_->header()).all().id_of_record;
   for (sample_figures& s : samples)

@@ -103,7 +103,7 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         self.assertNotIn("call site", result.stdout)
 
     def test_bad_conditions(self):
-        for text in ("peak", "peak>", "peak>5%", "peak>+x", "peak>+5furlongs", "hair>+5%", "peak>-5", ">+5%", ""):
+        for text in ("peak", "peak>", "peak>5%", "peak>+x", "peak>+5furlongs", "hair>+5%", "peak>-5", ">+5%"):
             with self.subTest(text):
                 result = self.diff("few", "many", text)
                 self.assertEqual(result.returncode, 125)
