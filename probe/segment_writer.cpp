@@ -261,8 +261,9 @@ segment_header* create_segment(const settings& of) noexcept {
   describe_process(h);
   slot_of(&h, 0).state = static_cast<std::uint32_t>(slot_state::everyone);
   h.state = static_cast<std::uint32_t>(process_state::running);
-  std::atomic_thread_fence(std::memory_order_release);
-  h.magic = segment_magic;  // last: before it is there no reader believes anything
+  // Last: before all of it is there no reader believes anything.
+  std::memcpy(&h.magic[1], &segment_magic[1], segment_magic.size() - 1);
+  std::atomic_ref(h.magic.front()).store(segment_magic.front(), std::memory_order_release);
   return &h;
 }
 
