@@ -60,6 +60,15 @@ tree_member largest(const std::vector<tree_member>& members) {
 }
 
 /// Nothing: the process does not run on libheapwright, cannot be read, or is gone.
+/// The processor time of a process's first thread, as the kernel writes it, while that thread waits
+/// for a processor; "" when it waits for something else.
+std::string ran_before_it_waits(pid_t pid) {
+  const std::string stat = read_file(fmt::format("/proc/{}/stat", pid)).value_or("");
+  if (!stat.substr(stat.rfind(')') + 1).starts_with(" R")) return "";
+  const std::string times = read_file(fmt::format("/proc/{}/schedstat", pid)).value_or("");
+  return times.substr(0, times.find(' '));
+}
+
 std::optional<recipe_evidence> heap_of(const tree_member& process) {
   try {
     const auto record = heap_record::find(process.pid);
@@ -245,7 +254,7 @@ void measured_tree::sample() {
 
 /// A heap is read seldom: each time its process has grown by 1/16. RSS stays at its peak while the
 /// program frees its blocks one by one. So a reading counts only when a second one, a sample later,
-/// has no less in use.
+/// has no less in use. A program that has had no processor between the two has not been heard.
 void measured_tree::look_at_heap() {
   const auto most = largest(members());
   if ((most.resident < next_heap_rss_ && !unconfirmed_) || !has_departed()) return;
@@ -256,11 +265,12 @@ void measured_tree::look_at_heap() {
     return;
   }
   if (unconfirmed_ && unconfirmed_->of == most.pid && found->in_use >= unconfirmed_->heap.in_use) {
+    if (!unconfirmed_->ran.empty() && ran_before_it_waits(most.pid) == unconfirmed_->ran) return;
     next_heap_rss_ = unconfirmed_->heap.rss + unconfirmed_->heap.rss / 16 + 1;
     result_.heap_at_peak = std::move(unconfirmed_->heap);
   }
   unconfirmed_.reset();
-  if (most.resident >= next_heap_rss_) unconfirmed_ = {most.pid, *std::move(found)};
+  if (most.resident >= next_heap_rss_) unconfirmed_ = {most.pid, *std::move(found), ran_before_it_waits(most.pid)};
 }
 
 /// Notes the malloc of a process, once for each program it turns into.

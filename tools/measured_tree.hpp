@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -89,6 +90,7 @@ class measured_tree {
   struct heap_of_process {
     pid_t of;
     recipe_evidence heap;
+    std::string ran;  ///< by its first thread, if that wants a processor
   };
   std::optional<heap_of_process> unconfirmed_;  ///< whether the process frees just now is not known yet
   std::uint64_t next_heap_rss_ = 0;             ///< a process that has so much resident has its heap read again
