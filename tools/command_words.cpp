@@ -164,8 +164,7 @@ class words_of {
     }
     for (const CLI::Option* const option : seen_) {
       for (const CLI::Option* const other : option->get_needs())
-        if (!seen_.contains(other))
-          throw wrong(fmt::format("{} requires {}", option->get_name(), other->get_name()));
+        if (!seen_.contains(other)) throw wrong(fmt::format("{} requires {}", option->get_name(), other->get_name()));
       for (const CLI::Option* const other : option->get_excludes())
         if (seen_.contains(other))
           throw wrong(fmt::format("{} and {}: say one of them", option->get_name(), other->get_name()));
@@ -199,9 +198,9 @@ std::vector<std::string> words_for_the_parser(const CLI::App& app, const std::ve
   if (words.empty()) return {"--help"};
   if (words[0] == "help") {
     if (words.size() > 2)
-      throw failure(exit_code::bad_input,
-                    fmt::format("help: '{}' is one word too many; say one subcommand: heapwright help {}", words[2],
-                                words[1]));
+      throw failure(
+          exit_code::bad_input,
+          fmt::format("help: '{}' is one word too many; say one subcommand: heapwright help {}", words[2], words[1]));
     if (words.size() == 1 || words[1] == "help" || words[1] == "--help" || words[1] == "-h") return {"--help"};
     if (subcommand_named(app, words[1]) == nullptr) throw no_such_subcommand(app, words[1]);
     return {words[1], "--help"};

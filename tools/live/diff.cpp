@@ -108,8 +108,9 @@ condition parsed(const std::string& text) {
   if (of == std::end(figures) || !is_number || std::isnan(value) || !factor || value < 0 || (is_relative && !is_change))
     throw wrong();
   if (error != std::errc() || value * *factor > most)
-    throw failure(exit_code::bad_input,
-                  fmt::format("{}: the limit is beyond all figures that a run can have; say a number up to 2^64", text));
+    throw failure(
+        exit_code::bad_input,
+        fmt::format("{}: the limit is beyond all figures that a run can have; say a number up to 2^64", text));
   return {of, value * *factor, is_change, is_relative};
 }
 
