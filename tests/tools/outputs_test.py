@@ -11,6 +11,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -274,6 +275,64 @@ class Outputs(unittest.TestCase):
                     child.wait(60)
                     self.assertTrue(file.read_bytes() == b"before" or file.stat().st_size > 50)
                     self.assertEqual(list(self.folder.glob("*.unfinished")), [])
+
+    def test_what_comes_while_the_file_is_unfinished(self):
+        """A signal waits until it has its name; where the disk fails, or files may not be so long, it goes away."""
+        shim = self.folder / "shim.so"
+        source = ('#include <errno.h>\n#include <signal.h>\n#include <unistd.h>\n'
+                  'int fsync(int fd) { (void)fd; if (SIGNAL != 0) return kill(getpid(), SIGNAL); errno = EIO; return -1; }\n')
+        for name, words, code in FILES:
+            if "build" in words:
+                continue
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, 0):
+                with self.subTest(name, signal=number), tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", f"-DSIGNAL={int(number)}", "-x", "c", "-", "-o", shim],
+                                   input=source, text=True, check=True, timeout=120)
+                    file = pathlib.Path(folder) / "file"
+                    file.write_text("before")
+                    done = subprocess.run(["env", f"LD_PRELOAD={shim}", *self.command(words, FILE=str(file))], capture_output=True, timeout=120)
+                    self.assertEqual(list(file.parent.iterdir()), [file])
+                    self.assertEqual(file.read_bytes() == b"before", number == 0)
+                    if number == 0:
+                        self.assertEqual(done.returncode, code, done)
+                        self.assertIn(b"Input/output error", done.stderr)
+                    elif "--save" not in words:  # live has been about to end
+                        self.assertEqual(done.returncode, -number, done)
+
+    def test_files_may_not_be_so_long(self):
+        """RLIMIT_FSIZE, of `compare` alone: the probe of `live` and `leaks` makes a longer file."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))  # the loader is asked with files, too
+
+        for name, words, code in FILES:
+            for is_ignored in (True, False):  # what Python does with SIGXFSZ
+                if words[0] != "compare":
+                    continue
+                with self.subTest(name, is_ignored=is_ignored), tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                    file = pathlib.Path(folder) / "file"
+                    file.write_text("before")
+                    done = subprocess.run(self.command(words, FILE=str(file)), capture_output=True, timeout=120, preexec_fn=limit,
+                                          restore_signals=not is_ignored)
+                    self.assertEqual(done.returncode, code if is_ignored else -signal.SIGXFSZ, done)
+                    self.assertEqual((file.read_text(), list(file.parent.iterdir())), ("before", [file]))
+                    self.assertEqual(b"File too large" in done.stderr, is_ignored)
+
+    @unittest.skipIf(os.getuid() != 0, "mounts a file")
+    def test_a_file_that_is_mounted(self):
+        """As containers have them: it cannot be replaced."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            files = [f"{folder}/{name}" for name in ("outside", "inside")]
+            for file in files:
+                pathlib.Path(file).write_text("before")
+            script = 'mount --bind "$0" "$1" || exit 99; shift; exec "$@"'
+            command = self.command([*COMPARE, "--json", "FILE", "true"], FILE=files[1])
+            done = subprocess.run(["unshare", "-m", "sh", "-c", script, *files, *command], capture_output=True, timeout=120)
+            if done.returncode == 99:
+                self.skipTest("may not mount")
+            self.assertEqual(done.returncode, 0, done)
+            self.assertGreater(os.path.getsize(files[0]), 1000)
+            self.assertEqual(pathlib.Path(files[1]).read_text(), "before")
+            self.assertEqual(len(os.listdir(folder)), 2)
 
     def test_one_lost_output_leaves_the_others(self):
         """The table is lost; the files are written."""
