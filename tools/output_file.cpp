@@ -29,9 +29,12 @@ bool is_mounted_on(const std::string& path) {
          (about.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-/// Whether the file that is there would be another one if it were replaced.
+bool is_empty_file(const struct stat& about) { return S_ISREG(about.st_mode) && about.st_size == 0; }
+
+/// Whether the file that is there would be another one if it were replaced, or has nothing to lose.
 bool is_to_be_kept(const std::string& path, const struct stat& about) {
-  return !S_ISREG(about.st_mode) || about.st_nlink > 1 || is_in_proc(followed(path)) || is_mounted_on(path);
+  return !S_ISREG(about.st_mode) || is_empty_file(about) || about.st_nlink > 1 || is_in_proc(followed(path)) ||
+         is_mounted_on(path);
 }
 
 /// The mode comes last: a new owner takes bits away.
@@ -96,17 +99,21 @@ output_file::output_file(std::string path, mode_t mode) : path_(std::move(path))
   const bool exists = stat(path_.c_str(), &before) == 0;
   if (!exists && errno != ENOENT) throw trouble();
   if (exists && access(path_.c_str(), W_OK) != 0) throw trouble();
+  if (!exists || S_ISREG(before.st_mode)) held_back_.emplace({SIGINT, SIGTERM, SIGHUP, SIGXFSZ});
   if (!exists || !is_to_be_kept(path_, before)) {
-    held_back_.emplace({SIGINT, SIGTERM, SIGHUP, SIGXFSZ});
     beside_.emplace(followed(path_), mode);
     const bool may_not = !beside_->is_open() && (errno == EACCES || errno == EPERM || errno == EROFS);
     if (!beside_->is_open() && !(exists && may_not)) throw trouble();
     if (beside_->is_open() && (!exists || gets_owner_and_mode(fd(), before))) return;
     beside_.reset();
-    held_back_.reset();
   }
+  was_empty_ = exists && is_empty_file(before);
   in_place_ = descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!in_place_) throw trouble();
+}
+
+output_file::~output_file() {
+  if (in_place_ && was_empty_) (void)!ftruncate(in_place_.get(), 0);
 }
 
 void output_file::write(const std::string& text) {
@@ -123,8 +130,8 @@ void output_file::finish() {
   if (fstat(fd(), &about) == 0 && S_ISREG(about.st_mode) && fsync(fd()) != 0) throw trouble();
   if (beside_ && !beside_->take_name()) throw trouble();
   beside_.reset();
-  held_back_.reset();
   in_place_.close();
+  held_back_.reset();
 }
 
 failure output_file::trouble() const { return cannot_write(path_); }

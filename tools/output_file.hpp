@@ -9,8 +9,10 @@
 //
 // A symbolic link stays, and its target is replaced. Written in place are what cannot be replaced
 // without becoming something else, and what cannot be written beside: devices, FIFOs, what lies in
-// /proc (/dev/stdout), files with several names (hard links), files whose owner could not be kept,
-// files that something is mounted on, and files in a folder that may not be written to.
+// /proc (/dev/stdout), files that are empty (whoever made it may have it open, and reads the result
+// there; given up, it is emptied again), files with several names (hard links), files whose owner
+// could not be kept, files that something is mounted on, and files in a folder that may not be
+// written to.
 #pragma once
 
 #include <filesystem>
@@ -53,11 +55,15 @@ class unfinished_file {
   descriptor file_;
 };
 
-/// SIGINT, SIGTERM, SIGHUP and SIGXFSZ wait until an unfinished file is finished or given up.
+/// SIGINT, SIGTERM, SIGHUP and SIGXFSZ wait until it is finished or given up, unless it is a device
+/// or a FIFO, which may keep a writer waiting.
 class output_file {
  public:
   /// `mode` of a file that is new, less the umask. Throws failure.
   explicit output_file(std::string path, mode_t mode = 0666);
+  output_file(const output_file&) = delete;
+  output_file& operator=(const output_file&) = delete;
+  ~output_file();
 
   /// To write to. What was written counts after finish() alone.
   [[nodiscard]] int fd() const noexcept { return beside_ ? beside_->file().get() : in_place_.get(); }
@@ -72,8 +78,9 @@ class output_file {
 
  private:
   std::string path_;
-  descriptor in_place_;
   std::optional<awaited_signals> held_back_;  ///< outlives the unfinished file
+  descriptor in_place_;
+  bool was_empty_ = false;
   std::optional<unfinished_file> beside_;
 };
 

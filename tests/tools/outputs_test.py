@@ -213,6 +213,9 @@ class Outputs(unittest.TestCase):
                 if "build" in words:
                     continue  # its linker makes the file
                 self.assertEqual(file.stat().st_mode & 0o7777, 0o640)
+                with open(file, "wb+") as opened:  # as who has made a temporary file
+                    self.written(words, file)
+                    self.assertGreater(len(opened.read()), 50)
                 file.write_text("before")
                 os.link(file, other)
                 self.written(words, file)
@@ -294,6 +297,9 @@ class Outputs(unittest.TestCase):
                     self.assertEqual(list(file.parent.iterdir()), [file])
                     self.assertEqual(file.read_bytes() == b"before", number == 0)
                     if number == 0:
+                        file.write_text("")
+                        subprocess.run(["env", f"LD_PRELOAD={shim}", *self.command(words, FILE=str(file))], capture_output=True, timeout=120)
+                        self.assertEqual((file.read_text(), list(file.parent.iterdir())), ("", [file]))
                         self.assertEqual(done.returncode, code, done)
                         self.assertIn(b"Input/output error", done.stderr)
                     elif "--save" not in words:  # live has been about to end
