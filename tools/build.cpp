@@ -18,6 +18,7 @@
 #include "failure.hpp"
 #include "loader.hpp"
 #include "measured_run.hpp"
+#include "output_file.hpp"
 #include "recipe_build.hpp"
 #include "terminal.hpp"
 
@@ -105,7 +106,7 @@ int build(const build_options& options) {
   const interruptible guard;
   const recipe_build recipe(options.header, options.recipe, options.compiler,
                             "say which: heapwright build --recipe NAME");
-  const files::path library = files::absolute(options.output);
+  const files::path library = followed(options.output);
   if (!files::is_directory(library.parent_path()))
     throw failure(exit_code::bad_input, fmt::format("{}: its folder does not exist", options.output));
   if (files::exists(library) && !files::is_regular_file(library))
@@ -122,19 +123,11 @@ int build(const build_options& options) {
   if (options.check) find_trial("malloc_conformance");
   recipe.check();
 
-  const std::string unfinished = fmt::format("{}.unfinished", library.string());
-  try {
-    recipe.make(unfinished);
-  } catch (...) {
-    std::error_code ignored;
-    files::remove(unfinished, ignored);
-    throw;
-  }
-  std::error_code error;
-  files::rename(unfinished, library, error);
-  if (error) {
-    files::remove(unfinished);
-    throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", options.output, error.message()));
+  {
+    unfinished_file unfinished(library, 0666);
+    if (unfinished.is_open()) recipe.make(unfinished.path());
+    if (!unfinished.is_open() || !unfinished.take_name())
+      throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
   }
   if (options.check) try_out(library, recipe);
   show_step("");

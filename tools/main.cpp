@@ -1,25 +1,26 @@
 // The command line: which subcommand, with which options; everything else is theirs.
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <sstream>
-#include <string_view>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include "awaited_signals.hpp"
+#include "command_words.hpp"
 #include "commands.hpp"
 #include "comparison.hpp"
 #include "diff.hpp"
 #include "failure.hpp"
 #include "leaks.hpp"
 #include "live.hpp"
-#include "nearest_word.hpp"
 #include "terminal.hpp"
 #include "top.hpp"
 #include "version.hpp"
@@ -71,84 +72,25 @@ void what_has_leaked(const std::vector<std::string>& words, bool is_command, lea
     options.command = words;
 }
 
-std::string unknown(const std::string& what, const std::string& word, const std::vector<std::string>& known,
-                    const std::string& list) {
-  const std::string_view meant = nearest_word(word, known);
-  return fmt::format("no {} {}; {}{} lists all", what, word,
-                     meant.empty() ? "" : fmt::format("did you mean {}? ", meant), list);
-}
-
-std::vector<std::string> subcommands_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* const one : app.get_subcommands(nullptr)) names.push_back(one->get_name());
-  return names;
-}
-
-std::string no_such_subcommand(const CLI::App& app, const std::string& word) {
-  return unknown("subcommand", word, subcommands_of(app), "heapwright --help");
-}
-
-/// `command`: "heapwright compare".
-std::string no_such_option(const CLI::App& chosen, const std::string& word, const std::string& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* const one : chosen.get_options())
-    for (const std::string& name : one->get_lnames()) names.push_back("--" + name);
-  return unknown("option", word, names, command + " --help");
-}
-
-/// What the parser says of the words, made clearer where it names none.
-std::string complaint_about(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words) {
+/// What the parser says of a value.
+std::string complaint_about(const CLI::App& app, const CLI::ParseError& error) {
   const auto subcommands = app.get_subcommands();
-  if (subcommands.empty() && !words.empty())
-    return words[0].starts_with('-') ? no_such_option(app, words[0], "heapwright") : no_such_subcommand(app, words[0]);
-  if (subcommands.empty()) return error.what();
-  const CLI::App& chosen = *subcommands.front();
-  for (const std::string& word : chosen.remaining())
-    if (word.starts_with('-') && word != "--")
-      return fmt::format("{}: {}", chosen.get_name(), no_such_option(chosen, word, "heapwright " + chosen.get_name()));
-  return fmt::format("{}: {}", chosen.get_name(), error.what());
+  return subcommands.empty() ? error.what() : fmt::format("{}: {}", subcommands.front()->get_name(), error.what());
 }
 
 /// "glibc, heapwright" is a list of two.
 std::string without_spaces_around(const std::string& word) { return CLI::detail::trim_copy(word); }
 
-std::string check_not_empty(const std::string& word) { return word.empty() ? "it is empty" : ""; }
+/// An element of a list.
+std::string check_not_empty(const std::string& word) {
+  return word.find_first_not_of(' ') == std::string::npos ? "a name in the list is empty" : "";
+}
 
-/// An empty path or name is a shell's variable that is not set. Words of a command may be empty.
-void refuse_empty_words(CLI::App& app) {
+/// `--list=yes` is refused for flags that have no values.
+void refuse_values_of_flags(CLI::App& app) {
   for (CLI::App* const subcommand : app.get_subcommands(nullptr))
     for (CLI::Option* const option : subcommand->get_options())
-      if (option->get_expected_min() > 0 && option->get_name() != "COMMAND") option->check(check_not_empty);
-}
-
-/// The parser takes the word behind `--with=` for the value, which is empty.
-std::vector<std::string> with_empty_values_apart(const CLI::App& app, std::vector<std::string> words) {
-  const CLI::App* subcommand = nullptr;
-  for (const CLI::App* const one : app.get_subcommands(nullptr))
-    if (one->get_name() == words[0]) subcommand = one;
-  for (std::size_t i = 1; subcommand != nullptr && i < words.size(); ++i) {
-    const bool is_option = words[i].starts_with('-') && words[i] != "--";
-    if (!is_option && subcommand->get_option_no_throw("COMMAND") != nullptr) break;
-    const std::size_t equals = words[i].find('=');
-    const CLI::Option* const option = is_option ? subcommand->get_option_no_throw(words[i].substr(0, equals)) : nullptr;
-    if (option == nullptr || option->get_expected_min() == 0) continue;
-    if (equals + 1 == words[i].size()) {
-      words[i].pop_back();
-      words.insert(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, "");
-    }
-    if (words[i].find('=') == std::string::npos) ++i;  // over the value
-  }
-  return words;
-}
-
-/// `help live` is `live --help`, and no word at all asks for the overview.
-std::vector<std::string> words_for_the_parser(const CLI::App& app, const std::vector<std::string>& words) {
-  if (words.empty() || (words.size() == 1 && words[0] == "help")) return {"--help"};
-  if (words[0] != "help") return with_empty_values_apart(app, words);
-  if (words.size() > 2) throw failure(exit_code::bad_input, "help: say one subcommand");
-  if (const auto names = subcommands_of(app); std::ranges::find(names, words[1]) == names.end())
-    throw failure(exit_code::bad_input, no_such_subcommand(app, words[1]));
-  return {words[1], "--help"};
+      if (option->get_expected_min() == 0 && option->get_name() != "--stats") option->disable_flag_override();
 }
 
 std::string check_process_id(const std::string& word) {
@@ -158,16 +100,32 @@ std::string check_process_id(const std::string& word) {
   return read.ec == std::errc{} && read.ptr == end && number > 0 ? "" : fmt::format("'{}' is no process id", word);
 }
 
+/// A whole number if both bounds are. The parser takes 010 for eight: it gets what was read here.
 template <class T, class U>
 CLI::Validator from_to(T least, U most) {
   const std::string range = fmt::format("from {} to {}", least, most);
-  const auto check = [=](const std::string& word) {
-    double number = 0;
-    const bool is_number = CLI::detail::lexical_cast(word, number);
-    const bool is_in = is_number && number >= static_cast<double>(least) && number <= static_cast<double>(most);
-    return is_in ? "" : fmt::format("'{}' is not a number {}", word, range);
+  const auto check = [=](std::string& word) {
+    if constexpr (std::is_integral_v<T> && std::is_integral_v<U>) {
+      std::int64_t number = 0;
+      const char* const end = word.data() + word.size();
+      const auto read = std::from_chars(word.data(), end, number);
+      const bool is_in = read.ec == std::errc{} && read.ptr == end && number >= static_cast<std::int64_t>(least) &&
+                         number <= static_cast<std::int64_t>(most);
+      if (!is_in) return fmt::format("'{}' is not a whole number {}", word, range);
+      word = std::to_string(number);
+      return std::string();
+    } else {
+      double number = 0;
+      const bool is_number = CLI::detail::lexical_cast(word, number);
+      const bool is_in = is_number && number >= static_cast<double>(least) && number <= static_cast<double>(most);
+      return is_in ? std::string() : fmt::format("'{}' is not a number {}", word, range);
+    }
   };
   return {check, range};
+}
+
+std::string check_statistics(const std::string& word) {
+  return word == "command" || word == "all" ? "" : fmt::format("'{}' is neither command nor all", word);
 }
 
 void add_wrappers(CLI::App& app, function_patterns& wrappers) {
@@ -244,7 +202,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   run_app
       .add_flag("--stats{command}", statistics,
                 "Print the heap's statistics when the command has ended; --stats=all: and a table of all its processes")
-      ->check(CLI::IsMember({"command", "all"}));
+      ->check(check_statistics);
   run_app.add_option("--with", run_with.library, "Another allocator to preload instead")->type_name("LIB");
   take_command(run_app, run_with.command);
   run_app.footer(
@@ -275,6 +233,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
       ->type_name("NAMES")
       ->delimiter(',')
       ->transform(without_spaces_around)
+      ->check(check_not_empty)
       ->allow_extra_args(false);
   compare_app.add_option("--json", compare_with.json, "Write all results as JSON; - for standard output")
       ->type_name("FILE");
@@ -410,7 +369,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   info_app.add_flag("--json", info_with.json, "As JSON");
   info_app.footer("Exit code: 0 if heapwright's malloc is loaded, 1 if it is not, 2 if that cannot be found out.");
 
-  refuse_empty_words(app);
+  refuse_values_of_flags(app);
   try {
     std::vector<std::string> parsed = words_for_the_parser(app, words);
     std::ranges::reverse(parsed);  // the parser takes them from the end
@@ -460,7 +419,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
     finish_answers();
     return code;
   } catch (const CLI::ParseError& error) {
-    throw failure(info_app.parsed() ? exit_code::unreadable : exit_code::bad_input, complaint_about(app, error, words));
+    throw failure(info_app.parsed() ? exit_code::unreadable : exit_code::bad_input, complaint_about(app, error));
   } catch (const failure& trouble) {
     throw failure(info_app.parsed() ? exit_code::unreadable : trouble.code(), trouble.what());
   } catch (const std::exception& trouble) {

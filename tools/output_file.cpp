@@ -1,28 +1,53 @@
 #include "output_file.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "failure.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
+namespace {
 
-void check_writable(const std::string& path) {
-  if (path.empty() || path == "-") return;
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+namespace fs = std::filesystem;
+
+bool is_in_proc(const fs::path& path) {
   std::error_code error;
-  const bool exists = std::filesystem::exists(path, error);
-  if (std::filesystem::is_directory(path, error) || access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
-    throw failure(exit_code::bad_input, fmt::format("cannot write to {}", path));
+  return fs::canonical(path.parent_path(), error).string().starts_with("/proc");
 }
 
-namespace {
+/// A container has single files mounted into it; they cannot be replaced.
+bool is_mounted_on(const std::string& path) {
+  struct statx about {};
+  return statx(AT_FDCWD, path.c_str(), 0, STATX_TYPE, &about) == 0 &&
+         (about.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+bool is_empty_file(const struct stat& about) { return S_ISREG(about.st_mode) && about.st_size == 0; }
+
+/// Whether the file that is there would be another one if it were replaced, or has nothing to lose.
+bool is_to_be_kept(const std::string& path, const struct stat& about) {
+  return !S_ISREG(about.st_mode) || is_empty_file(about) || about.st_nlink > 1 || is_in_proc(followed(path)) ||
+         is_mounted_on(path);
+}
+
+/// The mode comes last: a new owner takes bits away.
+bool gets_owner_and_mode(int fd, const struct stat& wanted) {
+  struct stat has {};
+  if (fstat(fd, &has) != 0) return false;
+  const bool is_same_owner = has.st_uid == wanted.st_uid && has.st_gid == wanted.st_gid;
+  return (is_same_owner || fchown(fd, wanted.st_uid, wanted.st_gid) == 0) && fchmod(fd, wanted.st_mode & 07777) == 0;
+}
+
+failure cannot_write(const std::string& path) {
+  return {exit_code::bad_input, fmt::format("could not write all of {}: {}", path, std::strerror(errno))};
+}
 
 void write_output(const std::string& path, const std::string& text) {
   if (path == "-") {
@@ -30,17 +55,95 @@ void write_output(const std::string& path, const std::string& text) {
     finish_answers();
     return;
   }
-  std::FILE* const file = std::fopen(path.c_str(), "we");
-  bool is_good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  is_good = is_good && std::fflush(file) == 0;
-  const int why = errno;
-  const bool is_closed = file == nullptr || std::fclose(file) == 0;
-  if (!is_good || !is_closed)
-    throw failure(exit_code::bad_input,
-                  fmt::format("could not write all of {}: {}", path, std::strerror(is_good ? errno : why)));
+  output_file file(path);
+  file.write(text);
+  file.finish();
 }
 
 }  // namespace
+
+fs::path followed(const fs::path& path) {
+  fs::path at = fs::absolute(path);
+  constexpr int most_links = 40;  // as the kernel follows
+  for (int links = 0; links < most_links && !is_in_proc(at); ++links) {
+    std::error_code is_no_link;
+    const fs::path next = fs::read_symlink(at, is_no_link);
+    if (is_no_link) break;
+    at = at.parent_path() / next;
+  }
+  return at;
+}
+
+unfinished_file::unfinished_file(fs::path target, mode_t mode) : target_(std::move(target)) {
+  const std::string start = target_.filename().string().substr(0, 200);  // a name has 255 bytes at most
+  for (int i = 0; i < 1000 && !file_; ++i) {
+    path_ = target_.parent_path() / fmt::format("{}.{}-{}.unfinished", start, getpid(), i);
+    file_ = descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!file_ && errno != EEXIST) break;
+  }
+  if (!file_) path_.clear();
+}
+
+unfinished_file::~unfinished_file() {
+  if (!path_.empty()) unlink(path_.c_str());
+}
+
+bool unfinished_file::take_name() noexcept {
+  if (rename(path_.c_str(), target_.c_str()) != 0) return false;
+  path_.clear();
+  return true;
+}
+
+output_file::output_file(std::string path, mode_t mode) : path_(std::move(path)) {
+  struct stat before {};
+  const bool exists = stat(path_.c_str(), &before) == 0;
+  if (!exists && errno != ENOENT) throw trouble();
+  if (exists && access(path_.c_str(), W_OK) != 0) throw trouble();
+  if (!exists || S_ISREG(before.st_mode)) held_back_.emplace({SIGINT, SIGTERM, SIGHUP, SIGXFSZ});
+  if (!exists || !is_to_be_kept(path_, before)) {
+    beside_.emplace(followed(path_), mode);
+    const bool may_not = !beside_->is_open() && (errno == EACCES || errno == EPERM || errno == EROFS);
+    if (!beside_->is_open() && !(exists && may_not)) throw trouble();
+    if (beside_->is_open() && (!exists || gets_owner_and_mode(fd(), before))) return;
+    beside_.reset();
+  }
+  was_empty_ = exists && is_empty_file(before);
+  in_place_ = descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  if (!in_place_) throw trouble();
+}
+
+output_file::~output_file() {
+  if (in_place_ && was_empty_) (void)!ftruncate(in_place_.get(), 0);
+}
+
+void output_file::write(const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = ::write(fd(), text.data() + done, text.size() - done);
+    if (n < 0 && errno != EINTR) throw trouble();
+    if (n > 0) done += static_cast<std::size_t>(n);
+  }
+}
+
+void output_file::finish() {
+  // Some file systems find out here that there is no room.
+  struct stat about {};
+  if (fstat(fd(), &about) == 0 && S_ISREG(about.st_mode) && fsync(fd()) != 0) throw trouble();
+  if (beside_ && !beside_->take_name()) throw trouble();
+  beside_.reset();
+  in_place_.close();
+  held_back_.reset();
+}
+
+failure output_file::trouble() const { return cannot_write(path_); }
+
+void check_writable(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  std::error_code error;
+  const bool exists = fs::exists(path, error);
+  const fs::path folder = followed(path).parent_path();
+  if (fs::is_directory(path, error) || access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
+    throw failure(exit_code::bad_input, fmt::format("cannot write to {}", path));
+}
 
 void write_outputs(const std::vector<std::pair<std::string, std::string>>& texts_by_path, int code_if_lost) {
   std::string trouble;

@@ -1,11 +1,88 @@
 // What a subcommand writes when its work is done: files, and standard output, which is called "-".
+//
+// A disk that becomes full must not cost the file that was there before. So a file is written
+// beside its place, under an unfinished name, and takes its name when it is complete:
+//
+//   unfinished   the bytes go to FILE.PID-N.unfinished; FILE is as it was
+//   finished     rename() has put it in the place of FILE, with FILE's mode and owner
+//   given up     the unfinished file is removed; FILE is as it was
+//
+// A symbolic link stays, and its target is replaced. Written in place are what cannot be replaced
+// without becoming something else, and what cannot be written beside: devices, FIFOs, what lies in
+// /proc (/dev/stdout), files that are empty (whoever made it may have it open, and reads the result
+// there; given up, it is emptied again), files with several names (hard links), files whose owner
+// could not be kept, files that something is mounted on, and files in a folder that may not be
+// written to.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <sys/types.h>
+
+#include "awaited_signals.hpp"
+#include "descriptor.hpp"
+#include "failure.hpp"
+
 namespace heapwright::tool {
+
+/// Where the symbolic links of a path lead; absolute.
+std::filesystem::path followed(const std::filesystem::path& path);
+
+/// A file without its name yet. Removed with this object unless it has taken the name.
+class unfinished_file {
+ public:
+  /// Makes an empty file in the folder of `target`, with this mode less the umask. is_open() says
+  /// whether that went well; errno says why not.
+  unfinished_file(std::filesystem::path target, mode_t mode);
+  unfinished_file(const unfinished_file&) = delete;
+  unfinished_file& operator=(const unfinished_file&) = delete;
+  ~unfinished_file();
+
+  [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(file_); }
+  [[nodiscard]] const descriptor& file() const noexcept { return file_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  /// Replaces `target`. False: it is as it was, and errno says why.
+  bool take_name() noexcept;
+
+ private:
+  std::filesystem::path target_;
+  std::string path_;  ///< empty: there is no such file, or it has its name
+  descriptor file_;
+};
+
+/// SIGINT, SIGTERM, SIGHUP and SIGXFSZ wait until it is finished or given up, unless it is a device
+/// or a FIFO, which may keep a writer waiting.
+class output_file {
+ public:
+  /// `mode` of a file that is new, less the umask. Throws failure.
+  explicit output_file(std::string path, mode_t mode = 0666);
+  output_file(const output_file&) = delete;
+  output_file& operator=(const output_file&) = delete;
+  ~output_file();
+
+  /// To write to. What was written counts after finish() alone.
+  [[nodiscard]] int fd() const noexcept { return beside_ ? beside_->file().get() : in_place_.get(); }
+
+  void write(const std::string& text);
+
+  /// Throws failure if the bytes are not all on the disk, or the file cannot take its name.
+  void finish();
+
+  /// What to throw when a write has failed; errno says why.
+  [[nodiscard]] failure trouble() const;
+
+ private:
+  std::string path_;
+  std::optional<awaited_signals> held_back_;  ///< outlives the unfinished file
+  descriptor in_place_;
+  bool was_empty_ = false;
+  std::optional<unfinished_file> beside_;
+};
 
 /// Throws failure if the path cannot be written to now: to be asked before long work, whose result
 /// would be lost. Empty and "-" are no files.

@@ -273,7 +273,7 @@ class Report(unittest.TestCase):
                 self.assertIn("499 blocks definitely lost", file.read())
             result = heapwright("leaks", "-o", os.path.join(folder, "no/such"), "--", LEAKING, "most")
             self.assertEqual(result.returncode, 125)
-            self.assertIn("cannot be written", result.stderr)
+            self.assertIn("cannot write to", result.stderr)
 
     @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not here")
     def test_valgrind_finds_the_same(self):

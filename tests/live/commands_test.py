@@ -4,6 +4,7 @@ usage: commands_test.py HEAPWRIGHT LIBHEAPWRIGHT
 """
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -103,11 +104,63 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         self.assertNotIn("call site", result.stdout)
 
     def test_bad_conditions(self):
-        for text in ("peak", "peak>", "peak>5%", "peak>+x", "peak>+5furlongs", "hair>+5%", "peak>-5", ">+5%"):
+        for text in ("peak", "peak>", "peak>5%", "peak>+x", "peak>+5furlongs", "hair>+5%", "peak>-5", ">+5%", "peak>nan"):
             with self.subTest(text):
                 result = self.diff("few", "many", text)
                 self.assertEqual(result.returncode, 125)
                 self.assertIn("FIGURE>LIMIT", result.stderr)
+
+        self.assertIn("diff: --fail-if: it is empty", self.diff("few", "many", "").stderr)
+
+    def test_limits_that_nothing_can_reach(self):
+        for text in ("peak>+99999999999999999999999%", "live>1e400", "live>+1e400%", "peak>inf", "peak>1e-400", "allocations>99999999999999999999999",
+                     "allocated>99999999999GiB"):
+            with self.subTest(text):
+                result = self.diff("few", "many", text)
+                self.assertEqual((result.returncode, result.stdout), (125, ""))
+                self.assertIn(f"heapwright: {text}: the limit is beyond all figures that a run can have", result.stderr)
+        self.assertEqual(self.diff("few", "many", "live>18446744073709551615", "peak>+1000000000%").returncode, 0)
+
+    def test_an_address_that_cannot_be_told(self):
+        """Nothing is started where nobody would know where the page is."""
+        touched = self.path("touched")
+        command = ("--", "touch", touched)
+        quiet = ("live", "--exit-with-program")
+        hidden = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+
+        def live(*words, closed=False, environment=hidden, **more):
+            if os.path.exists(touched):
+                os.remove(touched)
+            line = 'exec "$@" 2>&-' if closed else 'exec "$@" 2>/dev/full'
+            return subprocess.run(["sh", "-c", line, "-", HEAPWRIGHT, *quiet, *words], env=environment, timeout=60, **more).returncode
+
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port = str(taken.getsockname()[1])
+        read_end, write_end = os.pipe()
+        for closed in (False, True):
+            for words in ((), ("--host", "0.0.0.0", "--port", port), ("--no-browser",)):
+                with self.subTest(words, closed=closed):
+                    self.assertEqual(live(*words, *command, closed=closed), 125)
+                    self.assertFalse(os.path.exists(touched))
+            for words in (("--port", port), ("--host", "0.0.0.0", "--port", port, "--token", "abcdefghijkl"), ("--save", self.path("kept")),
+                          ("--ready-fd", str(write_end))):
+                with self.subTest(words, closed=closed):
+                    self.assertEqual(live(*words, *command, closed=closed, pass_fds=[write_end]), 0)
+                    self.assertTrue(os.path.exists(touched))
+        os.close(read_end)
+        os.close(write_end)
+        # A browser has it.
+        with tempfile.TemporaryDirectory() as folder:
+            browser = os.path.join(folder, "xdg-open")
+            with open(browser, "w") as file:
+                file.write("#!/bin/sh\n")
+            os.chmod(browser, 0o755)
+            seen = dict(hidden, DISPLAY=":0", PATH=f"{folder}:{hidden['PATH']}")
+            self.assertEqual(live(*command, environment=seen), 0)
+            self.assertEqual(live("--no-browser", *command, environment=seen), 125)
+        # Of what was there before.
+        self.assertEqual(live("--no-browser", "--file", self.path("few")), 125)
 
     def test_top_of_a_segment(self):
         result = heapwright("top", self.path("many"))
@@ -131,7 +184,7 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         for sample in ("never", "0", "-1", "1e30", "4k"):
             result = heapwright("live", "--no-browser", "--sample", sample, "--", "true")
             self.assertEqual(result.returncode, 125)
-            self.assertIn(f"'{sample}' is not a number from 1 to 1099511627776, nor auto", result.stderr)
+            self.assertIn(f"'{sample}' is not a whole number from 1 to 1099511627776, nor auto", result.stderr)
 
     def test_sampling_that_the_environment_asks_for(self):
         probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")

@@ -198,7 +198,7 @@ class Build(Case):
         self.not_built(self.build(good, "--compiler", "no-such-compiler"), "no-such-compiler cannot be run", "--compiler")
         self.not_built(self.build(good, CXX="no-such-compiler"), "no-such-compiler cannot be run")
         self.refused(heapwright("build", good, "-o", "/no/such/folder/lib.so"), 125, "its folder does not exist")
-        self.refused(heapwright("build", good), 125, "--output is required")
+        self.refused(heapwright("build", good), 125, "--output is missing")
         self.refused(heapwright("build", good, "-o", ""), 125, "build: --output: it is empty")
         self.refused(heapwright("build", "", "-o", "lib.so"), 125, "build: HEADER: it is empty")
         self.refused(self.build(good, TMPDIR="/no/such/folder"), 125, "cannot make a folder /no/such/folder")

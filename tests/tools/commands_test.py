@@ -127,7 +127,7 @@ class BadInput(Case):
     def test_usage(self):
         self.assertEqual(heapwright("run").returncode, 125)
         self.assertEqual(heapwright("compare", "--rounds", "1", "--", TRUE).returncode, 125)
-        self.refused(compare("--rounds", "1", "--", TRUE), 125, "compare: --rounds: '1' is not a number from 2 to 1000")
+        self.refused(heapwright("compare", "--rounds", "1", "--", TRUE), 125, "compare: --rounds: '1' is not a whole number from 2 to 1000")
         self.refused(compare("--timeout", "-1", "--", TRUE), 125, "compare: --timeout: '-1' is not a number from 0.001 to")
         self.refused(compare("--timeout", "nan", "--", TRUE), 125, "'nan' is not a number")
         self.refused(heapwright("top", "--every", "x", "1"), 125, "top: --every: 'x' is not a number from 0.1 to 3600")
@@ -161,6 +161,103 @@ class BadInput(Case):
         version = heapwright("--version").stdout
         self.assertRegex(version, r"^heapwright \d+\.\d+\.\d+ \(revision (unknown|[0-9a-f]{12}(\+changes)?)\)\n"
                                   r"built for \S+ by (GCC|Clang) .*, checks \d, sanitizers: \S+\n$")
+
+
+class Words(Case):
+    """Words that cannot be meant. Each error is one sentence of ours: what is wrong, and what to do."""
+
+    def options(self):
+        """(subcommand, option, whether it takes a value) of all, as their help names them."""
+        for subcommand in ("run", "compare", "build", "live", "top", "diff", "leaks", "info"):
+            text = heapwright(subcommand, "--help").stdout
+            for short, name, rest in re.findall(r"^  (?:(-\w),)?(--[a-z-]+)(.*)$", text, re.MULTILINE):
+                if name != "--help":
+                    yield subcommand, name, re.match(r" [A-Z]", rest) is not None
+                    if short:
+                        yield subcommand, short, True
+
+    def sentence(self, words, *said):
+        result = heapwright(*words)
+        self.assertEqual((result.returncode, result.stdout), (2 if words[0] == "info" else 125, ""), words)
+        self.assertEqual(result.stderr.count("\n"), 1, words)
+        for text in said:
+            self.assertIn(text, result.stderr, words)
+        return result.stderr
+
+    def test_every_option(self):
+        tried = 0
+        for subcommand, name, has_value in self.options():
+            with self.subTest(subcommand, option=name):
+                tried += 1
+                long = "--output" if name == "-o" else name
+                if not has_value:
+                    if name != "--stats":
+                        self.sentence([subcommand, f"{name}=x", TRUE], f"heapwright: {subcommand}: {name}: it takes no value")
+                    continue
+                for words in ([name, ""], [f"{name}="]):
+                    self.sentence([subcommand, *words, TRUE], f"heapwright: {subcommand}: {long}: it is empty")
+                self.sentence([subcommand, name], f"heapwright: {subcommand}: {long}: its value is missing")
+                self.sentence([subcommand, name, "--", TRUE], f"{subcommand}: {long}: its value is missing")
+                self.sentence([subcommand, name, "--help", TRUE], f"{subcommand}: {long}: its value is missing")
+                if name not in ("--with", "--only", "--figure", "--wrapper", "--fail-if", "--suppress", "--suppressions"):
+                    self.sentence([subcommand, name, "7", name, "7", TRUE], f"heapwright: {subcommand}: {long}: it is given twice")
+        self.assertGreater(tried, 40)
+
+    def test_words_too_many_too_few_and_empty(self):
+        for words, said in [
+                ([""], "the subcommand is empty; heapwright --help lists all"),
+                (["", TRUE], "the subcommand is empty"),
+                (["helpp"], "no subcommand helpp; did you mean help?"),
+                (["help", ""], "the subcommand is empty"),
+                (["help", "live", "top"], "help: 'top' is one word too many; say one subcommand: heapwright help live"),
+                (["run"], "run: COMMAND is missing; what it takes is: heapwright run [OPTIONS] COMMAND [ARGUMENTS]"),
+                (["run", "--"], "run: COMMAND is missing"),
+                (["compare", "--rounds", "3"], "compare: COMMAND is missing"),
+                (["compare", "--only", " , ", TRUE], "compare: --only: it is empty"),
+                (["diff"], "diff: BEFORE is missing; what it takes is: heapwright diff [OPTIONS] BEFORE AFTER"),
+                (["diff", "a"], "diff: AFTER is missing"),
+                (["diff", "a", "b", "c"], "diff: 'c' is one word too many; what it takes is: heapwright diff [OPTIONS] BEFORE AFTER"),
+                (["diff", "", "b"], "diff: BEFORE: it is empty"),
+                (["diff", "a", ""], "diff: AFTER: it is empty"),
+                (["info", "1", "2"], "info: '2' is one word too many; what it takes is: heapwright info [OPTIONS] [PID]"),
+                (["info", ""], "info: PID: it is empty"),
+                (["top", ""], "top: PID: it is empty"),
+                (["top", "1", "2"], "top: '2' is one word too many"),
+                (["build"], "build: HEADER is missing; what it takes is: heapwright build [OPTIONS] --output LIB HEADER"),
+                (["build", "a.hpp"], "build: --output is missing"),
+                (["build", "a.hpp", "b.hpp", "-o", "c.so"], "build: 'b.hpp' is one word too many")]:
+            with self.subTest(words):
+                self.sentence(words, "heapwright: " + said)
+        self.assertEqual(heapwright("help", "help").stdout, heapwright("--help").stdout)
+
+    def test_values(self):
+        for words, said in [
+                (["compare", "--rounds", "2.5", TRUE], "compare: --rounds: '2.5' is not a whole number from 2 to 1000"),
+                (["compare", "--rounds", "0x10", TRUE], "compare: --rounds: '0x10' is not a whole number"),
+                (["compare", "--ready-port", "80.5", "--driver", "x", TRUE], "--ready-port: '80.5' is not a whole number from 1 to 65535"),
+                (["compare", "--ready-port", "80", TRUE], "compare: --ready-port requires --driver"),
+                (["compare", "--driver", "x", "--ready-port", "80", "--ready-line", "x", TRUE], "--ready-port and --ready-line: say one of them"),
+                (["live", "--port", "x"], "live: --port: 'x' is not a whole number from 0 to 65535"),
+                (["live", "--port", "99999999999999999999", "--list"], "live: --port: '99999999999999999999' is not a whole number"),
+                (["live", "--ready-fd", "3.5", "--list"], "live: --ready-fd: '3.5' is not a whole number from 3 to"),
+                (["live", "--sample", "2.5", TRUE], "live: --sample: '2.5' is not a whole number from 1 to 1099511627776, nor auto"),
+                (["diff", "--sites", "1.5", "a", "b"], "diff: --sites: '1.5' is not a whole number from 0 to 1000000"),
+                (["leaks", "--limit", "1e3", TRUE], "leaks: --limit: '1e3' is not a whole number from 0 to 1000000"),
+                (["run", "--stats=some", TRUE], "run: --stats: 'some' is neither command nor all"),
+                (["run", "--stats=", TRUE], "run: --stats: it is empty")]:
+            with self.subTest(words):
+                self.sentence(words, said)
+
+    def test_what_is_meant_as_it_stands(self):
+        """A value may look like an option behind a `=`; the words of a command are its own; ten is no eight."""
+        self.assertEqual(heapwright("run", "--", "echo", "", "--with", "").stdout, " --with \n")
+        self.assertEqual(heapwright("run", f"--with={PLAIN}", "echo", "--with=").stdout, "--with=\n")
+        for words in (["--output=--json"], ["-o", "text"], ["-otext"], ["-o=text"]):
+            result = heapwright("leaks", *words, "--limit", "010", "--", TRUE, cwd=self.folder)
+            self.assertEqual(result.returncode, 0, result)
+            self.assertEqual(len(list(self.folder.iterdir())), 1)
+            for file in self.folder.iterdir():
+                file.unlink()
 
 
 def pages(errors):

@@ -334,7 +334,7 @@ class BadInput(Case):
         ]:
             self.refused(self.compare("true", f"log={self.log}", options=options), 125, word)
         self.refused(self.compare("true", f"log={self.log}", ready=["--ready-line", "(x"]), 125, "--ready-line: (x is no regular expression")
-        self.refused(self.compare("true", f"log={self.log}", ready=["--ready-port", "70000"]), 125, "--ready-port: '70000' is not a number from 1 to 65535")
+        self.refused(self.compare("true", f"log={self.log}", ready=["--ready-port", "70000"]), 125, "--ready-port: '70000' is not a whole number from 1 to 65535")
         self.refused(self.compare("true", f"log={self.log}", ready=["--same-within", "5"]), 125, "--ready-port PORT or --ready-line REGEX")
         words = [HEAPWRIGHT, "compare", "--figure", "a=(x)", "--", "touch", str(self.log)]
         self.refused(subprocess.run(words, capture_output=True, text=True, timeout=60), 125, "--driver")

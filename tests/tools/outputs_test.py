@@ -11,6 +11,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -22,7 +23,7 @@ import termios
 import time
 import unittest
 
-HEAPWRIGHT, FIXTURES = sys.argv[1], pathlib.Path(sys.argv[2])
+HEAPWRIGHT, FIXTURES = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 PLAIN = str(FIXTURES / "libplain_allocator.so")
 COMPARE = ["compare", "--rounds", "2", "--only", "glibc", "--with", "plain=" + PLAIN]
 LIVE = ["live", "--no-browser", "--exit-with-program", "--port", "0"]
@@ -160,23 +161,184 @@ class Outputs(unittest.TestCase):
                 if "--save" not in words:  # a segment has holes, which a device cannot have
                     self.assertIn(b"No space left on device", done.stderr)
 
-    @unittest.skipIf(os.getuid() != 0, "mounts a small file system")
-    def test_files_on_a_small_file_system(self):
-        mount = 'mount -t tmpfs -o size=4k none "$0" && exec "$@"'
+    def small_file_system(self, script, *words):
+        """Runs a shell script with words on a file system of one page; $SMALL is where it is."""
         small = self.folder / "small"
-        small.mkdir()
-        if subprocess.run(["unshare", "-m", "sh", "-c", mount, small, "true"], capture_output=True).returncode != 0:
+        small.mkdir(exist_ok=True)
+        mount = f'export SMALL="{small}"; mount -t tmpfs -o size=4k,mode=777 none "$SMALL" || exit 99; '
+        done = subprocess.run(["unshare", "-m", "sh", "-c", mount + script, "-", *words], capture_output=True, text=True, timeout=120)
+        if os.getuid() != 0 or done.returncode == 99:
             self.skipTest("may not mount")
+        return done
+
+    def test_files_on_a_full_disk(self):
         for name, words, code in FILES:
             with self.subTest(name):
                 # A file that fills it is there already.
-                fill = mount.replace("exec", 'head -c 4096 /dev/zero >"$0/other"; "$@"; code=$?; ls "$0"; exit $code; exec')
-                done = subprocess.run(["unshare", "-m", "sh", "-c", fill, small, *self.command(words, FILE=f"{small}/file")],
-                                      capture_output=True, text=True, timeout=120)
+                script = 'head -c 4096 /dev/zero >"$SMALL/other"; "$@"; code=$?; ls "$SMALL"; exit $code'
+                file = f"{self.folder}/small/file"
+                done = self.small_file_system(script, *self.command(words, FILE=file))
                 self.assertEqual(done.returncode, code, done)
-                self.assertIn(f"{small}/file", done.stderr)
+                self.assertIn(file, done.stderr)
                 self.assertIn("No space left on device", done.stderr)
-                self.assertNotIn(".unfinished", done.stdout)
+                self.assertTrue(done.stdout.endswith("other\n"), done.stdout)
+
+    def test_a_full_disk_keeps_the_file_that_was_there(self):
+        for name, words, code in FILES:
+            for link in ("", "yes"):
+                with self.subTest(name, link=link):
+                    script = ('echo good >"$SMALL/file"; [ -z "$LINK" ] || ln -s file "$SMALL/link"; '
+                              '"$@"; code=$?; cat "$SMALL/file"; ls "$SMALL"; exit $code')
+                    file = f"{self.folder}/small/{'link' if link else 'file'}"
+                    done = self.small_file_system(f"LINK={link}; " + script, *self.command(words, FILE=file))
+                    self.assertEqual(done.returncode, code, done)
+                    self.assertIn("No space left on device", done.stderr)
+                    self.assertTrue(done.stdout.endswith("good\nfile\n" + ("link\n" if link else "")), done.stdout)
+
+    def written(self, words, file, **options):
+        done = subprocess.run(self.command(words, FILE=str(file)), capture_output=True, timeout=120, **options)
+        self.assertEqual((done.returncode, [p.name for p in file.parent.glob("*.unfinished")]), (0, []), done)
+
+    def test_what_the_file_is_stays(self):
+        """Mode, links to it and of it, devices, and what else has it open as standard output."""
+        for name, words, _ in FILES:
+            with self.subTest(name), tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                file, link, other = (pathlib.Path(folder) / name for name in ("file", "link", "other"))
+                file.write_text("before")
+                file.chmod(0o640)
+                link.symlink_to("file")
+                self.written(words, link)
+                self.assertTrue(link.is_symlink())
+                self.assertGreater(file.stat().st_size, 50)
+                if "build" in words:
+                    continue  # its linker makes the file
+                self.assertEqual(file.stat().st_mode & 0o7777, 0o640)
+                with open(file, "wb+") as opened:  # as who has made a temporary file
+                    self.written(words, file)
+                    self.assertGreater(len(opened.read()), 50)
+                file.write_text("before")
+                os.link(file, other)
+                self.written(words, file)
+                self.assertEqual(file.stat().st_ino, other.stat().st_ino)
+                self.assertGreater(other.stat().st_size, 50)
+                file.unlink()
+                self.written(words, link)  # leads nowhere until now
+                self.assertGreater(file.stat().st_size, 50)
+                self.written(words, pathlib.Path("/dev/null"))
+                with open(other, "w") as out:
+                    subprocess.run(self.command(words, FILE="/dev/stdout"), stdout=out, stderr=subprocess.DEVNULL, check=True, timeout=120)
+                    self.assertEqual(os.fstat(out.fileno()).st_ino, other.stat().st_ino)
+                self.assertGreater(other.stat().st_size, 50)
+                fifo = pathlib.Path(folder) / "fifo"
+                os.mkfifo(fifo)
+                reader = subprocess.Popen(["wc", "-c", fifo], stdout=subprocess.PIPE)
+                self.written(words, fifo)
+                self.assertGreater(int(reader.communicate(timeout=60)[0].split()[0]), 50)
+
+    @unittest.skipIf(os.getuid() != 0, "needs another user")
+    def test_a_file_that_cannot_be_replaced_is_written_in_place(self):
+        """Its folder may not be written to, or it is another user's."""
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        if subprocess.run([HEAPWRIGHT, "--version"], capture_output=True, **nobody).returncode != 0:
+            self.skipTest("the command is where other users may not run it")
+        self.folder.chmod(0o755)
+        for name, words, _ in FILES:
+            if "build" in words:
+                continue  # refuses
+            for mode, owner in ((0o755, 65534), (0o777, 0)):
+                with self.subTest(name, mode=mode), tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                    file = pathlib.Path(folder) / "file"
+                    file.write_text("before")
+                    file.chmod(0o666)
+                    os.chown(file, owner, -1)
+                    os.chmod(folder, mode)
+                    inode = file.stat().st_ino
+                    self.written(words, file, **nobody, cwd="/")
+                    self.assertEqual((file.stat().st_ino, file.stat().st_uid), (inode, owner))
+                    self.assertGreater(file.stat().st_size, 50)
+        # Root keeps the owner of what it replaces.
+        file = self.folder / "owned"
+        file.write_text("before")
+        os.chown(file, 65534, 65534)
+        self.written([*COMPARE, "--json", "FILE", "true"], file)
+        self.assertEqual((file.stat().st_uid, file.stat().st_gid), (65534, 65534))
+
+    def test_an_interruption_leaves_no_part_and_no_loss(self):
+        """SIGTERM at any time: the file is the old or the new one, whole."""
+        file = self.folder / "interrupted"
+        for name, words, _ in FILES:
+            if "build" in words:
+                continue
+            for delay in (0.02, 0.1, 0.3):
+                with self.subTest(name, delay=delay):
+                    file.write_text("before")
+                    child = subprocess.Popen(self.command(words, FILE=str(file)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    time.sleep(delay)
+                    child.terminate()
+                    child.wait(60)
+                    self.assertTrue(file.read_bytes() == b"before" or file.stat().st_size > 50)
+                    self.assertEqual(list(self.folder.glob("*.unfinished")), [])
+
+    def test_what_comes_while_the_file_is_unfinished(self):
+        """A signal waits until it has its name; where the disk fails, or files may not be so long, it goes away."""
+        shim = self.folder / "shim.so"
+        source = ('#include <errno.h>\n#include <signal.h>\n#include <unistd.h>\n'
+                  'int fsync(int fd) { (void)fd; if (SIGNAL != 0) return kill(getpid(), SIGNAL); errno = EIO; return -1; }\n')
+        for name, words, code in FILES:
+            if "build" in words:
+                continue
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, 0):
+                with self.subTest(name, signal=number), tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", f"-DSIGNAL={int(number)}", "-x", "c", "-", "-o", shim],
+                                   input=source, text=True, check=True, timeout=120)
+                    file = pathlib.Path(folder) / "file"
+                    file.write_text("before")
+                    done = subprocess.run(["env", f"LD_PRELOAD={shim}", *self.command(words, FILE=str(file))], capture_output=True, timeout=120)
+                    self.assertEqual(list(file.parent.iterdir()), [file])
+                    self.assertEqual(file.read_bytes() == b"before", number == 0)
+                    if number == 0:
+                        file.write_text("")
+                        subprocess.run(["env", f"LD_PRELOAD={shim}", *self.command(words, FILE=str(file))], capture_output=True, timeout=120)
+                        self.assertEqual((file.read_text(), list(file.parent.iterdir())), ("", [file]))
+                        self.assertEqual(done.returncode, code, done)
+                        self.assertIn(b"Input/output error", done.stderr)
+                    elif "--save" not in words:  # live has been about to end
+                        self.assertEqual(done.returncode, -number, done)
+
+    def test_files_may_not_be_so_long(self):
+        """RLIMIT_FSIZE, of `compare` alone: the probe of `live` and `leaks` makes a longer file."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))  # the loader is asked with files, too
+
+        for name, words, code in FILES:
+            for is_ignored in (True, False):  # what Python does with SIGXFSZ
+                if words[0] != "compare":
+                    continue
+                with self.subTest(name, is_ignored=is_ignored), tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                    file = pathlib.Path(folder) / "file"
+                    file.write_text("before")
+                    done = subprocess.run(self.command(words, FILE=str(file)), capture_output=True, timeout=120, preexec_fn=limit,
+                                          restore_signals=not is_ignored)
+                    self.assertEqual(done.returncode, code if is_ignored else -signal.SIGXFSZ, done)
+                    self.assertEqual((file.read_text(), list(file.parent.iterdir())), ("before", [file]))
+                    self.assertEqual(b"File too large" in done.stderr, is_ignored)
+
+    @unittest.skipIf(os.getuid() != 0, "mounts a file")
+    def test_a_file_that_is_mounted(self):
+        """As containers have them: it cannot be replaced."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            files = [f"{folder}/{name}" for name in ("outside", "inside")]
+            for file in files:
+                pathlib.Path(file).write_text("before")
+            script = 'mount --bind "$0" "$1" || exit 99; shift; exec "$@"'
+            command = self.command([*COMPARE, "--json", "FILE", "true"], FILE=files[1])
+            done = subprocess.run(["unshare", "-m", "sh", "-c", script, *files, *command], capture_output=True, timeout=120)
+            if done.returncode == 99:
+                self.skipTest("may not mount")
+            self.assertEqual(done.returncode, 0, done)
+            self.assertGreater(os.path.getsize(files[0]), 1000)
+            self.assertEqual(pathlib.Path(files[1]).read_text(), "before")
+            self.assertEqual(len(os.listdir(folder)), 2)
 
     def test_one_lost_output_leaves_the_others(self):
         """The table is lost; the files are written."""

@@ -9,11 +9,9 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -24,6 +22,7 @@
 #include "launched_program.hpp"
 #include "leak_report.hpp"
 #include "leak_scan.hpp"
+#include "output_file.hpp"
 #include "process_tracer.hpp"
 #include "saved_run.hpp"
 #include "terminal.hpp"
@@ -39,37 +38,6 @@ function_patterns suppressions_of(const leaks_options& options) {
   for (const std::string& file : options.suppression_files) result.add_file(file);
   return result;
 }
-
-/// Opened before anything is started: a report that cannot be written must not cost a run.
-class report_file {
- public:
-  report_file(const std::string& path, FILE* otherwise) : path_(path), file_(otherwise) {
-    if (path == "-") file_ = stdout;
-    if (path.empty() || path == "-") return;
-    file_ = std::fopen(path.c_str(), "we");
-    if (file_ == nullptr) throw trouble();
-    owned_.reset(file_);
-  }
-
-  void write(const std::string& text) {
-    if (file_ == stdout) {
-      answer_text(text);
-      finish_answers();
-      return;
-    }
-    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) throw trouble();
-  }
-
- private:
-  [[nodiscard]] failure trouble() const {
-    return {exit_code::bad_input, fmt::format("the report cannot be written to {}: {}",
-                                              path_.empty() ? "standard error" : path_, std::strerror(errno))};
-  }
-
-  std::string path_;
-  FILE* file_;
-  std::unique_ptr<FILE, int (*)(FILE*)> owned_{nullptr, &std::fclose};
-};
 
 int shell_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
@@ -145,13 +113,14 @@ std::string report_of(const command_leaks& command, const leaks_options& options
 
 int leaks_of_segment(const leaks_options& options) {
   const function_patterns suppressed = suppressions_of(options);
-  report_file report(options.output, stdout);
+  check_writable(options.output);
   try {
     const opened_run run(options.segment);
     command_leaks all;
     for (const saved_process& p : run.processes())
       all.processes.push_back(named(unfreed_in(p.segment), suppressed, options.all));
-    report.write(report_of(all, options, EXIT_SUCCESS));
+    write_outputs({{options.output.empty() ? "-" : options.output, report_of(all, options, EXIT_SUCCESS)}},
+                  exit_code::bad_input);
   } catch (const segment::bad_segment& trouble) {
     throw failure(exit_code::bad_input, trouble.what());
   }
@@ -163,12 +132,17 @@ int leaks_of_segment(const leaks_options& options) {
 int leaks(const leaks_options& options) {
   if (options.command.empty()) return leaks_of_segment(options);
   const function_patterns suppressed = suppressions_of(options);
-  report_file report(options.output, stderr);
+  check_writable(options.output);
   const observed_command observed = observe(options, suppressed);
   int result = observed.exit_code;
   for (const named_leaks& p : observed.leaks.processes)
     if (p.lost.blocks > 0) result = exit_code::judged_no;
-  report.write(report_of(observed.leaks, options, result));
+  const std::string report = report_of(observed.leaks, options, result);
+  if (!options.output.empty())
+    write_outputs({{options.output, report}}, exit_code::bad_input);
+  else if (!tell_text(report))
+    throw failure(exit_code::bad_input,
+                  fmt::format("the report cannot be written to standard error: {}", std::strerror(errno)));
   return result;
 }
 

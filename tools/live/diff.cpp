@@ -99,12 +99,18 @@ condition parsed(const std::string& text) {
   const bool is_change = limit.starts_with('+');
   if (is_change) limit.remove_prefix(1);
   double value = 0;
+  constexpr double most = 18446744073709551616.0;  // no figure has more than 64 bits
   const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), value);
   const std::string_view unit = limit.substr(static_cast<std::size_t>(end - limit.data()));
   const auto factor = unit_of(unit);
   const bool is_relative = unit == "%";
-  if (of == std::end(figures) || error != std::errc() || !factor || value < 0 || (is_relative && !is_change))
+  const bool is_number = error == std::errc() || error == std::errc::result_out_of_range;
+  if (of == std::end(figures) || !is_number || std::isnan(value) || !factor || value < 0 || (is_relative && !is_change))
     throw wrong();
+  if (error != std::errc() || value * *factor > most)
+    throw failure(
+        exit_code::bad_input,
+        fmt::format("{}: the limit is beyond all figures that a run can have; say a number up to 2^64", text));
   return {of, value * *factor, is_change, is_relative};
 }
 

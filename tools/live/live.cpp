@@ -76,8 +76,11 @@ int print_list() {
   return EXIT_SUCCESS;
 }
 
+bool opens_browser(const live_options& options) {
+  return !options.no_browser && (std::getenv("DISPLAY") != nullptr || std::getenv("WAYLAND_DISPLAY") != nullptr);
+}
+
 void open_browser(const std::string& url, const awaited_signals& signals) {
-  if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
   // Twice, so that nobody has to wait for the browser.
   const pid_t child = fork();
   if (child == 0) {
@@ -97,6 +100,23 @@ std::string url_of(const live_options& options, std::uint16_t port, const std::s
   if (host == "0.0.0.0" || host == "::") host = "localhost";
   if (host.find(':') != std::string::npos) host = "[" + host + "]";
   return fmt::format("http://{}:{}/{}", host, port, token.empty() ? "" : "?token=" + token);
+}
+
+/// Whether somebody finds the page, or gets a saved run, without the message that has the address.
+bool needs_no_message(const live_options& options, const std::string& token) {
+  const bool is_chosen = options.port != 0 && token == options.token;
+  return is_chosen || options.ready_fd >= 0 || opens_browser(options) || !options.save.empty();
+}
+
+/// False: nobody would know where the page is.
+bool tell_address(const live_options& options, const std::string& url, const std::string& token) {
+  return tell_text(fmt::format("heapwright: live at {}\n", url)) || needs_no_message(options, token);
+}
+
+failure lost_address() {
+  return {exit_code::bad_input,
+          "standard error does not take the page's address; say --port PORT (and --token TOKEN where --host is not "
+          "loopback), or --ready-fd FD"};
 }
 
 std::string token_for(const live_options& options) {
@@ -189,7 +209,18 @@ int live(const live_options& options) {
 
   const awaited_signals signals{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
   std::optional<launched_program> started;
-  if (!options.command.empty()) started.emplace(options.command, options.sample, signals);
+  const std::string url = url_of(options, server->port(), token);
+  bool is_address_lost = false;
+  // While the program waits to be let go: it must not run where nobody can look at it.
+  const auto before_start = [&](pid_t child) {
+    is_address_lost = !tell_address(options, url, token);
+    if (is_address_lost) kill(child, SIGKILL);
+  };
+  if (!options.command.empty()) started.emplace(options.command, options.sample, signals, before_start);
+  if (is_address_lost) {
+    waitpid(started->id(), nullptr, 0);
+    throw lost_address();
+  }
   std::optional<opened_run> saved;
   if (!options.file.empty()) saved.emplace(options.file);
   const std::filesystem::path path = started ? started->segment()
@@ -202,11 +233,10 @@ int live(const live_options& options) {
                                                                        path.parent_path(), options.wrappers);
   watched_family& family = *family_pointer;
   const routes answers(family, guard(options.host, server->port(), token));
+  if (!started && !tell_address(options, url, token)) throw lost_address();
 
   std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });
-  const std::string url = url_of(options, server->port(), token);
-  tell("heapwright: live at {}\n", url);
-  if (!options.no_browser) open_browser(url, signals);
+  if (opens_browser(options)) open_browser(url, signals);
   tell_ready(options.ready_fd, url);
   const auto each_second = [&] {
     if (!options.save.empty()) family.watch_all();

@@ -12,6 +12,7 @@
 
 #include "descriptor.hpp"
 #include "failure.hpp"
+#include "output_file.hpp"
 #include "past_json.hpp"
 
 namespace heapwright::tool {
@@ -44,10 +45,8 @@ std::vector<part> parts_of_file(const descriptor& file) {
 
 class packed_writer {
  public:
-  explicit packed_writer(const std::string& file)
-      : name_(file), file_(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
-    if (file_.get() >= 0) stream_ = gzdopen(dup(file_.get()), "wb1");
-    if (stream_ == nullptr) throw trouble();
+  explicit packed_writer(const std::string& file) : file_(file, 0600), stream_(gzdopen(dup(file_.fd()), "wb1")) {
+    if (stream_ == nullptr) throw file_.trouble();
   }
   packed_writer(const packed_writer&) = delete;
   packed_writer& operator=(const packed_writer&) = delete;
@@ -56,21 +55,18 @@ class packed_writer {
   }
 
   void write(const void* bytes, std::size_t count) {
-    if (count > 0 && gzwrite(stream_, bytes, static_cast<unsigned>(count)) != static_cast<int>(count)) throw trouble();
+    if (count > 0 && gzwrite(stream_, bytes, static_cast<unsigned>(count)) != static_cast<int>(count))
+      throw file_.trouble();
   }
 
   void finish() {
-    if (gzclose(std::exchange(stream_, nullptr)) != Z_OK || fsync(file_.get()) != 0) throw trouble();
+    if (gzclose(std::exchange(stream_, nullptr)) != Z_OK) throw file_.trouble();
+    file_.finish();
   }
 
  private:
-  [[nodiscard]] failure trouble() const {
-    return {exit_code::bad_input, fmt::format("the run cannot be saved as {}: {}", name_, std::strerror(errno))};
-  }
-
-  std::string name_;
-  descriptor file_;
-  gzFile stream_ = nullptr;
+  output_file file_;
+  gzFile stream_;
 };
 
 /// A part grows no longer while it is copied: what a program adds meanwhile is not in it.
