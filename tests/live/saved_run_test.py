@@ -169,7 +169,7 @@ class SavedRuns(unittest.TestCase):
         head = json.loads(header)
         first = head["processes"][0]
         another = lambda **changes: gzip.compress(json.dumps(head | {"processes": [first | changes]}).encode() + b"\n" + data)
-        bad = {"cut off": good[:len(good) // 2], "cut off early": good[:30], "no header": gzip.compress(b"x" * 100), "empty": gzip.compress(b""),
+        bad = {"cut off": good[:len(good) // 2], "cut off early": good[:30], "no header": gzip.compress(b"x" * 100), "no text": gzip.compress(b'{"format": "\x93"}\n'), "empty": gzip.compress(b""),
                "flipped": good[:200] + bytes(b ^ 0xff for b in good[200:240]) + good[240:],
                "another format": gzip.compress(json.dumps(head | {"format": "heapwright saved run 9"}).encode() + b"\n"),
                "no processes": gzip.compress(json.dumps(head | {"processes": []}).encode() + b"\n"),

@@ -14,6 +14,7 @@
 #include "failure.hpp"
 #include "output_file.hpp"
 #include "past_json.hpp"
+#include "printable.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -198,7 +199,7 @@ void opened_run::unpack(const std::string& file) {
     }
     in.must_be_at_its_end();
   } catch (const json::exception& trouble) {
-    throw cannot_read(file, fmt::format("it is no saved run ({})", trouble.what()));
+    throw cannot_read(file, fmt::format("it is no saved run ({})", printable(trouble.what(), 200)));
   }
 }
 
