@@ -207,6 +207,16 @@ class SavedRuns(unittest.TestCase):
                 seen += 1
         self.assertGreater(seen, 20)
 
+    def test_a_message_on_a_damaged_file_is_text(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(gzip.compress(b'{"format": "\xff\x1b[2J' + b"x" * 100_000 + b'"}\n'))
+            file.flush()
+            result = subprocess.run([HEAPWRIGHT, "diff", file.name, file.name], capture_output=True, timeout=PATIENCE)
+            self.assertEqual(result.returncode, 125)
+            self.assertNotIn(b"\x1b", result.stderr)
+            self.assertIn("it is no saved run", result.stderr.decode())
+            self.assertLess(len(result.stderr), 1000)
+
     def test_a_full_disk_is_told(self):
         result = heapwright("live", "--no-browser", "--exit-with-program", "--save", "/dev/full", "--", "true")
         self.assertEqual(result.returncode, 125)
