@@ -169,7 +169,7 @@ class SavedRuns(unittest.TestCase):
         head = json.loads(header)
         first = head["processes"][0]
         another = lambda **changes: gzip.compress(json.dumps(head | {"processes": [first | changes]}).encode() + b"\n" + data)
-        bad = {"cut off": good[:len(good) // 2], "cut off early": good[:30], "no header": gzip.compress(b"x" * 100), "no text": gzip.compress(b'{"format": "\x93"}\n'), "empty": gzip.compress(b""),
+        bad = {"cut off": good[:len(good) // 2], "cut off early": good[:30], "no header": gzip.compress(b"x" * 100), "empty": gzip.compress(b""),
                "flipped": good[:200] + bytes(b ^ 0xff for b in good[200:240]) + good[240:],
                "another format": gzip.compress(json.dumps(head | {"format": "heapwright saved run 9"}).encode() + b"\n"),
                "no processes": gzip.compress(json.dumps(head | {"processes": []}).encode() + b"\n"),
@@ -206,6 +206,16 @@ class SavedRuns(unittest.TestCase):
                 self.assertEqual(heapwright("diff", path, path).returncode, 125)
                 seen += 1
         self.assertGreater(seen, 20)
+
+    def test_a_message_on_a_damaged_file_is_text(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(gzip.compress(b'{"format": "\xff\x1b[2J' + b"x" * 100_000 + b'"}\n'))
+            file.flush()
+            result = subprocess.run([HEAPWRIGHT, "diff", file.name, file.name], capture_output=True, timeout=PATIENCE)
+            self.assertEqual(result.returncode, 125)
+            self.assertNotIn(b"\x1b", result.stderr)
+            self.assertIn("it is no saved run", result.stderr.decode())
+            self.assertLess(len(result.stderr), 1000)
 
     def test_a_full_disk_is_told(self):
         result = heapwright("live", "--no-browser", "--exit-with-program", "--save", "/dev/full", "--", "true")

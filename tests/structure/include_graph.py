@@ -62,8 +62,9 @@ TOOLS = {
                   "sys/wait.h termios.h unistd.h zlib.h",
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",
-    "tools/main.cpp": "CLI/CLI.hpp fmt/format.h unistd.h",
     "tools/command_words.hpp": "CLI/CLI.hpp",
+    "tools/command_words.cpp": "fmt/format.h",
+    "tools/main.cpp": "CLI/CLI.hpp fmt/format.h unistd.h",
 }
 READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks"]
 

@@ -15,6 +15,7 @@
 #include "output_file.hpp"
 #include "past_json.hpp"
 #include "printable.hpp"
+#include "utf8.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -199,7 +200,7 @@ void opened_run::unpack(const std::string& file) {
     }
     in.must_be_at_its_end();
   } catch (const json::exception& trouble) {
-    throw cannot_read(file, fmt::format("it is no saved run ({})", printable(trouble.what(), 200)));
+    throw cannot_read(file, fmt::format("it is no saved run ({})", printable(as_utf8(trouble.what()), 300)));
   }
 }
 
