@@ -221,13 +221,12 @@ std::array<class_figures, size_scale::count> snapshot::by_class() const noexcept
 
 segment_reader::segment_reader(const std::filesystem::path& file, bool may_control)
     : file_(std::make_unique<segment_file>(file, may_control)) {
+  ids_ = ids_here_of(*file_->header());
   // A path like /proc/PID/root/dev/shm/... leads into a container.
   const std::string& path = file.native();
   const auto root = path.find("/root/");
-  if (!path.starts_with("/proc/") || root == std::string::npos) return;
-  root_ = path.substr(0, root + std::string_view("/root").size());
-  const auto h = file_->header();
-  id_here_ = id_here(h->process_id, h->process_start);
+  if (path.starts_with("/proc/") && root != std::string::npos)
+    root_ = path.substr(0, root + std::string_view("/root").size());
 }
 segment_reader::segment_reader(segment_reader&&) noexcept = default;
 segment_reader& segment_reader::operator=(segment_reader&&) noexcept = default;
@@ -237,7 +236,8 @@ const std::filesystem::path& segment_reader::path() const noexcept { return file
 
 process_figures segment_reader::described(const segment_header& h) const {
   process_figures p = process_of(h);
-  if (id_here_ != 0) p.process_id = id_here_;
+  if (ids_.process != 0) p.process_id = ids_.process;
+  if (ids_.parent != 0) p.forked_from = ids_.parent;
   p.root = root_;
   return p;
 }

@@ -155,6 +155,15 @@ struct snapshot {
   [[nodiscard]] std::array<class_figures, size_scale::count> by_class() const noexcept;
 };
 
+/// What this process calls a process of another namespace, as of a container, and its parent.
+/// 0: as the segment does.
+struct ids_here {
+  std::uint32_t process = 0, parent = 0;
+};
+
+/// O(1), unless the process is in no list of processes that was made since it began: O(processes).
+[[nodiscard]] ids_here ids_here_of(const segment_header& h);
+
 class segment_reader {
  public:
   /// Throws bad_segment. `may_control`: opened for writing too, which the control functions need:
@@ -182,7 +191,7 @@ class segment_reader {
   [[nodiscard]] process_figures described(const segment_header& h) const;
 
   std::unique_ptr<class segment_file> file_;
-  std::uint32_t id_here_ = 0;  ///< of a process in a process namespace of its own; 0: as the segment has it
+  ids_here ids_;
   std::string root_;
 };
 
@@ -190,10 +199,6 @@ class segment_reader {
 /// One that has ended is not, also while its parent has not yet asked for its status. One that has
 /// executed another program is.
 [[nodiscard]] bool is_there(const process_figures& process);
-
-/// The id that this process knows a process by which calls itself `own_id`, in whatever namespace,
-/// and began at `start`. 0: there is none. O(processes).
-[[nodiscard]] std::uint32_t id_here(std::uint32_t own_id, std::uint64_t start);
 
 /// When the process began, in clock ticks since boot: with its id, what tells it from all others.
 /// 0: there is none, or it has ended.

@@ -35,6 +35,9 @@ class elf_file {
 
   /// Was it made by Go's compiler? Its marks stay when a program is stripped.
   [[nodiscard]] bool is_go() const { return has_section(".go.buildinfo") || has_section(".note.go.buildid"); }
+  /// Of a program made by Go's compiler: does it have C code (cgo)? Go's own linker then leaves the
+  /// work to that of C, which puts in what C's start-up is made of; stripped or not.
+  [[nodiscard]] bool is_go_with_c() const { return is_go() && has_section(".init"); }
 
   /// Is the symbol there for others to bind to?
   [[nodiscard]] bool exports(const char* name) const { return find(name, true).has_value(); }

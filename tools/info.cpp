@@ -105,7 +105,8 @@ std::string about_malloc(pid_t pid, const std::string& file) {
   if (file.empty()) return "its malloc is unknown";
   if (file != executable_of(pid)) return fmt::format("its malloc is {} ({})", malloc_name(file), file);
   if (const auto elf = elf_file::open(path_inside(pid, file)); elf && elf->is_go())
-    return fmt::format("{} is a Go program: Go has an allocator of its own and does not call malloc", file);
+    return fmt::format("{} is a Go program: Go has an allocator of its own and does not call malloc{}", file,
+                       elf->is_go_with_c() ? "; that of its C code is linked into it" : "");
   return fmt::format("its malloc is within {}", file);
 }
 

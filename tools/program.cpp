@@ -82,6 +82,30 @@ constexpr const char* tools_of_go =
 
 }  // namespace
 
+std::string why_not_preloadable(const elf_file& elf, const std::string& path) {
+  if (!elf.is_native())
+    return "is built for another kind of machine than heapwright; allocators of this machine cannot load into it";
+  if (elf.loader().empty() && elf.is_go_with_c())
+    return fmt::format(
+        "is a Go program, and statically linked: Go has an allocator of its own and does not call malloc, and "
+        "LD_PRELOAD has no effect on the malloc of its C code (cgo); linked dynamically, that can be replaced and "
+        "observed. For Go's own heap {}",
+        tools_of_go);
+  if (elf.loader().empty() && elf.is_go())
+    return fmt::format(
+        "is a Go program without C code: Go has an allocator of its own and does not call malloc, so "
+        "that no other malloc changes or sees anything; {}",
+        tools_of_go);
+  if (elf.loader().empty())
+    return "is statically linked: LD_PRELOAD has no effect on it; link libheapwright.a into it instead";
+  if (gains_privileges(path))
+    return "is setuid, setgid or has file capabilities: the loader ignores LD_PRELOAD for it; run it as its own user, "
+           "or try a copy without those bits";
+  if (elf.exports("malloc"))
+    return "defines malloc itself, and what is preloaded cannot replace that: build it without a malloc of its own";
+  return {};
+}
+
 program program::resolve(const std::vector<std::string>& command) {
   std::string path = find_command(command.front());
   auto elf = elf_file::open(path);
@@ -108,23 +132,7 @@ program program::resolve(const std::vector<std::string>& command) {
   const auto refuse = [&](const std::string& why) {
     return failure(exit_code::bad_input, fmt::format("{} {}", path, why));
   };
-  if (!elf->is_native())
-    throw refuse(
-        "is built for another kind of machine than heapwright; allocators of this machine cannot load into it");
-  if (elf->loader().empty() && elf->is_go())
-    throw refuse(
-        fmt::format("is a Go program without C code: Go has an allocator of its own and does not call malloc, so "
-                    "that no other malloc changes or sees anything; {}",
-                    tools_of_go));
-  if (elf->loader().empty())
-    throw refuse("is statically linked: LD_PRELOAD has no effect on it; link libheapwright.a into it instead");
-  if (gains_privileges(path))
-    throw refuse(
-        "is setuid, setgid or has file capabilities: the loader ignores LD_PRELOAD for it; run it as its own user, "
-        "or try a copy without those bits");
-  if (elf->exports("malloc"))
-    throw refuse(
-        "defines malloc itself, and what is preloaded cannot replace that: build it without a malloc of its own");
+  if (const std::string why = why_not_preloadable(*elf, path); !why.empty()) throw refuse(why);
   if (elf->is_go())
     tell(
         "heapwright: {} is a Go program: only what its C code allocates (cgo) comes from malloc. Go has an allocator "

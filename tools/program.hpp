@@ -19,4 +19,10 @@ struct program {
   static program resolve(const std::vector<std::string>& command);
 };
 
+class elf_file;
+
+/// Why a library that is preloaded has no effect on an ELF program, as what follows its name in a
+/// sentence: "is statically linked: ...". Empty: it has.
+[[nodiscard]] std::string why_not_preloadable(const elf_file& elf, const std::string& path);
+
 }  // namespace heapwright::tool

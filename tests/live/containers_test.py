@@ -2,6 +2,7 @@
 
 usage: containers_test.py HEAPWRIGHT LIBHEAPWRIGHT LEAKING_SERVER
 """
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from watched import HEAPWRIGHT, PATIENCE, clean_environment, wait_for
+from watched import HEAPWRIGHT, LOCAL, PATIENCE, PYTHON, clean_environment, wait_for
 
 SERVER = sys.argv[3]
 PROBE = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
@@ -68,6 +69,88 @@ class Containers(unittest.TestCase):
             tool.send_signal(signal.SIGINT)
             self.assertEqual(tool.wait(PATIENCE), 0)
         self.assertRegex(heapwright("top", saved).stdout, r"running when it was saved .*\n.*RSS \d")
+
+
+# Allocates, forks, and the child forks again: each holds more than the one before.
+FORKS = """
+import os, time
+kept = [bytearray(1_000_000)]
+for more in (2_000_000, 4_000_000):
+    if os.fork():
+        break
+    kept.append(bytearray(more))
+os.write(1, b"ready\\n")
+time.sleep(1000)
+"""
+
+
+@unittest.skipUnless(can_have_containers(), "namespaces cannot be made here")
+class NamespaceBelowLive(unittest.TestCase):
+    """Only the process ids differ: the segments are where those of `live` are."""
+
+    def inner_ids(self):
+        """The ids here of the processes in the namespace, by what they call themselves."""
+        ids = {}
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/environ", "rb") as environ, open(f"/proc/{name}/status") as status:
+                    if self.mark in environ.read():
+                        own = re.search(r"NSpid:\t(.*)", status.read())[1].split()
+                        if len(own) > 1:
+                            ids[int(own[-1])] = int(name)
+            except OSError:
+                pass
+        return ids
+
+    def start(self, *command, **variables):
+        self.mark = f"HEAPWRIGHT_TEST_MARK={os.getpid()}-{self.id()}".encode()
+        started = subprocess.Popen([*command, *CONTAINER, PYTHON, "-c", FORKS], env=clean_environment(HEAPWRIGHT_TEST_MARK=self.mark.decode().partition("=")[2], **variables),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (started.communicate()))
+        self.addCleanup(lambda: [os.kill(id, signal.SIGKILL) for own, id in self.inner_ids().items() if own == 1])  # ends all of the namespace
+        return started
+
+    def test_its_processes_run_and_have_their_ids_here(self):
+        tool = self.start(HEAPWRIGHT, "live", "--no-browser", "--port", "0", "--")
+        self.addCleanup(tool.terminate)
+        port = re.search(r":(\d+)/", tool.stderr.readline())[1]
+        for _ in range(3):
+            self.assertEqual(tool.stdout.readline(), "ready\n")
+        inner = self.inner_ids()
+        self.assertEqual(sorted(inner), [1, 2, 3])
+
+        def get(path):
+            with LOCAL.open(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
+                return json.load(answer)
+
+        def rows():
+            table = get("/api/processes")
+            return [dict(zip(table["columns"], row)) for row in table["rows"]]
+        by_id = {row["id"]: row for row in rows()}
+        self.assertEqual(len(by_id), len(rows()), by_id)
+        for own, id in inner.items():
+            self.assertTrue(by_id[id]["running"], by_id)
+            if own > 1:
+                self.assertEqual(by_id[id]["forked_from"], inner[own - 1])
+            state = get(f"/api/state?process={by_id[id]['name']}")
+            self.assertEqual((state["process"]["id"], state["process"]["state"]), (id, "running"))
+            self.assertGreater(state["memory"]["rss"], 1_000_000)
+        listed = heapwright("live", "--list").stdout
+        for id in inner.values():
+            self.assertEqual(len(re.findall(rf"(?m)^ *{id}  running ", listed)), 1, listed)
+        os.kill(inner[3], signal.SIGKILL)
+        ended = wait_for("its end", lambda: next((row for row in rows() if row["id"] == inner[3] and not row["running"]), None))
+        self.assertEqual(ended["name"], by_id[inner[3]]["name"], "its id stays")
+
+    def test_it_is_listed_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            started = self.start(LD_PRELOAD=PROBE, HEAPWRIGHT_SEGMENT_DIR=folder)
+            for _ in range(3):
+                self.assertEqual(started.stdout.readline(), "ready\n")
+            inner = self.inner_ids()
+            listed = subprocess.run([HEAPWRIGHT, "live", "--list"], capture_output=True, text=True, timeout=PATIENCE, env=clean_environment(HEAPWRIGHT_SEGMENT_DIR=folder)).stdout
+            of_folder = [line.split()[:2] for line in listed.splitlines() if "for more in" in line or "unshare" in line and line.split()[0] == str(started.pid)]
+            self.assertEqual(sorted(of_folder), sorted([str(id), "running"] for id in (started.pid, *inner.values())), listed)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,14 @@ def until(condition, what, seconds=20):
         time.sleep(0.01)
 
 
+def runs(process):
+    """Also false of one whose parent has not asked for its status."""
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 class Terminal:
     """A terminal of its own, with one command in its foreground."""
 
@@ -241,11 +249,62 @@ class Live(Case):
         process, _ = self.started("/bin/sh", "-c", "trap '' INT; exec sleep 60")
         child = self.child_of(process)
         process.send_signal(signal.SIGINT)
-        self.assertIn(f"process {child} has had the signal and goes on", process.stderr.readline())
+        self.assertIn(f"process {child} (sleep) has had the signal and goes on", process.stderr.readline())
         process.send_signal(signal.SIGINT)
-        self.assertIn(f"process {child} goes on without this page", process.stderr.readline())
+        self.assertIn(f"process {child} (sleep) goes on without this page", process.stderr.readline())
         self.assertEqual(process.wait(20), 0)
         self.assertTrue(os.path.exists(f"/proc/{child}"))
+
+    # Says its id, and a word when it has had SIGTERM or SIGHUP, which it takes a while to obey.
+    SERVER = ("import os, signal, sys, time\n"
+              "def end(number, _): print('had', number, flush=True); time.sleep(1.5); sys.exit(0)\n"
+              "signal.signal(signal.SIGTERM, end); signal.signal(signal.SIGHUP, end)\n"
+              "os.close(2)  # whose end is that of live\n"
+              "print(os.getpid(), flush=True); time.sleep(1000)")
+
+    def wrapped(self, script, *options, server=SERVER):
+        """`live` on a shell that starts a server as $PYTHON -c "$SERVER"."""
+        process = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", *options, "--", "/bin/sh", "-c", script], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                   env={**os.environ, "PYTHON": "/usr/bin/python3", "SERVER": server})
+        id = int(process.stdout.readline())
+        self.addCleanup(lambda: (process.terminate(), process.wait(), process.stdout.close(), process.stderr.close()))
+        self.addCleanup(lambda: os.path.exists(f"/proc/{id}") and os.kill(id, signal.SIGKILL))
+        self.assertIn("live at http", process.stderr.readline())
+        return process, id
+
+    def test_a_signal_reaches_a_server_behind_a_shell(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            for script in ('$PYTHON -c "$SERVER"; true', '( $PYTHON -c "$SERVER"; true ) & wait', "trap : TERM HUP; $PYTHON -c \"$SERVER\"; exit 7"):
+                process, id = self.wrapped(script)
+                process.send_signal(number)
+                self.assertEqual(process.wait(20), 7 if "trap" in script else 128 + number, script)
+                self.assertFalse(runs(id), "it was waited for")
+                self.assertEqual(process.stdout.read(), f"had {int(number)}\n", "once")
+                self.assertNotIn("goes on without", process.stderr.read())
+
+    def test_what_goes_on_is_named(self):
+        stubborn = self.SERVER.replace("end)", "signal.SIG_IGN)")
+        with self.subTest("ignores the signal"):
+            process, id = self.wrapped('$PYTHON -c "$SERVER"; true', server=stubborn)
+            process.send_signal(signal.SIGTERM)
+            self.assertRegex(process.stderr.readline(), rf"process {id} \(python3\S*\) has had the signal and goes on; another one ends this page alone")
+            process.send_signal(signal.SIGTERM)
+            self.assertRegex(process.stderr.readline(), rf"process {id} \(python3\S*\) goes on without this page")
+            self.assertEqual(process.wait(20), 128 + signal.SIGTERM)
+            self.assertTrue(runs(id))
+        with self.subTest("was left by its shell"):
+            process, id = self.wrapped('$PYTHON -c "$SERVER" & sleep 0.5; exit 3', "--exit-with-program")
+            self.assertRegex(process.stderr.readline(), rf"process {id} \(python3\S*\) goes on without this page")
+            self.assertEqual(process.wait(20), 3)
+            self.assertTrue(runs(id))
+        with self.subTest("is in a session of its own"):
+            process, id = self.wrapped('setsid $PYTHON -c "$SERVER"; true')
+            process.send_signal(signal.SIGTERM)
+            self.assertRegex(process.stderr.readline(), rf"process {id} \(python3\S*\) goes on without this page")
+            self.assertEqual(process.wait(20), 128 + signal.SIGTERM)
+            os.kill(id, signal.SIGKILL)
+            self.assertEqual(process.stdout.read(), "", "it has had no signal")
 
     def test_how_the_program_has_ended_is_told(self):
         for end, told in (("exit 3", "exit code 3"), ("kill -9 $$", "killed by SIGKILL"), ("kill -SEGV $$", "killed by SIGSEGV")):

@@ -16,15 +16,24 @@ from support import Case, HEAPWRIGHT, PLAIN, compare, fixture, heapwright
 class Go(Case):
     """Go allocates without malloc: what heapwright can and cannot do for such a program is said."""
 
-    PURE = 'package main\nimport "fmt"\nfunc main() { fmt.Println("hello") }\n'
+    PURE = 'package main\nimport "fmt"\nimport "os"\nfunc main() { fmt.Println("hello"); if len(os.Args) > 1 { os.Stdin.Read(make([]byte, 1)) } }\n'
     WITH_C = ('package main\n// #include <stdlib.h>\nimport "C"\nimport "fmt"\n'
-              'func main() { C.free(C.malloc(100)); fmt.Println("hello") }\n')
+              'import "os"\nfunc main() { C.free(C.malloc(100)); fmt.Println("hello"); if len(os.Args) > 1 { os.Stdin.Read(make([]byte, 1)) } }\n')
 
     def has_no_malloc(self, program):
         for words in (["run"], ["run", "--stats"], ["compare"], ["live", "--no-browser"], ["leaks"]):
             result = heapwright(*words, "--", program)
             self.refused(result, 125, "is a Go program", "does not call malloc", "GOGC", "GOMEMLIMIT", "GODEBUG", "go tool pprof")
             self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+        # The same is said of one that runs: advice to start it with the probe would be refused.
+        child = subprocess.Popen([program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(child.communicate)
+        for words in (["top", "--once"], ["live", "--no-browser"]):
+            result = heapwright(*words, str(child.pid))
+            self.refused(result, 125, "cannot be observed", "is a Go program", "does not call malloc", "GOGC", "go tool pprof")
+            self.assertNotIn("live -- COMMAND", result.stderr)
+        return result.stderr
 
     def has_some_malloc(self, program, printed):
         for words in (["run"], ["run", "--with", PLAIN], ["live", "--no-browser", "--exit-with-program", "--port", "0"], ["leaks"]):
@@ -37,8 +46,17 @@ class Go(Case):
         self.assertEqual(result.returncode, 0, result)
         self.assertIn("only what its C code allocates", result.stderr)
 
+    def is_static_with_c(self, program):
+        said = self.has_no_malloc(program)
+        self.assertNotIn("without C code", said)
+        self.assertIn("its C code (cgo)", said)
+        child = subprocess.Popen([program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(child.communicate)
+        self.assertIn("that of its C code is linked into it", heapwright("info", str(child.pid)).stdout)
+
     def test_by_its_section(self):
-        self.has_no_malloc(fixture("like_go_static"))
+        self.is_static_with_c(fixture("like_go_static"))
+        self.assertIn("without C code", self.has_no_malloc(fixture("like_go_pure")))
         self.has_some_malloc(fixture("like_go"), "")
         script = self.folder / "script"
         script.write_text(f"#!{fixture('like_go_static')}\n")
@@ -54,15 +72,16 @@ class Go(Case):
 
     @unittest.skipIf(shutil.which("go") is None, "Go is not installed")
     def test_of_the_compiler(self):
-        def made(text, with_c):
+        def made(text, with_c, *flags):
             (self.folder / "main.go").write_text(text)
             program = str(self.folder / f"program{with_c}")
-            subprocess.run(["go", "build", "-ldflags=-s -w", "-o", program, "main.go"], cwd=self.folder, check=True,
+            subprocess.run(["go", "build", "-ldflags=-s -w " + " ".join(flags), "-o", program, "main.go"], cwd=self.folder, check=True,
                            env={**os.environ, "CGO_ENABLED": with_c, "GOFLAGS": "-mod=mod", "GOCACHE": str(self.folder / "cache"),
                                 "GO111MODULE": "off", "GOTOOLCHAIN": "local"})
             return program
 
-        self.has_no_malloc(made(self.PURE, "0"))
+        self.assertIn("without C code", self.has_no_malloc(made(self.PURE, "0")))
+        self.is_static_with_c(made(self.WITH_C, "1", "-linkmode external -extldflags -static"))
         self.has_some_malloc(made(self.WITH_C, "1"), "hello\n")
 
 

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include <fcntl.h>
@@ -16,6 +17,8 @@
 #include "descriptor.hpp"
 #include "failure.hpp"
 #include "loader.hpp"
+#include "printable.hpp"
+#include "process_tree.hpp"
 #include "program.hpp"
 #include "segment_reader.hpp"
 
@@ -24,7 +27,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::string name_of_process(pid_t process) {
+  std::string name = read_file(fmt::format("/proc/{}/comm", process)).value_or("");
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  return printable(name);
+}
+
 }  // namespace
+
+bool command_process::is_running() const {
+  return start != 0 && segment::process_start(static_cast<std::uint32_t>(id)) == start;
+}
 
 launched_program::launched_program(const std::vector<std::string>& command, const std::string& sample,
                                    const awaited_signals& signals, const preparation& prepare) {
@@ -95,6 +108,42 @@ std::filesystem::path launched_program::segment() {
                     fmt::format("process {} runs, but the probe in it has made no segment within ten seconds", id_));
     std::this_thread::sleep_for(10ms);
   }
+}
+
+std::vector<command_process> launched_program::running() const {
+  std::vector<pid_t> ids;
+  if (!status_) ids.push_back(id_);
+  for (const tree_member& member : descendants()) ids.push_back(member.pid);
+  for (const auto& path : segment::segments_in(folder_.path())) {
+    try {
+      const segment::process_figures process = segment::segment_reader(path).process();
+      if (segment::is_there(process)) ids.push_back(static_cast<pid_t>(process.process_id));
+    } catch (const segment::bad_segment&) {
+      continue;
+    }
+  }
+  std::vector<command_process> result;
+  std::set<pid_t> known;
+  for (const pid_t id : ids) {
+    if (!known.insert(id).second) continue;
+    const command_process process{id, segment::process_start(static_cast<std::uint32_t>(id)), name_of_process(id)};
+    if (process.start != 0) result.push_back(process);
+  }
+  return result;
+}
+
+std::vector<command_process> launched_program::pass_on(const came_signal& came) const {
+  const pid_t session = getsid(0), programs_session = getsid(id_), group = getpgid(0);
+  std::vector<command_process> reached = running();
+  std::erase_if(reached, [&](const command_process& p) {
+    if (p.id == id_) return false;
+    if (came.is_from_terminal) return getpgid(p.id) != group;
+    const pid_t its_session = getsid(p.id);
+    return its_session < 0 || (its_session != session && its_session != programs_session);
+  });
+  if (!came.is_from_terminal)
+    for (const command_process& p : reached) kill(p.id, came.number);
+  return reached;
 }
 
 std::optional<int> launched_program::exit_code() {

@@ -18,6 +18,15 @@
 
 namespace heapwright::tool {
 
+/// The program, or a process that it or one of its children has started.
+struct command_process {
+  pid_t id = 0;
+  std::uint64_t start = 0;  ///< segment::process_start: another process may get the id later
+  std::string name;         ///< as ps shows it, printable
+
+  [[nodiscard]] bool is_running() const;
+};
+
 class launched_program {
  public:
   /// Called with the child's id before the child becomes the program.
@@ -36,6 +45,16 @@ class launched_program {
   /// The segment of the program itself, waited for. Throws `failure` when it ends or long runs
   /// without making one.
   [[nodiscard]] std::filesystem::path segment();
+
+  /// Processes of the command that run now, the program first. A process whose parent has ended is
+  /// found by its segment, so that one without the probe is missing then.
+  [[nodiscard]] std::vector<command_process> running() const;
+
+  /// Sends the signal to the running processes of the command that are in its session, the program
+  /// first: a shell must not go on with its script because its child has ended. Daemons are in a
+  /// session of their own. Sends nothing if the signal is from the terminal, which has sent it to
+  /// its foreground group already. Returns the processes that have had it.
+  [[nodiscard]] std::vector<command_process> pass_on(const came_signal& came) const;
 
   /// What a shell would say: 128 + signal for one that was killed. Nothing while it runs.
   [[nodiscard]] std::optional<int> exit_code();

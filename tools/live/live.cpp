@@ -1,12 +1,13 @@
 // `heapwright live`: chooses what to look at, serves it, and waits for the program and the user.
 //
-// A signal that asks for the end while the started program runs is passed on to it, unless it comes
-// from the terminal, which sends ctrl-C to both. This tool then goes when the program is gone. One
-// after the program's end ends the page.
+// A signal that asks for the end while the started program runs is passed on to it and to the
+// processes that it has started, unless it comes from the terminal, which sends ctrl-C to all. This
+// tool then goes when these are gone. One after the program's end ends the page.
 #include "live.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -127,33 +128,49 @@ std::string token_for(const live_options& options) {
 }
 
 /// Until a program that was started is gone, if it is to be left with, or else until the user says
-/// so. A signal goes on to the program. Where it does not end the program, a second one ends the
-/// wait. `each_second`: about as often.
+/// so. A signal goes on to the processes of the command, and the wait is for all of them. Where it
+/// does not end them, a second one ends the wait. `each_second`: about as often.
 void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program,
                   const std::function<void()>& each_second) {
-  unsigned passed_on = 0;
+  using clock = std::chrono::steady_clock;
+  constexpr auto second = std::chrono::seconds(1);
+  std::vector<command_process> signalled;  // and still running
+  std::optional<clock::time_point> signalled_at;
+  clock::time_point next_second = clock::now();
   for (bool has_told = false, has_told_of_wait = false;;) {
-    each_second();
+    if (clock::now() >= next_second) {
+      each_second();
+      next_second = clock::now() + second;
+    }
     const auto ended = started.exit_code();
-    if (ended && leaves_with_program) return;
-    if (ended && !has_told) {
+    std::erase_if(signalled, [](const command_process& p) { return !p.is_running(); });
+    if (ended && leaves_with_program && signalled.empty()) return;
+    if (ended && !has_told && !leaves_with_program) {
       has_told = true;
       tell("heapwright: the program has ended ({}); the page stays until ctrl-C\n", started.how_it_ended());
     }
-    const came_signal came = signals.wait(1);
-    if (came.number == 0 && passed_on == 1 && !has_told_of_wait && !started.exit_code()) {
+    if (signalled_at && !has_told_of_wait && !signalled.empty() && clock::now() >= *signalled_at + second) {
       has_told_of_wait = true;
-      tell("heapwright: process {} has had the signal and goes on; another one ends this page alone\n", started.id());
+      tell("heapwright: process {} ({}) has had the signal and goes on; another one ends this page alone\n",
+           signalled.front().id, signalled.front().name);
     }
+    // The end of a child is a signal, that of a grandchild is not.
+    const came_signal came = signals.wait(signalled_at ? 0.1 : 1.0);
     if (came.number == 0 || came.number == SIGCHLD) continue;
-    if (ended) return;
-    if (passed_on++ > 0) {
-      tell("heapwright: process {} goes on without this page\n", started.id());
-      return;
-    }
-    if (!came.is_from_terminal) kill(started.id(), came.number);
+    if (signalled_at || ended) return;
+    signalled = started.pass_on(came);
+    signalled_at = clock::now();
     leaves_with_program = true;
   }
+}
+
+/// What the command leaves behind.
+void tell_what_goes_on(const launched_program& started) {
+  constexpr std::size_t most = 10;
+  const std::vector<command_process> left = started.running();
+  for (std::size_t i = 0; i < std::min(left.size(), most); ++i)
+    tell("heapwright: process {} ({}) goes on without this page\n", left[i].id, left[i].name);
+  if (left.size() > most) tell("heapwright: so do {} more\n", left.size() - most);
 }
 
 /// Until the user says so; or until a process that was there before is gone, if the page is to be
@@ -251,6 +268,7 @@ int live(const live_options& options) {
   family.stop();
   server->stop();
   serving.join();
+  if (started) tell_what_goes_on(*started);
   if (!options.save.empty()) save_run(options.save, run);
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }

@@ -6,9 +6,11 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "elf_file.hpp"
 #include "failure.hpp"
 #include "printable.hpp"
 #include "process_image.hpp"
+#include "program.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -93,6 +95,12 @@ std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& s
   try {
     return std::make_shared<watched_process>(pid);
   } catch (const failure& trouble) {
+    // Advice to start it with the probe would be refused.
+    const std::string file = executable_of(pid);
+    const auto elf = elf_file::open(path_inside(pid, file));
+    if (const std::string why = elf ? why_not_preloadable(*elf, path_inside(pid, file)) : ""; !why.empty())
+      throw failure(exit_code::bad_input,
+                    fmt::format("process {} cannot be observed: {} {}", pid, printable(file), why));
     throw failure(exit_code::bad_input, fmt::format("{}. Nor can its heap be asked: {}", nothing, trouble.what()));
   }
 }
