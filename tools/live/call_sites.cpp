@@ -68,16 +68,22 @@ std::vector<call_site> call_sites(std::vector<segment::stack_figures> stacks, co
   return sites;
 }
 
+std::string short_name(std::string function) {
+  static constexpr std::string_view unnamed = "(anonymous namespace)::";
+  for (std::size_t at; (at = function.find(unnamed)) != std::string::npos;) function.erase(at, unnamed.size());
+  return function;
+}
+
 std::string text_of(const place& p) {
   if (p.function.starts_with(file_of(p.module) + "+0x")) return printable(p.function);
-  if (p.file.empty()) return printable(fmt::format("{}  [{}]", p.function, file_of(p.module)));
-  return printable(fmt::format("{}  {}:{}", p.function, file_of(p.file), p.line));
+  if (p.file.empty()) return printable(fmt::format("{}  [{}]", short_name(p.function), file_of(p.module)));
+  return printable(fmt::format("{}  {}:{}", short_name(p.function), file_of(p.file), p.line));
 }
 
 std::string text_of(const call_site& s, const places_book& book) {
   if (s.places.empty()) return "(no stack)";
   std::string text = text_of(book[s.places[s.site]]);
-  if (s.caller < s.places.size()) text += "  <  " + printable(book[s.places[s.caller]].function);
+  if (s.caller < s.places.size()) text += "  <  " + printable(short_name(book[s.places[s.caller]].function));
   return text;
 }
 

@@ -25,6 +25,9 @@ struct call_site {
                                                 const segment::snapshot& figures, places_book& book,
                                                 const stack_question& question);
 
+/// A function without "(anonymous namespace)::", which tells a reader of a table nothing.
+[[nodiscard]] std::string short_name(std::string function);
+
 /// "function  file:line", or "function  [module]" where the line is not known.
 [[nodiscard]] std::string text_of(const place& p);
 

@@ -136,7 +136,7 @@ std::pair<std::string, std::string> named(const segment::stack_figures& stack, c
     if (i == site) shown = text_of(p);
     // What calls main says nothing.
     if (i > site && p.function != last && last != "main" && callers++ < shown_callers)
-      shown += "  <  " + printable(p.function);
+      shown += "  <  " + printable(short_name(p.function));
     if (last != "main") last = p.function;
   }
   return {name, shown};

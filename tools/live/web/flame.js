@@ -3,6 +3,7 @@
 // Not d3-flame-graph: it makes an SVG group for each node, and the tree of 10,000 sites has tens of thousands. Here nodes narrower than half a pixel are
 // never reached: children are sorted by size, so drawing stops at the first that is too small.
 import { colour, hideTip, showTip } from "./dom.js";
+import { shortFunction } from "./format.js";
 
 const rowHeight = 18, least = 0.5;
 
@@ -222,7 +223,7 @@ const nameOf = node => (node.place ? node.place[0] + "\n" + node.place[3] : "");
 const shortName = node => {
   if (!node.place) return "all";
   const [name, file, line] = node.place;
-  return file && !node.hasLines ? `${name}  ${file.slice(file.lastIndexOf("/") + 1)}:${line}` : name;
+  return shortFunction(name) + (file && !node.hasLines ? `  ${file.slice(file.lastIndexOf("/") + 1)}:${line}` : "");
 };
 
 const hashes = new Map();

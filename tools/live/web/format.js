@@ -52,3 +52,6 @@ export function duration(s) {
   if (s < 172800) return Math.round(s / 3600) + " h";
   return Math.round(s / 86400) + " days";
 }
+
+/// What tells functions apart in a narrow column. Stacks below tables have complete names.
+export const shortFunction = name => name.replaceAll("(anonymous namespace)::", "");

@@ -1,12 +1,13 @@
 // A site as tables and stacks show it: the place in the program's own code, and the whole stack below the table.
 import { element } from "./dom.js";
+import { shortFunction } from "./format.js";
 
 export const fileOf = path => path.slice(path.lastIndexOf("/") + 1);
 
 /// "function  file:line"; where the line is not known the module, unless the name begins with it.
 export function placeText([name, file, line, module]) {
-  if (file) return `${name}  ${fileOf(file)}:${line}`;
-  return name.startsWith(fileOf(module) + "+0x") ? name : `${name}  [${fileOf(module)}]`;
+  if (file) return `${shortFunction(name)}  ${fileOf(file)}:${line}`;
+  return name.startsWith(fileOf(module) + "+0x") ? name : `${shortFunction(name)}  [${fileOf(module)}]`;
 }
 
 /// Rows with the places of the answer in them.
@@ -14,7 +15,7 @@ export function withPlaces(answer) {
   return answer.sites.map(site => {
     const frames = site.stack.map(number => answer.places[number]);
     const shown = frames[site.site];
-    return { ...site, frames, label: shown ? placeText(shown) : "(no stack)", caller: site.caller === null ? "" : frames[site.caller][0] };
+    return { ...site, frames, label: shown ? placeText(shown) : "(no stack)", caller: site.caller === null ? "" : shortFunction(frames[site.caller][0]) };
   });
 }
 
