@@ -54,7 +54,7 @@ TEST_F(segment_reading, shows_a_program_by_the_link_that_started_it) {
   program.begin = 1;
   program.end = 2;
   set_text(program.path, "/usr/bin/program-2");
-  const auto shown = [&](std::string_view text) {
+  const auto shown = [&](const std::string& text) {
     set_text(h.program, text);
     const snapshot s = segment_reader(built.path()).read();
     EXPECT_EQ(s.process.program, "/usr/bin/program-2");
@@ -62,9 +62,9 @@ TEST_F(segment_reading, shows_a_program_by_the_link_that_started_it) {
     EXPECT_EQ(s.modules.at(0).shown_path, s.process.shown_program);
     return s.process.shown_program;
   };
-  EXPECT_EQ(shown({"/usr/bin/program-2\0program", 26}), "/usr/bin/program");
-  EXPECT_EQ(shown({"/usr/bin/program-2\0../x", 23}), "");
-  EXPECT_EQ(shown({"/usr/bin/program-2\0\0\0\0\0\0\0\0", 27}), "");
+  EXPECT_EQ(shown(std::string{"/usr/bin/program-2\0program", 26}), "/usr/bin/program");
+  EXPECT_EQ(shown(std::string{"/usr/bin/program-2\0../x\0\0\0\0", 27}), "");
+  EXPECT_EQ(shown(std::string{"/usr/bin/program-2\0\0\0\0\0\0\0\0", 27}), "");
 }
 
 /// One block passes from thread to thread while the segment is read.
