@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -146,12 +147,37 @@ void copy_text(std::array<char, Size>& to, const char* from, std::size_t bytes) 
   std::memcpy(to.data(), from, std::min(bytes, Size - 1));
 }
 
+bool are_same_file(const char* a, const char* b) noexcept {
+  struct statx is_a {
+  }, is_b{};
+  return ::statx(AT_FDCWD, a, 0, STATX_INO, &is_a) == 0 && ::statx(AT_FDCWD, b, 0, STATX_INO, &is_b) == 0 &&
+         is_a.stx_ino == is_b.stx_ino && is_a.stx_dev_major == is_b.stx_dev_major &&
+         is_a.stx_dev_minor == is_b.stx_dev_minor;
+}
+
+/// See segment_header::program, which has the path already.
+void add_name_of_start(segment_header& h) noexcept {
+  const auto* const started_as = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  const char* const path = h.program.data();
+  const char* const file = std::strrchr(path, '/');
+  if (started_as == nullptr || file == nullptr) return;
+  const char* const slash = std::strrchr(started_as, '/');
+  const char* const name = slash != nullptr ? slash + 1 : started_as;
+  const std::size_t path_length = std::strlen(path), name_length = std::strlen(name);
+  if (std::strcmp(name, file + 1) == 0 || path_length + 1 + name_length + 1 > h.program.size()) return;
+  path_text beside;
+  beside.add(std::string_view(path, static_cast<std::size_t>(file + 1 - path))).add(name);
+  if (are_same_file(beside.c_str(), "/proc/self/exe"))
+    std::memcpy(h.program.data() + path_length + 1, name, name_length);
+}
+
 void describe_process(segment_header& h) noexcept {
   if (Dl_info below{}; ::dladdr(reinterpret_cast<void*>(next.allocate), &below) != 0 && below.dli_fname != nullptr)
     copy_text(h.allocator, below.dli_fname, std::strlen(below.dli_fname));
   char buffer[1024];
   if (const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer); n > 0)
     copy_text(h.program, buffer, static_cast<std::size_t>(n));
+  add_name_of_start(h);
   copy_text(h.arguments, buffer, read_file("/proc/self/cmdline", buffer));
 }
 

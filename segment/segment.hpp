@@ -148,7 +148,9 @@ struct segment_header {
   counter mark_count{};  ///< marks that were made; those beyond the last are not kept
   std::array<mark, 64> marks{};
 
-  std::array<char, 256> program{};     ///< path of the executable
+  /// Path of the executable. Behind its null, where it was started by a link in the same folder, the
+  /// name of that: redis-server is one to redis-check-rdb.
+  std::array<char, 256> program{};
   std::array<char, 256> allocator{};   ///< path of the library, or program, whose malloc is below the probe
   std::array<char, 1024> arguments{};  ///< separated by null
   counter modules_used{};              ///< of `modules`

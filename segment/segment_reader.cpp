@@ -29,6 +29,17 @@ std::string text_of(const std::array<char, Size>& text) {
   return std::string(text.begin(), std::find(text.begin(), text.end(), '\0'));
 }
 
+/// The link by which the program was started; empty: none. What lies in another folder is no such
+/// link.
+std::string shown_program_of(const segment_header& h) {
+  const std::string path = text_of(h.program);
+  if (path.size() + 1 >= h.program.size()) return {};
+  const auto begin = h.program.begin() + static_cast<std::ptrdiff_t>(path.size()) + 1;
+  const std::string name(begin, std::find(begin, h.program.end(), '\0'));
+  if (name.empty() || name.find('/') != std::string::npos) return {};
+  return path.substr(0, path.rfind('/') + 1) + name;
+}
+
 template <std::size_t Size>
 std::vector<std::string> list_of(const std::array<char, Size>& text) {
   std::vector<std::string> list;
@@ -52,6 +63,7 @@ process_figures process_of(const segment_header& h) {
   p.process_start = h.process_start;
   p.forked_from = h.forked_from;
   p.program = text_of(h.program);
+  p.shown_program = shown_program_of(h);
   p.allocator = text_of(h.allocator);
   p.arguments = list_of(h.arguments);
   p.is_counting = h.counting.load(relaxed) != 0;
@@ -155,6 +167,9 @@ std::vector<module_figures> modules_of(const segment_file& file, const segment_h
     const auto& m = *reinterpret_cast<const module*>(bytes);
     if (m.begin < m.end && m.path[0] != '\0') modules.push_back({m.begin, m.end, m.base, text_of(m.path)});
   });
+  const std::string program = text_of(h.program), shown = shown_program_of(h);
+  for (module_figures& m : modules)
+    if (m.path == program) m.shown_path = shown;
   return modules;
 }
 

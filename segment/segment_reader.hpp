@@ -93,6 +93,7 @@ struct sample_figures {
 struct module_figures {
   std::uint64_t begin = 0, end = 0, base = 0;
   std::string path;
+  std::string shown_path = {};  ///< what a person knows the program by: see process_figures. Empty: `path`
 };
 
 struct mark_figures {
@@ -119,6 +120,7 @@ struct process_figures {
   process_state state = process_state::running;
   std::uint64_t started_ns = 0, started_unix_ns = 0, ended_ns = 0, process_start = 0, forked_from = 0;
   std::string program, allocator;
+  std::string shown_program;  ///< the link beside `program` by which it was started; empty: `program`
   std::vector<std::string> arguments;
   bool is_counting = false;
   std::uint64_t counting_since_ns = 0;

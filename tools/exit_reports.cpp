@@ -44,7 +44,7 @@ std::vector<process_report> exit_reports::read() const {
   return all;
 }
 
-std::string page_view(const std::vector<process_report>& all, pid_t process, int died_of) {
+std::string page_view(const std::vector<process_report>& all, pid_t process, int died_of, bool is_go) {
   const auto own = std::find_if(all.rbegin(), all.rend(), [&](const process_report& r) {
     return r.process_id == static_cast<std::uint32_t>(process);
   });
@@ -64,14 +64,19 @@ std::string page_view(const std::vector<process_report>& all, pid_t process, int
     return fmt::format("heapwright: process {} was killed by SIG{} and left no statistics\n", process,
                        name != nullptr ? name : std::to_string(died_of));
   }
+  if (is_go)
+    return fmt::format(
+        "heapwright: process {} left no statistics: it is a Go program, and Go ends without the C library's exit, "
+        "which writes them; while it runs, `heapwright info PID` has them\n",
+        process);
   return fmt::format(
       "heapwright: process {} left no statistics: it ended in a program that libheapwright was not loaded into, or "
-      "could "
-      "not reach this one\n",
+      "without the C library's exit (as Go's programs do), or could not reach this one\n",
       process);
 }
 
 std::string processes_view(const std::vector<process_report>& all) {
+  if (all.empty()) return "heapwright: no process of the command has left statistics\n";
   std::vector<process_report> sorted = all;
   std::stable_sort(sorted.begin(), sorted.end(), [](const process_report& a, const process_report& b) {
     return a.heap.mapped_peak > b.heap.mapped_peak;

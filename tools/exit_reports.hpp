@@ -31,10 +31,11 @@ class exit_reports {
 };
 
 /// The last report of a process, as a page; a sentence that there is none where it has none.
-/// `died_of`: the signal, or 0.
-[[nodiscard]] std::string page_view(const std::vector<process_report>& all, pid_t process, int died_of);
+/// `died_of`: the signal, or 0. `is_go`: of the program that was started.
+[[nodiscard]] std::string page_view(const std::vector<process_report>& all, pid_t process, int died_of, bool is_go);
 
-/// A row for each process, those with the highest peaks first, and their sum.
+/// A row for each process, those with the highest peaks first, and their sum; a sentence if there
+/// is none.
 [[nodiscard]] std::string processes_view(const std::vector<process_report>& all);
 
 }  // namespace heapwright::tool

@@ -139,7 +139,7 @@ program program::resolve(const std::vector<std::string>& command) {
         "of "
         "its own; {}\n",
         path, tools_of_go);
-  return {path, elf->loader()};
+  return {path, elf->loader(), elf->is_go()};
 }
 
 }  // namespace heapwright::tool

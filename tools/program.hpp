@@ -11,6 +11,7 @@ namespace heapwright::tool {
 struct program {
   std::string path;    ///< the ELF file that is loaded: the interpreter, for a script
   std::string loader;  ///< the dynamic loader it asks for
+  bool is_go = false;
 
   /// Throws `failure` (127, 126 or 125) with a message that says what to do when the command cannot
   /// run on a preloaded malloc: missing, not executable, static, gains privileges, foreign, or

@@ -82,12 +82,12 @@ class companion {
 /// Ends this process as the command has ended.
 int end_like(int status) { return WIFSIGNALED(status) ? end_by_signal(WTERMSIG(status)) : WEXITSTATUS(status); }
 
-int run_with_statistics(const run_options& options) {
+int run_with_statistics(const run_options& options, bool is_go) {
   const exit_reports reports;
   const companion child(options.command);
   const int status = child.wait();
   const auto all = reports.read();
-  std::string text = page_view(all, child.id(), WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+  std::string text = page_view(all, child.id(), WIFSIGNALED(status) ? WTERMSIG(status) : 0, is_go);
   if (options.statistics == wanted_statistics::of_all_processes) text += '\n' + processes_view(all);
   const bool is_told = tell_text(text);
   const int code = end_like(status);
@@ -105,7 +105,7 @@ int run(const run_options& options) {
 
   setenv("LD_PRELOAD", preload.c_str(), 1);
   if (options.statistics != wanted_statistics::none) {
-    if (heap_record::is_kept_by(library)) return run_with_statistics(options);
+    if (heap_record::is_kept_by(library)) return run_with_statistics(options, target.is_go);
     tell("heapwright: {} has no statistics; libheapwright has, and what `heapwright build` makes\n", library);
   }
   become(options.command);

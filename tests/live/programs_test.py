@@ -226,6 +226,11 @@ class Programs:
         self.check(watched)
         self.check_functions(watched, "main", "aeMain", "readQueryFromClient", "processCommand", "call", "setCommand", "hsetCommand",
                              "pushGenericCommand", "zaddGenericCommand", "zmalloc", "createObject", "dictAdd", "createClient")
+        # What makes its strings is no site, and its file has the name by which it was started, though that be a link.
+        sites = watched.sites("value=allocated")
+        self.assertFalse({names[site["site"]] for names, site in sites if names} & {"_sdsnewlen", "sdsnewlen", "_sdsMakeRoomFor"})
+        self.assertIn("/redis-server", "".join(place[3] for place in watched.get("/api/sites?value=allocated")["places"]))
+        self.assertRegex(watched.text("/metrics"), r'program="redis-server"')
         keys = 500
 
         def grow():

@@ -24,9 +24,10 @@ TEST(AllocationWrappers, OfTheLanguages) {
 }
 
 TEST(AllocationWrappers, OfWellKnownPrograms) {
-  for (const char* const name : {"zmalloc_usable", "ztrycalloc_usable_internal", "palloc0", "MemoryContextAllocZero",
-                                 "PyObject_Malloc", "_PyObject_GC_NewVar", "os::malloc", "AllocateHeap", "g_malloc0",
-                                 "sqlite3DbMallocRawNN", "CRYPTO_zalloc", "xrealloc"})
+  for (const char* const name :
+       {"zmalloc_usable", "ztrycalloc_usable_internal", "sdsnewlen", "_sdsnewlen", "sdstrynewlen", "_sdsMakeRoomFor",
+        "sdscatfmt", "hi_sdsnewlen", "palloc0", "MemoryContextAllocZero", "PyObject_Malloc", "_PyObject_GC_NewVar",
+        "os::malloc", "AllocateHeap", "g_malloc0", "sqlite3DbMallocRawNN", "CRYPTO_zalloc", "xrealloc"})
     EXPECT_TRUE(is_wrapper(name)) << name;
 }
 
@@ -50,7 +51,7 @@ TEST(AllocationWrappers, NotWhatOnlyLooksLikeThem) {
   for (const char* const name :
        {"main", "(anonymous namespace)::look_up(unsigned long)", "std_index::add",
         "std::vector<int> store::make<int>(char)", "std::unique_ptr<a, std::default_delete<a> > make_shape(int)",
-        "store::operator()(std::string)", "main::{lambda(std::string)#1}::operator()", "sdsnewlen", "my_malloc",
+        "store::operator()(std::string)", "main::{lambda(std::string)#1}::operator()", "sdssplitargs", "my_malloc",
         "store::operator<", "(anonymous namespace)::zmalloc_test::run()"})
     EXPECT_FALSE(is_wrapper(name)) << name;
 }

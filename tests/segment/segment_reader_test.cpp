@@ -48,6 +48,25 @@ TEST_F(segment_reading, tells_of_the_process) {
   EXPECT_FALSE(segment_reader(built.path()).process().counts_from_start());
 }
 
+TEST_F(segment_reading, shows_a_program_by_the_link_that_started_it) {
+  segment_header& h = built.header();
+  module& program = built.add_module();
+  program.begin = 1;
+  program.end = 2;
+  set_text(program.path, "/usr/bin/program-2");
+  const auto shown = [&](const std::string& text) {
+    set_text(h.program, text);
+    const snapshot s = segment_reader(built.path()).read();
+    EXPECT_EQ(s.process.program, "/usr/bin/program-2");
+    EXPECT_EQ(s.modules.at(0).path, "/usr/bin/program-2");
+    EXPECT_EQ(s.modules.at(0).shown_path, s.process.shown_program);
+    return s.process.shown_program;
+  };
+  EXPECT_EQ(shown(std::string{"/usr/bin/program-2\0program", 26}), "/usr/bin/program");
+  EXPECT_EQ(shown(std::string{"/usr/bin/program-2\0../x\0\0\0\0", 27}), "");
+  EXPECT_EQ(shown(std::string{"/usr/bin/program-2\0\0\0\0\0\0\0\0", 27}), "");
+}
+
 /// One block passes from thread to thread while the segment is read.
 TEST_F(segment_reading, no_peak_counts_a_block_twice_that_moves_while_it_is_read) {
   constexpr unsigned c = 60;

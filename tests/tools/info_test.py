@@ -46,6 +46,12 @@ class Go(Case):
         self.assertEqual(result.returncode, 0, result)
         self.assertIn("only what its C code allocates", result.stderr)
 
+    def info_of(self, *command):
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(child.communicate)
+        child.stdout.readline()  # it has printed: it is well past its start
+        return heapwright("info", str(child.pid)).stdout
+
     def is_static_with_c(self, program):
         said = self.has_no_malloc(program)
         self.assertNotIn("without C code", said)
@@ -62,6 +68,21 @@ class Go(Case):
         script.write_text(f"#!{fixture('like_go_static')}\n")
         script.chmod(0o755)
         self.has_no_malloc(str(script))
+
+    def has_no_statistics(self, code, *command):
+        result = heapwright("run", "--stats=all", "--", *command)
+        self.assertEqual(result.returncode, code, result)
+        self.assertRegex(result.stderr, r"process \d+ left no statistics: it is a Go program, and Go ends without the C library's exit, which writes them; while it runs, `heapwright info PID` has them\n")
+        self.assertNotIn("not loaded", result.stderr)
+        self.assertNotIn("peak held", result.stderr, "no empty table")
+        self.assertIn("no process of the command has left statistics", result.stderr)
+
+    def test_statistics(self):
+        self.has_no_statistics(3, fixture("like_go"), "leave")
+        result = heapwright("run", "--stats", "--", "sh", "-c", f"exec {fixture('like_go')} leave")
+        self.assertEqual(result.returncode, 3, result)
+        self.assertIn("or without the C library's exit (as Go's programs do)", result.stderr)
+        self.assertRegex(heapwright("run", "--stats", "--", fixture("like_go")).stderr, "mapped at the peak")
 
     def test_info(self):
         child = subprocess.Popen([fixture("like_go_static")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -82,7 +103,10 @@ class Go(Case):
 
         self.assertIn("without C code", self.has_no_malloc(made(self.PURE, "0")))
         self.is_static_with_c(made(self.WITH_C, "1", "-linkmode external -extldflags -static"))
-        self.has_some_malloc(made(self.WITH_C, "1"), "hello\n")
+        with_c = made(self.WITH_C, "1")
+        self.has_some_malloc(with_c, "hello\n")
+        self.has_no_statistics(0, with_c)
+        self.assertIn(": loaded\n", self.info_of(HEAPWRIGHT, "run", with_c, "wait"))
 
 
 class Info(Case):

@@ -30,8 +30,9 @@ class exposition {
   /// What follows is of this process. Labels are what it keeps for as long as it lives: a title
   /// that it changes (PostgreSQL's) would begin new time series.
   void begin(const segment::process_figures& process) {
+    const std::string& program = process.shown_program.empty() ? process.program : process.shown_program;
     process_ = fmt::format("process=\"{}\",program=\"{}\"", process.process_id,
-                           label_text(process.program.substr(process.program.rfind('/') + 1)));
+                           label_text(program.substr(program.rfind('/') + 1)));
     std::string title;
     for (const std::string& word : process.arguments) title += (title.empty() ? "" : " ") + word;
     title.resize(title.find_last_not_of(' ') + 1);

@@ -33,7 +33,10 @@ constexpr const char* patterns[] = {
     "__rust_alloc*", "__rust_realloc", "__rdl_*", "__rg_*", "alloc::alloc::*", "alloc::raw_vec::*",
     "<alloc::alloc::Global as *", "<alloc::raw_vec::*", "hashbrown::raw::*",
     // Redis, Valkey
-    "zmalloc*", "zcalloc*", "zrealloc*", "ztry*alloc*", "zstrdup", "ztrymalloc*", "extend_to_usable",
+    "zmalloc*", "zcalloc*", "zrealloc*", "ztry*alloc*", "zstrdup", "extend_to_usable", "valkey_*alloc", "sdsnew*",
+    "_sdsnew*", "sdstrynew*", "sdsempty", "sdsdup", "sdsMakeRoomFor*", "_sdsMakeRoomFor*", "sdsgrowzero", "sdscat*",
+    "sdscpy*", "sdsfromlonglong", "sdsResize", "sdsRemoveFreeSpace", "hi_malloc", "hi_calloc", "hi_realloc",
+    "hi_strdup", "hi_sds*",
     // PostgreSQL
     "palloc*", "repalloc*", "pstrdup", "pnstrdup", "MemoryContextAlloc*", "AllocSetAlloc*", "AllocSetRealloc",
     "AllocSetContextCreateInternal", "GenerationAlloc*", "GenerationContextCreate", "SlabAlloc*",

@@ -82,11 +82,11 @@ void symbolizer::look_up(location& where) {
   // another function.
   const std::uint64_t pc = where.address - 1;
   if (known_module* const m = find(pc)) {
-    where.module = m->figures.path;
+    where.module = m->figures.shown_path.empty() ? m->figures.path : m->figures.shown_path;
     where.frames = m->opened().frames_at(pc);
     where.is_known = !where.frames.empty();
     if (!where.is_known)
-      where.frames = {{fmt::format("{}+{:#x}", std::filesystem::path(m->figures.path).filename().string(),
+      where.frames = {{fmt::format("{}+{:#x}", std::filesystem::path(where.module).filename().string(),
                                    where.address - m->figures.base)}};
     return;
   }
