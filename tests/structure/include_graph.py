@@ -44,7 +44,7 @@ AROUND = {
     # Is loaded into other people's programs, and brings little.
     "probe": (["abi", "segment/segment.hpp", "segment/sample_weight.hpp", KIT + "core", KIT + "platform", KIT + "sync",
                KIT + "live.h"],
-              "dirent.h dlfcn.h fcntl.h link.h pthread.h signal.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
+              "dirent.h dlfcn.h fcntl.h link.h pthread.h signal.h sys/auxv.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
               "sys/syscall.h time.h unistd.h"),
 }
 
