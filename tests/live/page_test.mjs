@@ -315,8 +315,7 @@ test("names of functions without symbols, the cost of sampling, one thread", asy
       answer.places = answer.places.map(() => ["python3.11+0x53b227", "", 0, "/usr/bin/python3.11", false]);
     });
     await s.page.keyboard.press("2");
-    await s.page.waitForSelector("#sites .row");
-    assert.equal(await s.page.textContent("#sites .row .cell"), "python3.11+0x53b227");
+    await becomes(() => s.page.evaluate(() => document.querySelector("#sites .row .cell")?.textContent), name => name === "python3.11+0x53b227", "the name");
     assert.deepEqual(await s.page.evaluate(() => [...document.getElementById("sampling").options].map(o => o.textContent).filter(t => t.includes("%"))), ["as 0.8 % of the time allows"]);
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }

@@ -4,7 +4,7 @@ import { bytes, count, duration, exact, exactBytes, percent, several, withError 
 import { showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
-const figure = (key, title, show, about, more = {}) => ({ key, title, about, width: "minmax(78px,.9fr)", value: row => row[key], text: row => show(row[key]), tip: row => exact(row[key]), ...more });
+const figure = (key, title, show, about, more = {}) => ({ key, title, about, width: "minmax(88px,.9fr)", value: row => row[key], text: row => show(row[key]), tip: row => exact(row[key]), ...more });
 
 /// Why no site is listed, as far as is known.
 function whyNone({ at, begin, sites_with_live_samples: sites, sites_judged: judged }) {
