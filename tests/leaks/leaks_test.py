@@ -197,6 +197,14 @@ class Processes(unittest.TestCase):
             self.assertIn("killed by signal 15", report)
             self.assertIn("499 blocks definitely lost", report)
 
+    def test_a_signal_reaches_what_a_shell_has_started(self):
+        with Started([HEAPWRIGHT, "leaks", "--", "sh", "-c", f"{LEAKING} most wait; true"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+            self.assertEqual(tool.stdout.readline(), "ready\n")
+            tool.send_signal(signal.SIGTERM)
+            report = tool.communicate(timeout=30)[1]
+            self.assertEqual(tool.returncode, 1)
+            self.assertIn("499 blocks definitely lost", report)
+
     def test_a_command_outlives_this_tool(self):
         with tempfile.TemporaryDirectory() as folder:
             done = os.path.join(folder, "done")

@@ -96,7 +96,7 @@ observed_command observe(const leaks_options& options, const function_patterns& 
     const came_signal came = signals.wait(patience.count());
     if (came.number == 0 || came.number == SIGCHLD) continue;
     if (has_ended) break;
-    if (!came.is_from_terminal) kill(command, came.number);
+    (void)started.pass_on(came);
   }
   result.exit_code = shell_status(tracer.status_of(command).value_or(0));
   if (own) result.leaks.processes.insert(result.leaks.processes.begin(), std::move(*own));
