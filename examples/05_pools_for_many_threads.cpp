@@ -1,4 +1,4 @@
-// The same pool for all threads: each has a stock of its own, so that they rarely meet.
+// The same pool for all threads: each has a cache of its own, so that they rarely meet.
 #include <heapwright/kit.hpp>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A thread with a heap of its own for all that it allocates with new, whoever deletes it:
+// A thread with a heap of its own for all that it allocates with new; any thread may delete it:
 // prefaulted, never shrinking, undisturbed by the rest of the program. Its operators new and delete
 // do it, and no library knows.
 #include <cstdio>
@@ -67,7 +67,7 @@ int main() {
   must(sound().owns(played.get()), "what the thread has made is in its heap");
   must(!sound().owns(score.get()), "what others have made is not");
   must(sound().statistics().in_use > 1 * MiB, "all its nodes and strings are there too: more than 1 MiB");
-  must(sound().statistics().free_returned == 0, "none of the heap's memory has gone back to the system");
+  must(sound().statistics().free_decommitted == 0, "none of the heap's memory has gone back to the system");
   played.reset();
   score.reset();
   must(sound().statistics().in_use == 0, "another thread has deleted all of it, and the heap is empty");

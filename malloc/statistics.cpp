@@ -91,12 +91,12 @@ malloc_statistics collect_statistics() noexcept {
   s.cached = taken.in_caches;
   s.free_in_spans = taken.free_in_spans;
   s.free_resident = f.free_resident.get();
-  s.free_returned = f.free_returned.get();
+  s.free_decommitted = f.free_decommitted.get();
   s.mapped = f.mapped.get();
   s.mapped_peak = f.mapped_peak.get();
   s.metadata_reserved = f.metadata.get();
   s.metadata_resident = resident_metadata(f.metadata, f.page_map, f.spans / heap_page * page_map_bytes_per_page);
-  s.returned_total = f.returned_total.get();
+  s.decommitted_total = f.decommitted_total.get();
   s.threads = f.threads.get();
   s.threads_total = f.threads_total.get();
   return s;

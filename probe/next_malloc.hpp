@@ -1,4 +1,4 @@
-// The malloc below the probe, whoever's it is: the next in the order in which symbols are searched.
+// The malloc below the probe, of any library: the next in the order in which symbols are searched.
 //
 // States: unknown, then known for ever. While it is unknown each entry points to a function that
 // finds all of them first. What dlsym itself asks for meanwhile comes from a small room of its own,

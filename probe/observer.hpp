@@ -77,7 +77,7 @@ bool begin_peak_again() noexcept;
   return p;
 }
 
-/// The same for a block of malloc's. Null is not noted.
+/// As above, of a block of malloc's. Null is not noted.
 [[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested) noexcept {
   if (p == nullptr) [[unlikely]]
     return p;
@@ -85,7 +85,7 @@ bool begin_peak_again() noexcept;
   return allocated(p, requested, bytes, segment::size_scale::index(bytes));
 }
 
-/// The same for one that was asked for without more alignment than all have, and did not come of a
+/// As above, of a block that was asked for without more alignment than all have, and did not come of a
 /// realloc.
 [[gnu::always_inline]] inline void* allocated_anew(void* p, std::size_t requested) noexcept {
   if (p == nullptr) [[unlikely]]
@@ -112,7 +112,7 @@ inline void freeing(void* p, std::uint64_t bytes) noexcept {
   freed(bytes);
 }
 
-/// The same for a block of malloc's.
+/// As above, of a block of malloc's.
 inline void freeing(void* p) noexcept {
   if (the_sampler.may_have(p)) [[unlikely]]
     return freeing_sample(p, size_not_known);

@@ -148,8 +148,8 @@ struct segment_header {
   counter mark_count{};  ///< marks that were made; those beyond the last are not kept
   std::array<mark, 64> marks{};
 
-  /// Path of the executable. Behind its null, where it was started by a link in the same folder, the
-  /// name of that: redis-server is one to redis-check-rdb.
+  /// Path of the executable. Behind its null, where it was started by a link in the same folder,
+  /// the name of that: redis-server is one to redis-check-rdb.
   std::array<char, 256> program{};
   std::array<char, 256> allocator{};   ///< path of the library, or program, whose malloc is below the probe
   std::array<char, 1024> arguments{};  ///< separated by null
@@ -182,7 +182,7 @@ inline constexpr std::size_t max_modules = 512;
 struct class_counters {
   counter allocations;
   counter allocated_bytes;
-  counter frees;  ///< by this thread, whoever allocated
+  counter frees;  ///< by this thread, of blocks of any thread
   counter freed_bytes;
 };
 

@@ -45,7 +45,7 @@ struct thread_figures {
 };
 
 struct stack_figures {
-  reference id = 0;                      ///< the same for the same stack as long as the segment lives
+  reference id = 0;                      ///< of this stack as long as the segment lives
   std::vector<std::uint64_t> addresses;  ///< return addresses, the innermost first
   bool is_cut = false;
   // As in stack_counters, of all threads; counts are in blocks here.

@@ -2,7 +2,7 @@
 // to a MiB, one per doubling beyond.
 //
 // A block's size here is what malloc_usable_size says of it, which is the same when it is freed as
-// when it was allocated: so a free counts in the class of its allocation, whoever frees.
+// when it was allocated: so a free counts in the class of its allocation, in any thread.
 #pragma once
 
 #include <bit>

@@ -16,8 +16,8 @@ namespace heapwright::tool {
 
 /// Bytes.
 struct heap_reading {
-  std::uint64_t mapped = 0, spans = 0, large = 0, free_resident = 0, free_returned = 0, metadata = 0, page_map = 0,
-                page_map_of_spans = 0, returned_total = 0;
+  std::uint64_t mapped = 0, spans = 0, large = 0, free_resident = 0, free_decommitted = 0, metadata = 0, page_map = 0,
+                page_map_of_spans = 0, decommitted_total = 0;
   std::uint64_t huge_asked = 0;  ///< of the system so far, in huge pages
   std::uint64_t threads = 0;     ///< that have a cache; a count
   std::vector<class_reading> classes;

@@ -25,7 +25,7 @@ namespace heapwright::tool {
 /// A size class that is cut from spans, at one moment.
 struct class_reading {
   std::uint32_t block_bytes = 0;
-  std::uint64_t outside = 0;  ///< blocks with the program or in the stock of a thread
+  std::uint64_t outside = 0;  ///< blocks with the program or in the cache of a thread
   std::uint64_t span_bytes = 0;
 };
 

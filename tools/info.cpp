@@ -54,7 +54,7 @@ std::vector<figure_line> memory_lines(const heap_figures& f, const process_recor
           {"spans", "  in spans of small blocks", f.spans},
           {"large", "  in large blocks", f.large},
           {"free_resident", "  free, not given back", f.free_resident},
-          {"free_returned", "  free, given back", f.free_returned},
+          {"free_decommitted", "  free, given back", f.free_decommitted},
           {"metadata", "reserved for the heap's records", f.metadata},
           {"metadata_resident", "  of these in memory, about",
            resident_metadata(f.metadata, f.page_map, span_pages * r.page_map_bytes_per_page)}};
@@ -96,7 +96,7 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
       "\n  All but RSS and what is said to be in memory is address space, of which untouched parts take no memory:\n  "
       "what is free and not given back need not all be in memory.\n  Peak {} held; {} given back to "
       "the system since the start\n",
-      show_bytes(static_cast<double>(figures.mapped_peak)), show_bytes(static_cast<double>(figures.returned_total)));
+      show_bytes(static_cast<double>(figures.mapped_peak)), show_bytes(static_cast<double>(figures.decommitted_total)));
 }
 
 /// Where the malloc of a process is that has no record of ours; `file` is empty if that is not

@@ -190,7 +190,7 @@ std::uint64_t ring(std::uint64_t scale) {
 }
 
 /// Four workers with a queue of tasks each, who steal when they have none: a task is freed by
-/// whoever did it.
+/// the thread that did it.
 std::uint64_t stealing(std::uint64_t scale) {
   struct task {
     int depth;

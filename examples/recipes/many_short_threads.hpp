@@ -1,4 +1,4 @@
-// For programs with a thread per request: each new thread takes over the stock of one that has
+// For programs with a thread per request: each new thread takes over the cache of one that has
 // ended, warm, instead of collecting its own.
 //
 //   heapwright build examples/recipes/many_short_threads.hpp -o libmany_short_threads.so

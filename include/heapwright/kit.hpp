@@ -41,11 +41,11 @@ using system_lock = lock<linux_os>;
 template <class A>
 using shared = locked<A, system_lock>;
 
-/// A pool for any number of threads, each with a stock of its own.
+/// A pool for any number of threads, each with a cache of its own.
 template <allocator Source = upstream_malloc>
 using concurrent_pool = cached<pool<Source>, system_lock>;
 
-/// A slab for any number of threads, each with a stock of its own.
+/// A slab for any number of threads, each with a cache of its own.
 template <allocator Source = slab_memory>
 using concurrent_slab = cached<slab<Source>, system_lock>;
 

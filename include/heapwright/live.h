@@ -1,5 +1,5 @@
 /* A program's own side of `heapwright live`: it opens the page, names its phases, and tells of memory that no malloc gave out. For C and C++; live.hpp is
- * the same for C++20. Linux.
+ * these calls in C++20. Linux.
  *
  * All but heapwright_live_start speak to the probe (libheapwright-probe.so, which `heapwright live -- PROGRAM` preloads), found at run time: nothing is linked. In a
  * process without the probe they do nothing and say so.
@@ -116,7 +116,7 @@ static inline void heapwright_live_close_meter(int meter) {
  * ends. It is no child of this process when this returns: there is nothing to wait for. The program is that in the environment variable HEAPWRIGHT, or the first `heapwright`
  * in PATH. The page's address goes to `url`. Waits until the page can be seen, up to ten seconds. 0, or an error number: ECHILD where the viewer could not begin; what is wrong is on stderr. */
 static inline int heapwright_live_start(const char* host, unsigned port, char* url, size_t url_bytes) {
-  /* Whoever reads the program's output must see its end, also while the viewer runs. */
+  /* A reader of the program's output must see its end, also while the viewer runs. */
   static char in_background[] = "\"$0\" \"$@\" </dev/null >/dev/null &";
   static char shell[] = "sh", take_words[] = "-c", live[] = "live", host_is[] = "--host", port_is[] = "--port",
               quiet[] = "--no-browser", ends_with_it[] = "--exit-with-program", tell[] = "--ready-fd", three[] = "3";

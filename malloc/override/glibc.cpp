@@ -30,7 +30,7 @@ HEAPWRIGHT_EXPORT struct mallinfo2 mallinfo2() noexcept {
   info.hblkhd = s.large_in_use;
   info.hblks = s.large_in_use > 0 ? 1 : 0;
   info.uordblks = s.small_in_use;
-  info.fordblks = s.cached + s.free_in_spans + s.free_resident + s.free_returned;
+  info.fordblks = s.cached + s.free_in_spans + s.free_resident + s.free_decommitted;
   info.fsmblks = s.cached;
   info.keepcost = s.free_resident;
   return info;
@@ -89,7 +89,7 @@ HEAPWRIGHT_EXPORT int malloc_info(int options, std::FILE* out) noexcept {
   total("thread-caches", s.cached);
   total("free-in-spans", s.free_in_spans);
   total("free-resident", s.free_resident);
-  total("free-returned", s.free_returned);
+  total("free-returned", s.free_decommitted);
   xml.add("<system type=\"current\" size=\"").add(s.mapped).add("\"/>\n");
   xml.add("<system type=\"max\" size=\"").add(s.mapped_peak).add("\"/>\n");
   xml.add("<aspace type=\"total\" size=\"").add(s.mapped + s.metadata_reserved).add("\"/>\n</heap>\n");

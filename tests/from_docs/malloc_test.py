@@ -112,7 +112,7 @@ class Options(Case):
         result = self.preloaded(program("endings"), "fork", HEAPWRIGHT_STATS=1)
         self.assertEqual(result.stderr.count("blocks in use"), 2)
 
-    # docs/memory-return.md: "The figures add up: mapped = in use + stock + free in spans + free, not given back + free, given back."
+    # docs/memory-return.md: "The figures add up: mapped = in use + cache + free in spans + free, not given back + free, given back."
     def test_statistics_add_up(self):
         sizes = sizes_of(self.preloaded(program("endings"), "exit", HEAPWRIGHT_STATS=1).stderr)
         parts = ("blocks in use", "thread caches", "free within spans", "free, not given back", "free, given back")

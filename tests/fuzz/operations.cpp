@@ -21,7 +21,7 @@ class program {
     tested.trim(*cache_);
     tested.close_cache(cache_);
     const heap_figures& f = tested.figures();
-    require(f.spans == 0 && f.large == 0 && f.free_resident == 0 && f.mapped == f.free_returned);
+    require(f.spans == 0 && f.large == 0 && f.free_resident == 0 && f.mapped == f.free_decommitted);
   }
 
  private:

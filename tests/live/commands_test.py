@@ -247,7 +247,7 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
             program.stdout.readline()
             result = heapwright("top", str(program.pid))
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertRegex(result.stdout, r"no probe.*\n.*stocks (29|3\d)(\.\d+)? MiB")
+            self.assertRegex(result.stdout, r"no probe.*\n.*caches (29|3\d)(\.\d+)? MiB")
             self.assertIn("outside: blocks with the program, or kept by its threads", result.stdout)
             self.assertRegex(result.stdout, r"\n +\d+ +\d+ +\d")
             result = heapwright("live", "--list")

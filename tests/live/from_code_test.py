@@ -93,7 +93,7 @@ class FromCode(unittest.TestCase):
                         self.assertIsNotNone(get(url, "api/memory")["heap"])
                     self.assertEqual(program.tell("children"), ["none"])
                     [viewer] = viewers(program.process.pid)
-                    # Whoever reads the program's output sees its end.
+                    # A reader of the program's output sees its end.
                     self.assertEqual(os.readlink(f"/proc/{viewer}/fd/1"), "/dev/null")
                     with open(f"/proc/{viewer}/environ", "rb") as file:
                         self.assertNotIn(b"LD_PRELOAD", file.read())

@@ -36,7 +36,7 @@ constexpr const char* smaps =
 const std::vector<std::uint64_t> stacks{0x7f0000080000, 0x7ffd00010000};
 
 std::uint64_t sum_of(const memory_parts& p) {
-  return p.requested.value_or(0) + p.rounding.value_or(0) + p.outside.value_or(0) + p.stocks.value_or(0) +
+  return p.requested.value_or(0) + p.rounding.value_or(0) + p.outside.value_or(0) + p.thread_caches.value_or(0) +
          p.free_in_spans.value_or(0) + p.free_kept.value_or(0) + p.records.value_or(0) + p.lazily_freed +
          p.other_anonymous - p.not_resident + p.stacks + p.files + p.shared;
 }
@@ -75,7 +75,7 @@ TEST(memory_picture, of_a_malloc_that_says_nothing_the_rest_is_one_part) {
   EXPECT_EQ(p.lazily_freed, 40 * KiB);
   EXPECT_EQ(p.other_anonymous, (2600 - 500 - 40) * KiB);
   EXPECT_EQ(p.stacks, 40 * KiB);
-  EXPECT_FALSE(p.stocks || p.free_kept || p.outside);
+  EXPECT_FALSE(p.thread_caches || p.free_kept || p.outside);
   EXPECT_EQ(sum_of(p), p.rss);
 }
 
@@ -90,7 +90,7 @@ TEST(memory_picture, the_heaps_own_figures_divide_what_it_holds) {
   heap.classes = {{16 * 1024, 40, 1000 * KiB}};  // 640 KiB outside
   const live_blocks live{1000 * KiB, 0};
   const memory_parts p = parts_of(mappings_in(smaps, stacks), &heap, &live);
-  EXPECT_EQ(p.stocks, 40 * KiB);
+  EXPECT_EQ(p.thread_caches, 40 * KiB);
   EXPECT_EQ(p.free_in_spans, 360 * KiB);
   EXPECT_EQ(p.free_kept, 100 * KiB);
   EXPECT_EQ(p.records, 67 * KiB);
@@ -98,7 +98,7 @@ TEST(memory_picture, the_heaps_own_figures_divide_what_it_holds) {
   EXPECT_EQ(sum_of(p), p.rss);
   const memory_parts alone = parts_of(mappings_in(smaps, stacks), &heap, nullptr);
   EXPECT_EQ(alone.outside, 1040 * KiB);
-  EXPECT_FALSE(alone.requested || alone.stocks);
+  EXPECT_FALSE(alone.requested || alone.thread_caches);
   EXPECT_EQ(sum_of(alone), alone.rss);
 }
 

@@ -144,7 +144,7 @@ class Programs:
         if self.preload is None:
             self.assertIsNone(memory["heap"])
         else:
-            self.assertEqual(parts["requested"] + parts["rounding"] + parts["stocks"], memory["heap"]["outside"])
+            self.assertEqual(parts["requested"] + parts["rounding"] + parts["thread_caches"], memory["heap"]["outside"])
             self.assertGreater(len(memory["classes"]), 4)
             for block_bytes, outside, span_bytes in memory["classes"]:
                 self.assertLessEqual(block_bytes * outside, span_bytes)

@@ -177,7 +177,7 @@ TEST_F(Lives, ThousandsOfThreadsTakeFewSlotsAndNothingIsLost) {
   EXPECT_LE(is.st_blocks * 512, 2 << 20) << "bytes in memory";
 }
 
-TEST_F(Lives, WhatThreadsDoInOnePlaceIsOneStackWhoeverFrees) {
+TEST_F(Lives, WhatThreadsDoInOnePlaceIsOneStackWhicheverThreadFrees) {
   constexpr std::uint64_t threads = 6, each = 50;
   EXPECT_EQ(run({"together", "6"}, {{"HEAPWRIGHT_SAMPLE", "1"}}), 0);
   const segment_reader reader(segments().at(0));

@@ -141,7 +141,7 @@ class Info(Case):
         self.assertLess(b["metadata_resident"], 512 << 10)
         self.assertLess(b["metadata_resident"], b["metadata"])
         self.assertRegex(result.stdout, r"reserved for the heap's records +6\.\d MiB.*\n +of these in memory, about +\d+ KiB")
-        self.assertEqual(b["mapped"], b["spans"] + b["large"] + b["free_resident"] + b["free_returned"])
+        self.assertEqual(b["mapped"], b["spans"] + b["large"] + b["free_resident"] + b["free_decommitted"])
 
     def test_not_loaded(self):
         result = heapwright("info", self.process("cat"))

@@ -86,7 +86,7 @@ struct single_threaded {
     return instance;
   }
 
-  /// The cache may be the one that the last test left, with its stock.
+  /// The cache may be the one that the last test left, with its cache.
   single_threaded() { heap().trim(*cache); }
   ~single_threaded() { heap().close_cache(cache); }
 

@@ -84,7 +84,7 @@ class Failure : public ::testing::Test, protected testing::single_threaded<heap_
     EXPECT_EQ(f.spans, 0u);
     EXPECT_EQ(f.large, 0u);
     EXPECT_EQ(f.free_resident, 0u);
-    EXPECT_EQ(f.mapped, f.free_returned);
+    EXPECT_EQ(f.mapped, f.free_decommitted);
   }
 };
 

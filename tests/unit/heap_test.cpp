@@ -137,7 +137,7 @@ TEST_F(Heap, PageRunBlocksAreKeptOnceTheyAreAskedForAgain) {
   EXPECT_GT(kept, before);
   for (int i = 0; i < 100; ++i) {
     void* const p = allocate(100'000);
-    EXPECT_EQ(f.large, kept) << "it comes from the stock";
+    EXPECT_EQ(f.large, kept) << "it comes from the cache";
     free(p);
   }
   EXPECT_EQ(cache->cached_bytes(1, classes::count), kept - before);
@@ -195,8 +195,8 @@ TEST_F(Heap, FewCachesAreParked) {
     free(heap().allocate_slow(*caches.back(), 100));
   }
   for (auto* ended : caches) heap().close_cache(ended);
-  const unsigned stocks = default_recipe.thread_cache.max_parked * classes::of(c).first_kept;
-  EXPECT_LE(heap().blocks_outside(c), stocks + threads) << "each block is on its way back in this thread's cache";
+  const unsigned parked = default_recipe.thread_cache.max_parked * classes::of(c).first_kept;
+  EXPECT_LE(heap().blocks_outside(c), parked + threads) << "each block is on its way back in this thread's cache";
 }
 
 TEST_F(Heap, RemoteFreesOfPageRunBlocksGoBackAtOnce) {

@@ -1,4 +1,4 @@
-// Many threads on one heap: every block is written and checked by whoever has it, blocks travel
+// Many threads on one heap: the thread that has a block writes and checks it, blocks travel
 // between threads, threads end with blocks still out. ThreadSanitizer sees the heap's own accesses;
 // overlap shows as a broken pattern without it.
 #include <gtest/gtest.h>

@@ -34,7 +34,7 @@ TEST_F(MisuseDeathTest, DoubleFreeOfAPageRunBlock) {
   for (int i = 0; i < 3; ++i) free(allocate(100'000));
   void* const kept = allocate(100'000);
   free(kept);
-  EXPECT_DEATH(free(kept), "heapwright: double free: 0x") << "in the stock";
+  EXPECT_DEATH(free(kept), "heapwright: double free: 0x") << "in the cache";
 }
 
 TEST_F(MisuseDeathTest, PointerIntoAPageRunBlock) {

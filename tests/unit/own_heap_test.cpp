@@ -42,8 +42,8 @@ static_assert(std::is_constructible_v<own_heap, std::byte*, std::size_t>);
 static_assert(std::is_constructible_v<own_heap, const char*, std::uint64_t>);
 
 void expect_sums(const heap_statistics& s) {
-  EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_returned);
-  for (const std::uint64_t part : {s.in_use, s.in_caches, s.free_in_spans, s.free_resident, s.free_returned})
+  EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_decommitted);
+  for (const std::uint64_t part : {s.in_use, s.in_caches, s.free_in_spans, s.free_resident, s.free_decommitted})
     EXPECT_LE(part, s.mapped);
   EXPECT_LE(s.metadata_resident, s.metadata);
 }
@@ -203,7 +203,7 @@ TEST(OwnHeaps, TellWhatHugePagesKeepInMemory) {
   ASSERT_NE(generous.allocate(100), nullptr);
   const heap_statistics s = generous.statistics();
   EXPECT_GT(s.huge_excess, 0u);
-  EXPECT_EQ(s.huge_excess, s.free_returned);
+  EXPECT_EQ(s.huge_excess, s.free_decommitted);
   text<2000> json;
   s.write_json(json);
   EXPECT_NE(std::string(json.c_str()).find("\"huge_excess\": "), std::string::npos);
@@ -217,18 +217,18 @@ TEST(OwnHeaps, TellWhatEachThreadKeeps) {
     for (void* p : blocks) h.deallocate(p);
   };
   keep(1000);
-  std::map<std::uint32_t, std::uint64_t> stocks;
+  std::map<std::uint32_t, std::uint64_t> caches;
   std::uint64_t sum = 0;
   std::thread([&] {
     keep(10);
     h.for_each_cache([&](std::uint32_t cache, std::uint64_t bytes) {
-      stocks[cache] = bytes;
+      caches[cache] = bytes;
       sum += bytes;
     });
   }).join();
-  ASSERT_EQ(stocks.size(), 2u);
-  EXPECT_GT(stocks.begin()->second, stocks.rbegin()->second) << "the first thread has freed more";
-  EXPECT_GE(stocks.rbegin()->second, 10u * 64);
+  ASSERT_EQ(caches.size(), 2u);
+  EXPECT_GT(caches.begin()->second, caches.rbegin()->second) << "the first thread has freed more";
+  EXPECT_GE(caches.rbegin()->second, 10u * 64);
   EXPECT_EQ(h.statistics().in_caches, sum);
 }
 
@@ -243,7 +243,7 @@ TEST(OwnHeaps, KeepWhatATextGrewToForTheNextThatGrows) {
     h.deallocate(text);
   };
   for (int i = 0; i < 20; ++i) grow();
-  EXPECT_EQ(h.statistics().returned_total, 0u);
+  EXPECT_EQ(h.statistics().decommitted_total, 0u);
 }
 
 #if defined(__x86_64__)  // an emulator's kernel says something else

@@ -37,7 +37,7 @@ class PageHeap : public ::testing::Test {
 
   void expect_balanced() {
     const heap_figures& f = heap.figures();
-    EXPECT_EQ(f.mapped, f.spans + f.large + f.free_resident + f.free_returned);
+    EXPECT_EQ(f.mapped, f.spans + f.large + f.free_resident + f.free_decommitted);
   }
 
   void pass_window() {
@@ -103,11 +103,11 @@ TYPED_TEST(PageHeap, KeepsWhatIsUsedInEveryWindow) {
   for (int i = 0; i < 10; ++i) {
     span* const s = this->get(200);
     this->heap.release(s);
-    const std::uint64_t returned = f.returned_total;
+    const std::uint64_t returned = f.decommitted_total;
     span* const again = this->get(200);
     this->pass_window();
     this->heap.release(again);
-    EXPECT_EQ(f.returned_total, returned);
+    EXPECT_EQ(f.decommitted_total, returned);
   }
 }
 

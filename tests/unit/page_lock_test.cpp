@@ -257,13 +257,13 @@ TEST(PageLocks, KeepMemoryThatTimeWouldGiveBack) {
     quota_4k::now += 1000;
     make_a_peak(1);
   }
-  EXPECT_EQ(h.statistics().returned_total, 0U);
+  EXPECT_EQ(h.statistics().decommitted_total, 0U);
   ASSERT_TRUE(h.unlock_pages());
   for (int i = 0; i < 10; ++i) {
     quota_4k::now += 1000;
     make_a_peak(1);
   }
-  EXPECT_GT(h.statistics().returned_total, 190 * MiB);
+  EXPECT_GT(h.statistics().decommitted_total, 190 * MiB);
 }
 
 TEST(PageLocks, GiveWayToTheLimit) {
@@ -415,8 +415,8 @@ TEST_F(LinuxPageLocks, OfAHeapAreWhatItHasInMemory) {
     const std::vector<void*> blocks = filled_blocks(h, 30, 1000);
     ASSERT_TRUE(h.lock_pages());
     const heap_statistics s = h.statistics();
-    EXPECT_EQ(locked_bytes() - before, s.mapped - s.free_returned);
-    EXPECT_EQ(s.locked_total, s.mapped - s.free_returned);
+    EXPECT_EQ(locked_bytes() - before, s.mapped - s.free_decommitted);
+    EXPECT_EQ(s.locked_total, s.mapped - s.free_decommitted);
     void* const later = h.allocate(100'000);
     EXPECT_GE(locked_bytes() - before, 100'000U);
     h.deallocate(later);
@@ -434,7 +434,7 @@ TEST_F(LinuxPageLocks, OfAHeapLeaveGuardPagesOut) {
   EXPECT_GE(locked_bytes() - before, 900'000U);
   for (void* const p : blocks) h.deallocate(p);
   const heap_statistics s = h.statistics();
-  EXPECT_EQ(locked_bytes() - before, s.mapped - s.free_returned) << "what guarded a block is locked when it is free";
+  EXPECT_EQ(locked_bytes() - before, s.mapped - s.free_decommitted) << "what guarded a block is locked when it is free";
 }
 
 TEST_F(LinuxPageLocks, RefusedForAHeapLeaveItAsItWas) {

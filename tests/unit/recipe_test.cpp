@@ -107,7 +107,7 @@ TEST(GiveBack, WhenAskedNothingGoesBefore) {
   make_a_peak(h, 200 * MiB);
   OS::now += 10'000;
   make_a_peak(h, 1 * MiB);
-  EXPECT_EQ(h.statistics().returned_total, 0u);
+  EXPECT_EQ(h.statistics().decommitted_total, 0u);
   EXPECT_GT(h.statistics().free_resident, 190 * MiB);
   EXPECT_GT(h.trim(), 190 * MiB);
   EXPECT_EQ(resident(h.statistics()), 0u);
@@ -117,10 +117,10 @@ TEST(GiveBack, AtOnceBeyondAThreshold) {
   basic_heap<at_once, OS> h;
   make_a_peak(h, 200 * MiB);
   EXPECT_LE(h.statistics().free_resident, 2 * MiB);
-  const std::uint64_t before = h.statistics().returned_total;
+  const std::uint64_t before = h.statistics().decommitted_total;
   OS::now += 10'000;
   make_a_peak(h, 500'000);
-  EXPECT_EQ(h.statistics().returned_total, before) << "time is no reason";
+  EXPECT_EQ(h.statistics().decommitted_total, before) << "time is no reason";
 }
 
 constexpr recipe unmerged{.pages = {.coalesce = false}};
@@ -160,7 +160,7 @@ TEST(Pages, ArePrefaulted) {
   EXPECT_TRUE(std::all_of(zeroed, zeroed + 1 * MiB, [](unsigned char c) { return c == 0; }));
   make_a_peak(h, 10 * MiB);
   EXPECT_EQ(touch_counting::touched, h.statistics().mapped);
-  EXPECT_EQ(h.statistics().free_returned, 0u);
+  EXPECT_EQ(h.statistics().free_decommitted, 0u);
 }
 
 TEST(Pages, ThatOnlyAnAlignmentNeedsAreNotPrefaulted) {
@@ -380,7 +380,7 @@ TEST(Hardening, GuardsAreLiftedWhenTheirBlockIsFreed) {
   }
   fill_and_check(h);
   const heap_statistics s = h.statistics();
-  EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_returned);
+  EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_decommitted);
 }
 
 constexpr recipe watchful{.hardening = {.check_callers = true}};

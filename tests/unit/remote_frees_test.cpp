@@ -177,7 +177,7 @@ TEST(RemoteFrees, AreCountedWhereverTheyAre) {
   while (stage != 1) std::this_thread::yield();
   const heap_statistics s = h.statistics();
   EXPECT_EQ(s.in_use, 0u) << "what waits in an outbox or an inbox is free";
-  EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_returned);
+  EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_decommitted);
   stage = 2;
   other.join();
 }

@@ -33,7 +33,7 @@ call_site empty_site(const placed_stack& largest, const places_book& book) {
   return s;
 }
 
-/// The same for stacks that a person cannot tell apart in a table.
+/// Equal for stacks that a person cannot tell apart in a table.
 std::pair<std::uint32_t, std::string> key_of(const call_site& s, const places_book& book) {
   if (s.places.empty()) return {UINT32_MAX, ""};
   return {s.places[s.site], s.caller < s.places.size() ? book[s.places[s.caller]].function : ""};

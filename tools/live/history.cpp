@@ -45,7 +45,7 @@ std::vector<history_point> history::points(std::uint64_t since_ns, std::size_t m
     std::copy_if(t->points.begin(), t->points.end(), std::back_inserter(all),
                  [&](const history_point& p) { return p.at_ns > since_ns; });
   if (all.size() <= most || most < 2) return all;
-  // The newest stays as it is: it is what "now" means to whoever asks.
+  // The newest stays as it is: it is what "now" means to a viewer.
   const std::uint64_t span = all.back().at_ns - all.front().at_ns;
   const std::uint64_t spacing = std::max<std::uint64_t>(span / (most - 2) + 1, 1);
   std::vector<history_point> chosen;

@@ -98,7 +98,7 @@ recipe_evidence evidence_of(const memory_picture& picture) {
     // Only pages that are no part of the heap's own account can be there for the sake of huge ones.
     if (picture.heap->huge_asked > 0) e.huge_excess = std::min(p.huge, p.other_anonymous);
   }
-  e.thread_caches = p.stocks.value_or(0);
+  e.thread_caches = p.thread_caches.value_or(0);
   e.rounding = p.rounding.value_or(0);
   e.not_resident = p.not_resident;
   return e;
@@ -129,8 +129,8 @@ memory_parts parts_of(const std::vector<mapping_group>& mappings, const heap_rea
     if (live != nullptr) {
       // Read one after the other while the program goes on: the program's blocks may have become
       // more.
-      p.stocks = without(outside, live->bytes);
-      known += *p.stocks;
+      p.thread_caches = without(outside, live->bytes);
+      known += *p.thread_caches;
     } else {
       p.outside = outside;
       known += outside;

@@ -1,7 +1,7 @@
 // Why a process's resident memory is what it is: what its blocks take, what its malloc keeps, and
 // what is not malloc's at all.
 //
-//   rss = requested + rounding + stocks + free_in_spans + free_kept + lazily_freed + records + other_anonymous - not_resident
+//   rss = requested + rounding + thread_caches + free_in_spans + free_kept + lazily_freed + records + other_anonymous - not_resident
 //         + stacks + files + shared                                                                                   always
 //
 // The kernel says what is resident of each mapping (smaps), libheapwright where each byte of its
@@ -38,7 +38,7 @@ struct mapping_group {
 /// map nothing meanwhile.
 [[nodiscard]] std::vector<mapping_group> read_mappings(pid_t pid, const std::vector<std::uint64_t>& stacks);
 
-/// The same for the text of a smaps file.
+/// As above, of the text of a smaps file.
 [[nodiscard]] std::vector<mapping_group> mappings_in(const std::string& smaps,
                                                      const std::vector<std::uint64_t>& stacks);
 
@@ -51,9 +51,9 @@ struct live_blocks {
 
 struct memory_parts {
   std::uint64_t rss = 0;
-  std::optional<std::uint64_t> requested, rounding;                ///< with the probe
-  std::optional<std::uint64_t> stocks;                             ///< with the probe and libheapwright
-  std::optional<std::uint64_t> outside;                            ///< libheapwright alone: blocks and stocks together
+  std::optional<std::uint64_t> requested, rounding;  ///< with the probe
+  std::optional<std::uint64_t> thread_caches;        ///< with the probe and libheapwright
+  std::optional<std::uint64_t> outside;              ///< libheapwright alone: blocks and thread_caches together
   std::optional<std::uint64_t> free_in_spans, free_kept, records;  ///< with libheapwright
   std::uint64_t lazily_freed = 0, other_anonymous = 0, not_resident = 0, stacks = 0, files = 0, shared = 0;
   std::uint64_t swap = 0, huge = 0;  ///< beside the sum

@@ -28,7 +28,7 @@ json parts_part(const memory_parts& p) {
   add("requested", p.requested);
   add("rounding", p.rounding);
   add("outside", p.outside);
-  add("stocks", p.stocks);
+  add("thread_caches", p.thread_caches);
   add("free_in_spans", p.free_in_spans);
   add("free_kept", p.free_kept);
   add("lazily_freed", p.lazily_freed);
@@ -42,8 +42,8 @@ json parts_part(const memory_parts& p) {
 
 json heap_part(const heap_reading& h) {
   return {{"mapped", h.mapped},     {"outside", h.outside()},           {"spans", h.spans},
-          {"large", h.large},       {"free_resident", h.free_resident}, {"free_returned", h.free_returned},
-          {"metadata", h.metadata}, {"metadata_resident", h.records()}, {"returned_total", h.returned_total}};
+          {"large", h.large},       {"free_resident", h.free_resident}, {"free_decommitted", h.free_decommitted},
+          {"metadata", h.metadata}, {"metadata_resident", h.records()}, {"decommitted_total", h.decommitted_total}};
 }
 
 /// Nothing of a process that does not run on libheapwright.

@@ -112,7 +112,7 @@ void add_metrics(exposition& e, const moment& m) {
   if (m.heap) {
     e.one("heapwright_heap_mapped_bytes", "gauge", "Address space that libheapwright's heap holds for blocks.",
           m.heap->mapped);
-    e.one("heapwright_heap_outside_bytes", "gauge", "With the program or in the stocks of threads.", m.heap->outside());
+    e.one("heapwright_heap_outside_bytes", "gauge", "With the program or in the caches of threads.", m.heap->outside());
     e.one("heapwright_heap_span_bytes", "gauge", "In spans that are cut into blocks.", m.heap->spans);
     e.one("heapwright_heap_free_resident_bytes", "gauge",
           "Free pages that are not given back; those never touched are not in memory.", m.heap->free_resident);
@@ -121,7 +121,7 @@ void add_metrics(exposition& e, const moment& m) {
     e.one("heapwright_heap_metadata_resident_bytes", "gauge", "About how much of that is in memory.",
           m.heap->records());
     e.one("heapwright_heap_returned_bytes_total", "counter", "Given back to the system so far.",
-          m.heap->returned_total);
+          m.heap->decommitted_total);
   }
   if (m.memory && m.state == life::running) {
     e.one("heapwright_process_resident_memory_bytes", "gauge", "RSS of the process.", m.memory->rss);

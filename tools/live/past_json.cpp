@@ -34,7 +34,7 @@ struct named_part {
 };
 constexpr std::array known_parts{named_part{"requested", &memory_parts::requested},
                                  named_part{"rounding", &memory_parts::rounding},
-                                 named_part{"stocks", &memory_parts::stocks},
+                                 named_part{"thread_caches", &memory_parts::thread_caches},
                                  named_part{"outside", &memory_parts::outside},
                                  named_part{"free_in_spans", &memory_parts::free_in_spans},
                                  named_part{"free_kept", &memory_parts::free_kept},
@@ -60,11 +60,11 @@ constexpr std::array heap_figures_of_file{heap_figure{"mapped", &heap_reading::m
                                           heap_figure{"spans", &heap_reading::spans},
                                           heap_figure{"large", &heap_reading::large},
                                           heap_figure{"free_resident", &heap_reading::free_resident},
-                                          heap_figure{"free_returned", &heap_reading::free_returned},
+                                          heap_figure{"free_decommitted", &heap_reading::free_decommitted},
                                           heap_figure{"metadata", &heap_reading::metadata},
                                           heap_figure{"page_map", &heap_reading::page_map},
                                           heap_figure{"page_map_of_spans", &heap_reading::page_map_of_spans},
-                                          heap_figure{"returned_total", &heap_reading::returned_total},
+                                          heap_figure{"decommitted_total", &heap_reading::decommitted_total},
                                           heap_figure{"huge_asked", &heap_reading::huge_asked},
                                           heap_figure{"threads", &heap_reading::threads}};
 

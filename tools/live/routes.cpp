@@ -195,7 +195,7 @@ http_response control(const http_request& request, watched_process& process) {
 http_response profile(const http_request& request, watched_process& process, bool is_heap) {
   only(request, {"seconds", "debug", "gc"});
   const auto seconds = number<unsigned>(request, "seconds", 0, 0, 60);
-  // Whoever waits keeps a worker: one may.
+  // A request that waits keeps a worker: one may.
   static std::atomic<bool> is_taken = false;
   if (seconds > 0 && is_taken.exchange(true))
     throw bad_question(409, "another profile over some seconds is being made");

@@ -81,13 +81,13 @@ void write_heap(screen_text& text, const moment& m) {
   const auto shown = [](std::uint64_t bytes) { return show_bytes(static_cast<double>(bytes)); };
   text.line(printable(fmt::format("process {}  {}  (no probe: the heap's own figures)  {}", p.process_id,
                                   words_for(m.state), command_of(p))));
-  text.line(fmt::format("blocks and threads' stocks {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
+  text.line(fmt::format("blocks and thread caches {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
                         m.memory ? shown(m.memory->rss) : "-"));
   if (!m.heap) return;
   const heap_reading& h = *m.heap;
   text.line(fmt::format(
       "free in spans {}   free, not given back {}   free, given back {}   mapped {}   records {} ({} reserved)",
-      shown(h.spans - std::min(h.spans, h.outside() - h.large)), shown(h.free_resident), shown(h.free_returned),
+      shown(h.spans - std::min(h.spans, h.outside() - h.large)), shown(h.free_resident), shown(h.free_decommitted),
       shown(h.mapped), shown(h.records()), shown(h.metadata)));
   std::vector<class_reading> classes = h.classes;
   std::sort(classes.begin(), classes.end(),

@@ -33,7 +33,7 @@ class std_allocator {
   using propagate_on_container_move_assignment = std::true_type;
   using propagate_on_container_swap = std::true_type;
 
-  /// The same for another type: containers allocate nodes with it.
+  /// This allocator for another type: containers allocate nodes with it.
   template <class U>
   struct rebind {
     using other = std_allocator<U, A>;  ///< for objects of type U, from the same A

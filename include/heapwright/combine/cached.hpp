@@ -1,14 +1,14 @@
-// A stock of blocks per thread in front of one allocator for all: the scalable pool, the scalable
-// slab. Most calls touch only the calling thread's stock, without a lock or an atomic write; every
+// A cache of blocks per thread in front of one allocator for all: the scalable pool, the scalable
+// slab. Most calls touch only the calling thread's cache, without a lock or an atomic write; every
 // so often a batch of blocks moves, under the lock.
 //
-// States of a block: live; in one thread's stock, linked through its first word; or with the part.
-// Invariant: a stock holds at most 2 x batch blocks, whoever allocated them. So a thread that only
-// frees gives back as much as comes in, and what stays behind in stocks is bounded by the number of
+// States of a block: live; in one thread's cache, linked through its first word; or with the part.
+// Invariant: a cache holds at most 2 x batch blocks, of whatever thread. So a thread that only
+// frees gives back as much as comes in, and what stays behind in caches is bounded by the number of
 // threads.
 //
-// A stock belongs to a number that one running thread has (sync/thread_index.hpp). When a thread
-// ends, the next one with its number goes on with its stock. Threads beyond the table's size go to
+// A cache belongs to a number that one running thread has (sync/thread_index.hpp). When a thread
+// ends, the next one with its number goes on with its cache. Threads beyond the table's size go to
 // the part directly; so do all in checked builds, where the part names misuse.
 #pragma once
 
@@ -30,12 +30,12 @@ namespace heapwright {
 
 /// How much threads keep; a template argument of cached.
 struct cached_plan {
-  std::size_t batch = 32;  ///< blocks moved at once between a stock and the part
-  unsigned threads = 64;   ///< stocks; each takes a cache line
+  std::size_t batch = 32;  ///< blocks moved at once between a cache and the part
+  unsigned threads = 64;   ///< caches; each takes a cache line
 };
 
 /// A, made for blocks of one layout, for any number of threads. Lock has acquire() and release().
-/// Owns A. stats() counts blocks in the threads' stocks as in use.
+/// Owns A. stats() counts blocks in the threads' caches as in use.
 template <class A, class Lock, cached_plan Plan = cached_plan{}>
 class cached : public forwards<cached<A, Lock, Plan>, true, A> {
   using base = forwards<cached, true, A>;
@@ -44,7 +44,7 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
   static_assert(allocator<A>,
                 "cached: the part must be an allocator: allocate(layout) and deallocate(void*, layout), both noexcept");
   static_assert(Plan.batch >= 1 && Plan.threads >= 1 && Plan.threads <= thread_index::most,
-                "cached: at least one block moves at a time, and there are 1 to 1024 stocks");
+                "cached: at least one block moves at a time, and there are 1 to 1024 caches");
 
  public:
   /// Arguments are those of A; the first is the layout of the blocks.
@@ -55,18 +55,18 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
   cached(const cached&) = delete;
   cached& operator=(const cached&) = delete;
 
-  /// Gives all stocks back to the part. No thread may be using it any more.
+  /// Gives all caches back to the part. No thread may be using it any more.
   ~cached() {
-    for (stock& s : stocks_) give_back(s, s.count);
+    for (cache& s : caches_) flush(s, s.count);
   }
 
-  /// A block. Null when the part has no more; blocks in other threads' stocks do not help. O(1),
+  /// A block. Null when the part has no more; blocks in other threads' caches do not help. O(1),
   /// but for a new batch, for which the lock is taken.
   [[nodiscard]] void* allocate() noexcept {
     const unsigned t = thread_index::of_this_thread();
     if (checks_callers || t >= Plan.threads) [[unlikely]]
       return allocate_uncached();
-    stock& s = stocks_[t];
+    cache& s = caches_[t];
     if (s.first == nullptr) [[unlikely]]
       return allocate_slow(s);
     return pop(s);
@@ -80,10 +80,10 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     const unsigned t = thread_index::of_this_thread();
     if (checks_callers || t >= Plan.threads) [[unlikely]]
       return deallocate_uncached(p, block_);
-    stock& s = stocks_[t];
+    cache& s = caches_[t];
     push(s, p);
     if (s.count > 2 * Plan.batch) [[unlikely]]
-      give_back(s, Plan.batch);
+      flush(s, Plan.batch);
   }
 
   /// Null for a layout that does not fit the blocks.
@@ -105,17 +105,17 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
   void reset() noexcept
     requires can_reset<A>
   {
-    for (stock& s : stocks_) s = {};
+    for (cache& s : caches_) s = {};
     holding guard(lock_);
     part_.reset();
   }
 
-  /// Gives the calling thread's stock back to the part, and trims that; returns the bytes that it
+  /// Gives the calling thread's cache back to the part, and trims that; returns the bytes that it
   /// gave back.
   std::size_t trim() noexcept
     requires can_trim<A>
   {
-    if (const unsigned t = thread_index::of_this_thread(); t < Plan.threads) give_back(stocks_[t], stocks_[t].count);
+    if (const unsigned t = thread_index::of_this_thread(); t < Plan.threads) flush(caches_[t], caches_[t].count);
     holding guard(lock_);
     return part_.trim();
   }
@@ -137,7 +137,7 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     link* next;
   };
 
-  struct alignas(cache_line) stock {
+  struct alignas(cache_line) cache {
     link* first = nullptr;
     std::size_t count = 0;
   };
@@ -156,7 +156,7 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     return l;
   }
 
-  void* pop(stock& s) noexcept {
+  void* pop(cache& s) noexcept {
     link* const b = s.first;
     reveal(b, sizeof(link));
     s.first = b->next;
@@ -165,7 +165,7 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     return b;
   }
 
-  void push(stock& s, void* p) noexcept {
+  void push(cache& s, void* p) noexcept {
     auto* const b = static_cast<link*>(p);
     b->next = s.first;
     s.first = b;
@@ -173,8 +173,8 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     poison(b, block_.size);
   }
 
-  /// Fills an empty stock, in the order in which the part hands blocks out.
-  [[nodiscard, gnu::noinline]] void* allocate_slow(stock& s) noexcept {
+  /// Fills an empty cache, in the order in which the part hands blocks out.
+  [[nodiscard, gnu::noinline]] void* allocate_slow(cache& s) noexcept {
     holding guard(lock_);
     link* last = nullptr;
     for (; s.count < Plan.batch; ++s.count) {
@@ -190,7 +190,7 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     return pop(s);
   }
 
-  [[gnu::noinline]] void give_back(stock& s, std::size_t n) noexcept {
+  [[gnu::noinline]] void flush(cache& s, std::size_t n) noexcept {
     holding guard(lock_);
     for (; n > 0; --n) part_.deallocate(pop(s), block_);
   }
@@ -205,7 +205,7 @@ class cached : public forwards<cached<A, Lock, Plan>, true, A> {
     part_.deallocate(p, l);
   }
 
-  std::array<stock, Plan.threads> stocks_{};
+  std::array<cache, Plan.threads> caches_{};
   layout block_;
   mutable Lock lock_;
   A part_;

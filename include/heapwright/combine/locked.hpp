@@ -1,5 +1,5 @@
 // One lock around an allocator, so that any thread may use it. Simple, and enough where allocation
-// is rare; where it is not, put a stock per thread in front (cached.hpp).
+// is rare; where it is not, put a cache per thread in front (cached.hpp).
 #pragma once
 
 #include <cstddef>

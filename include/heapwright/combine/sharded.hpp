@@ -215,7 +215,7 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
 
   [[nodiscard]] static void* allocate_from(shard& s, layout l) noexcept {
     holding guard(s.gate);
-    free_returned(s);
+    drain_remote_frees(s);
     return s.part.allocate(l);
   }
 
@@ -242,7 +242,7 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
   }
 
   /// Precondition: the lock is held.
-  static void free_returned(const shard& s) noexcept {
+  static void drain_remote_frees(const shard& s) noexcept {
     if (s.returned.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
       free_list(s);
   }
@@ -259,7 +259,7 @@ class sharded : public forwards<sharded<A, Lock, N>, true, A> {
   template <class Shard, class F>
   static auto with(Shard& s, F f) noexcept {
     holding guard(s.gate);
-    free_returned(s);
+    drain_remote_frees(s);
     return f(s.part);
   }
 

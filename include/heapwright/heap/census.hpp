@@ -108,11 +108,11 @@ class census {
         .in_caches = t.in_caches,
         .free_in_spans = t.free_in_spans,
         .free_resident = f.free_resident,
-        .free_returned = f.free_returned,
+        .free_decommitted = f.free_decommitted,
         .metadata = f.metadata,
         .metadata_resident = resident_metadata(f.metadata, f.page_map, f.spans / heap_page * page_map_bytes_per_page),
         .mapped_peak = f.mapped_peak,
-        .returned_total = f.returned_total,
+        .decommitted_total = f.decommitted_total,
         .limit = heap_.pages().limit(),
         .huge_reserved_total = f.huge_reserved_total,
         .huge_transparent_total = f.huge_transparent_total,
@@ -237,7 +237,7 @@ class census {
   std::uint64_t huge_excess() const noexcept {
     std::uint64_t bytes = 0;
     heap_.for_each_span_held([&](const span& s) {
-      if (s.state == span_state::free_returned) bytes += OS::resident(s.start, s.bytes());
+      if (s.state == span_state::free_decommitted) bytes += OS::resident(s.start, s.bytes());
     });
     return bytes;
   }

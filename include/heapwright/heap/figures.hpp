@@ -1,6 +1,6 @@
 // The figures a heap keeps about itself: where each byte it took from the system is now.
 //
-//   mapped = spans + large + free_resident + free_returned        (metadata is mapped apart and counted apart)
+//   mapped = spans + large + free_resident + free_decommitted        (metadata is mapped apart and counted apart)
 //
 // Written under the page heap's lock (those of threads under that of the caches), so an addition is
 // no read-modify-write of the processor's. Read by anyone at any time, also from another process: a
@@ -39,10 +39,10 @@ struct heap_figures {
   figure spans;                   ///< bytes in spans cut into blocks of one size class
   figure large;                   ///< bytes in blocks that are a run of pages of their own
   figure free_resident;           ///< bytes free in runs, contents still in memory
-  figure free_returned;           ///< bytes free in runs, contents given back to the system or never touched
+  figure free_decommitted;        ///< bytes free in runs, contents given back to the system or never touched
   figure metadata;                ///< address space reserved for the heap's own records, bytes
   figure page_map;                ///< of these, the page map's: in memory where there are spans, see resident_metadata
-  figure returned_total;          ///< bytes given back to the system since the start
+  figure decommitted_total;       ///< bytes given back to the system since the start
   figure mappings;                ///< times memory was mapped since the start
   figure huge_reserved_total;     ///< bytes had from the system so far in huge pages that were set aside ...
   figure huge_transparent_total;  ///< ... in memory that it has promised to back by huge pages where it can ...

@@ -3,10 +3,10 @@
 //
 // Invariants: no two neighbouring runs are of one kind, but for the moment between remove or split
 // and put or insert (unless the recipe wants no merging); the page map knows every span by its
-// first and its last page; figures.free_resident and figures.free_returned are the sums of the
+// first and its last page; figures.free_resident and figures.free_decommitted are the sums of the
 // lengths of the runs of each kind.
 //
-// Cutting a run needs a record for the second part. Whoever cuts reserves it first, so that nothing
+// Cutting a run needs a record for the second part. The caller reserves it before it cuts, so that nothing
 // fails half way. Not thread-safe: the page heap's lock guards it.
 #pragma once
 
@@ -216,7 +216,7 @@ class free_runs {
 
  private:
   figure& count(span_state kind) noexcept {
-    return kind == span_state::free_resident ? figures_.free_resident : figures_.free_returned;
+    return kind == span_state::free_resident ? figures_.free_resident : figures_.free_decommitted;
   }
 
   run_bins& bins(span_state kind) noexcept { return kind == span_state::free_resident ? resident_ : returned_; }
@@ -247,7 +247,7 @@ class free_runs {
   }
 
   static bool is_free(const span* s) noexcept {
-    return s->state == span_state::free_resident || s->state == span_state::free_returned;
+    return s->state == span_state::free_resident || s->state == span_state::free_decommitted;
   }
 
   /// Joins a free run that is in no bin with free neighbours of its kind.

@@ -39,7 +39,7 @@ class page_memory {
     return brought_in([&] {
       span* found = free_.take(span_state::free_resident, pages, alignment);
       if (found == nullptr && pages >= join_from && alignment <= heap_page) found = free_.take_adjacent(pages);
-      return found != nullptr ? found : free_.take(span_state::free_returned, pages, alignment);
+      return found != nullptr ? found : free_.take(span_state::free_decommitted, pages, alignment);
     });
   }
 
@@ -57,7 +57,7 @@ class page_memory {
   /// Makes a span in use longer by `more` free pages behind it. False: they are not free; it is as
   /// it was.
   [[nodiscard]] bool extend(span* s, std::size_t more) noexcept {
-    const std::uint64_t returned = figures().free_returned.get();
+    const std::uint64_t returned = figures().free_decommitted.get();
     if (!free_.extend(s, more)) return false;
     if (wants_resident() && may_be_absent(returned)) make_resident(s->end() - more * heap_page, more * heap_page);
     return true;
@@ -161,7 +161,7 @@ class page_memory {
   /// runs keep their address space: each hole costs the system a mapping.
   [[gnu::noinline, gnu::cold]] void unmap_long_runs(std::size_t bytes, std::size_t shortest) noexcept {
     for (std::size_t done = 0; done < bytes;) {
-      span* const s = free_.longest(span_state::free_returned);
+      span* const s = free_.longest(span_state::free_decommitted);
       if (s == nullptr || s->bytes() < shortest) break;
       const std::size_t length = s->bytes();
       free_.remove(s);
@@ -228,7 +228,7 @@ class page_memory {
     bool is_done = true;
     // A page that cannot be touched cannot be brought into memory.
     const auto in_memory = [](const span& s) {
-      return s.state == span_state::free_returned ? 0 : s.bytes() - s.guard_pages * heap_page;
+      return s.state == span_state::free_decommitted ? 0 : s.bytes() - s.guard_pages * heap_page;
     };
     free_.for_each_range(in_memory, [&](std::byte* p, std::size_t n) {
       is_done = is_done && os_pages<OS>::lock(p, n);
@@ -266,17 +266,17 @@ class page_memory {
   /// The span that `taken()` takes, in memory if the heap wants that.
   template <class F>
   span* brought_in(F taken) noexcept {
-    const std::uint64_t returned = figures().free_returned.get();
+    const std::uint64_t returned = figures().free_decommitted.get();
     span* const s = taken();
     if (wants_resident() && s != nullptr && may_be_absent(returned)) make_resident(s->start, s->bytes());
     return s;
   }
 
-  /// True when what was taken since free_returned had this value may not be in memory: a part of it
-  /// was returned. Or, where the system's pages are longer than the heap's, it shared one with a
+  /// True when what was taken since free_decommitted had this value may not be in memory: a part of
+  /// it was returned. Or, where the system's pages are longer than the heap's, it shared one with a
   /// run that was returned.
   [[nodiscard]] bool may_be_absent(std::uint64_t returned) const noexcept {
-    return figures().free_returned.get() != returned || (is_locked() && supply::grain() > heap_page);
+    return figures().free_decommitted.get() != returned || (is_locked() && supply::grain() > heap_page);
   }
 
   /// True when pages are to be in memory before the program touches them.
@@ -295,7 +295,7 @@ class page_memory {
       return false;
     }
     if (is_resident) make_resident(static_cast<std::byte*>(fresh), bytes);
-    const auto state = is_resident ? span_state::free_resident : span_state::free_returned;
+    const auto state = is_resident ? span_state::free_resident : span_state::free_decommitted;
     add_run(static_cast<std::byte*>(fresh), bytes, state, true);
     figures().mappings.add(1);
     return true;
@@ -327,8 +327,8 @@ class page_memory {
       free_.put(s);
       return 0;
     }
-    figures().returned_total.add(bytes);
-    s->state = span_state::free_returned;
+    figures().decommitted_total.add(bytes);
+    s->state = span_state::free_decommitted;
     s->zeroed = first <= address_of(s->start) && last >= address_of(s->end());
     free_.insert(s);
     return bytes;

@@ -3,7 +3,7 @@
 //
 // States            pages are                                    linked in                      page map
 //   free_resident   free, contents in memory                     a bin of the page heap         span at both ends
-//   free_returned   free, contents given back or never touched   a bin of the page heap         span at both ends
+//   free_decommitted   free, contents given back or never touched   a bin of the page heap         span at both ends
 //   cut             blocks of one size class                     its class's list, or attached  span and tag at every page
 //   large           one block, of a page-run class or none (0)   nothing                        span at both ends, tag at the first
 //
@@ -24,7 +24,7 @@ struct block {
   block* next;
 };
 
-enum class span_state : std::uint8_t { free_resident, free_returned, cut, large };
+enum class span_state : std::uint8_t { free_resident, free_decommitted, cut, large };
 
 /// Where a cut span is: it has no free block; or it is in its class's list; or one thread refills
 /// from it.
@@ -43,10 +43,10 @@ struct span {
   std::uint32_t capacity = 0;
   std::uint32_t owner = 0;  ///< tag bits of the thread that last refilled from it
   std::uint8_t size_class = 0;
-  span_state state = span_state::free_returned;
+  span_state state = span_state::free_decommitted;
   span_place place = span_place::exhausted;
 
-  bool zeroed = false;           ///< free_returned and large: reads as zero
+  bool zeroed = false;           ///< free_decommitted and large: reads as zero
   std::uint8_t guard_pages = 0;  ///< large: heap pages at the end that cannot be touched
   std::uint16_t offset = 0;      ///< where the block begins, or the first of a cut span: bytes from the start
 

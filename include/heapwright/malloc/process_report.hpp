@@ -14,7 +14,7 @@
 namespace heapwright {
 
 /// All in bytes, but for the threads. mapped = small_in_use + large_in_use + cached + free_in_spans
-/// + free_resident + free_returned.
+/// + free_resident + free_decommitted.
 struct malloc_statistics {
   std::uint64_t mapped;             ///< address space held for blocks
   std::uint64_t mapped_peak;        ///< the most that `mapped` ever was
@@ -23,10 +23,10 @@ struct malloc_statistics {
   std::uint64_t cached;             ///< free, in the caches of all threads
   std::uint64_t free_in_spans;      ///< free or never used, within spans cut into blocks
   std::uint64_t free_resident;      ///< free pages, not given back; those never touched are not in memory
-  std::uint64_t free_returned;      ///< free pages, given back to the system or never touched
+  std::uint64_t free_decommitted;   ///< free pages, given back to the system or never touched
   std::uint64_t metadata_reserved;  ///< address space of the heap's own records, beside `mapped`
   std::uint64_t metadata_resident;  ///< about how much of that is in memory
-  std::uint64_t returned_total;     ///< given back to the system so far
+  std::uint64_t decommitted_total;  ///< given back to the system so far
   std::uint64_t threads;            ///< that have a cache
   std::uint64_t threads_total;      ///< that ever had one
 
@@ -61,11 +61,11 @@ struct process_report {
     row("  thread caches         ", heap.cached);
     row("  free within spans     ", heap.free_in_spans);
     row("  free, not given back  ", heap.free_resident);
-    row("  free, given back      ", heap.free_returned);
+    row("  free, given back      ", heap.free_decommitted);
     row("records, in memory      ", heap.metadata_resident);
     row("records, reserved       ", heap.metadata_reserved);
     row("mapped at the peak      ", heap.mapped_peak);
-    row("given back so far       ", heap.returned_total);
+    row("given back so far       ", heap.decommitted_total);
     row("RSS at the peak         ", peak_rss);
     out.add("  threads now ").add(heap.threads).add(", ever ").add(heap.threads_total).add("\n");
     out.add("  free, not given back: pages of it that were never touched are not in memory\n");

@@ -342,7 +342,7 @@ TEST(Lifetime, OfAHundredHeapsAtATime) {
   behaves_as_documented(*heaps.back(), {}, 500);
 }
 
-// "Gives back to the system what is free and not in another thread's stock. Returns the bytes."
+// "Gives back to the system what is free and not in another thread's cache. Returns the bytes."
 TEST(Trim, GivesBackWhatIsFree) {
   heap h("trimmed");
   std::vector<void*> blocks;
@@ -356,7 +356,7 @@ TEST(Trim, GivesBackWhatIsFree) {
   EXPECT_EQ(after.in_caches, 0u);
   EXPECT_EQ(after.free_in_spans, 0u);
   EXPECT_EQ(after.free_resident, 0u);
-  EXPECT_EQ(bytes, after.returned_total - before.returned_total);
+  EXPECT_EQ(bytes, after.decommitted_total - before.decommitted_total);
   EXPECT_GE(after.mapped_peak, 20000u * 500);
   EXPECT_EQ(h.trim(), 0u);
   void* const p = h.allocate_zeroed(500);
@@ -425,11 +425,11 @@ TEST(Statistics, AreWrittenAsJson) {
                                    "in_caches",
                                    "free_in_spans",
                                    "free_resident",
-                                   "free_returned",
+                                   "free_decommitted",
                                    "metadata",
                                    "metadata_resident",
                                    "mapped_peak",
-                                   "returned_total",
+                                   "decommitted_total",
                                    "limit",
                                    "huge_reserved_total",
                                    "huge_transparent_total",

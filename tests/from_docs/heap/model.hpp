@@ -72,7 +72,7 @@ struct expectations {
 };
 
 inline std::uint64_t sum_of_parts(const heapwright::heap_statistics& s) {
-  return s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_returned;
+  return s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_decommitted;
 }
 
 class random_program {
@@ -211,7 +211,7 @@ class random_program {
     const auto s = heap_.statistics();
     EXPECT_EQ(
         s.mapped,
-        sum_of_parts(s));  // "mapped = in use + in stocks + free in spans + free, not given back + given back, always"
+        sum_of_parts(s));  // "mapped = in use + in caches + free in spans + free, not given back + given back, always"
     EXPECT_LE(s.mapped, s.mapped_peak);
     std::uint64_t asked_for = 0;
     for (const auto& [p, b] : live_) asked_for += b.size;

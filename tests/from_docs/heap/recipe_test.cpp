@@ -156,13 +156,13 @@ TEST(Pages, ThatArePrefaultedAreThereBeforehandAndStay) {
   void* const p = h.allocate(1 * MiB);
   EXPECT_TRUE(is_resident(p, 1 * MiB));
   EXPECT_GE(h.statistics().mapped, 4 * MiB);  // "least address space asked for at once"
-  EXPECT_EQ(h.statistics().free_returned, 0u);
+  EXPECT_EQ(h.statistics().free_decommitted, 0u);
   void* const q = h.allocate(20 * MiB);
   EXPECT_TRUE(is_resident(q, 20 * MiB));
   h.deallocate(p);
   h.deallocate(q);
-  EXPECT_EQ(h.statistics().returned_total, 0u);
-  EXPECT_EQ(h.statistics().free_returned, 0u);
+  EXPECT_EQ(h.statistics().decommitted_total, 0u);
+  EXPECT_EQ(h.statistics().free_decommitted, 0u);
   EXPECT_GE(h.trim(), 20 * MiB);
   EXPECT_EQ(h.statistics().free_resident, 0u);
   behaves_as_documented(h, {}, 600);
@@ -178,7 +178,7 @@ TEST(Pages, BeyondMaxFreeResidentGoBackAtOnce) {
     h.deallocate(p);
     ASSERT_LE(h.statistics().free_resident, 512 * KiB + 256 * KiB);  // "up to 256 KiB late"
   }
-  EXPECT_GT(h.statistics().returned_total, 10 * MiB);
+  EXPECT_GT(h.statistics().decommitted_total, 10 * MiB);
   behaves_as_documented(h, {}, 600);
 }
 
@@ -195,7 +195,7 @@ TEST(Pages, ThatStayedFreeForAWindowAreGivenBack) {
     for (int n = 0; n < 2000; ++n) h.deallocate(h.allocate(3000 + 50 * static_cast<std::size_t>(n % 100)));
   }
   EXPECT_LE(h.statistics().free_resident, 2 * MiB);
-  EXPECT_GE(h.statistics().returned_total, 38 * MiB);
+  EXPECT_GE(h.statistics().decommitted_total, 38 * MiB);
   EXPECT_LT(h.statistics().mapped, 20 * MiB);  // unmapped: "runs this long"
 }
 TEST(Pages, KeepTheirAddressSpaceUpToUnmapFrom) {
@@ -204,7 +204,7 @@ TEST(Pages, KeepTheirAddressSpaceUpToUnmapFrom) {
   h.trim();
   const auto s = h.statistics();
   EXPECT_GE(s.mapped, 40 * MiB);
-  EXPECT_GE(s.free_returned, 40 * MiB);
+  EXPECT_GE(s.free_decommitted, 40 * MiB);
   EXPECT_EQ(s.free_resident, 0u);
 }
 
@@ -221,12 +221,12 @@ void huge() {
   std::memset(p, 1, 16 * MiB);
   const auto s = h.statistics();
   if (s.huge_transparent_total + s.huge_reserved_total == 0) std::printf("no huge pages to be had\n");
-  EXPECT_LE(s.huge_excess, s.free_returned);  // "of free_returned"
+  EXPECT_LE(s.huge_excess, s.free_decommitted);  // "of free_decommitted"
   h.deallocate(p);
   behaves_as_documented(h, {}, 800);
   h.trim();
   const auto trimmed = h.statistics();
-  EXPECT_LE(trimmed.huge_excess, trimmed.free_returned);
+  EXPECT_LE(trimmed.huge_excess, trimmed.free_decommitted);
   EXPECT_EQ(trimmed.mapped, sum_of_parts(trimmed));
 }
 TEST(Pages, OfTwoMiBAreAskedFor) {

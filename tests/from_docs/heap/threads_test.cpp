@@ -321,11 +321,11 @@ TEST(Limit, IsNotPassedByThreadsTogether) {
 TEST(Recycler, GivesBackWhatOnlyATrimWould) {
   heap<when_asked> h;
   h.deallocate(h.allocate(20 * MiB));
-  EXPECT_EQ(h.statistics().returned_total, 0u);
+  EXPECT_EQ(h.statistics().decommitted_total, 0u);
   heapwright::recycler gives_back(h, std::chrono::milliseconds(1));
-  for (int i = 0; i < 5000 && h.statistics().returned_total < 20 * MiB; ++i)
+  for (int i = 0; i < 5000 && h.statistics().decommitted_total < 20 * MiB; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_GE(h.statistics().returned_total, 20 * MiB);
+  EXPECT_GE(h.statistics().decommitted_total, 20 * MiB);
 }
 
 }  // namespace

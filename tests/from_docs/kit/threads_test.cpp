@@ -78,10 +78,10 @@ TEST(LockedThreads, ShareAnAllocator) {
 }
 
 // cached: "A, made for blocks of one layout, for any number of threads." "From any thread,
-// whichever allocated the block." "stats() counts blocks in the threads' stocks as in use." "Null
+// whichever allocated the block." "stats() counts blocks in the threads' caches as in use." "Null
 // for a layout that does not fit the blocks."
 template <class A>
-void stocks_per_thread(A& a, layout block) {
+void caches_per_thread(A& a, layout block) {
   walk_all(refer_to(a), always(block));
   threads_share(refer_to(a), always(block));
   threads_share(refer_to_unsized(a), always(block), 8, 300);
@@ -106,23 +106,23 @@ void stocks_per_thread(A& a, layout block) {
 TEST(Cached, ConcurrentPoolAndSlab) {
   for (const layout block : {layout{1, 1}, layout{64, 8}, layout{33, 64}, layout{100, 4096}}) {
     concurrent_pool<> pools(block);
-    stocks_per_thread(pools, block);
+    caches_per_thread(pools, block);
     concurrent_slab<> slabs(block);
-    stocks_per_thread(slabs, block);
+    caches_per_thread(slabs, block);
   }
 }
 
-// cached_plan: "blocks moved at once between a stock and the part"; "stocks": more threads than
-// stocks still work.
+// cached_plan: "blocks moved at once between a cache and the part"; "caches": more threads than
+// caches still work.
 TEST(Cached, HasAnyPlan) {
   cached<pool<>, system_lock, cached_plan{.batch = 1, .threads = 1}> smallest(layout{64, 8});
-  stocks_per_thread(smallest, {64, 8});
+  caches_per_thread(smallest, {64, 8});
   cached<slab<>, system_lock, cached_plan{.batch = 3, .threads = 2}> small(layout{64, 8});
-  stocks_per_thread(small, {64, 8});
+  caches_per_thread(small, {64, 8});
 }
 
-// "[~cached] Gives all stocks back to the part." "Null when the part has no more". "[trim] Gives
-// the calling thread's stock back to the part, and trims that".
+// "[~cached] Gives all caches back to the part." "Null when the part has no more". "[trim] Gives
+// the calling thread's cache back to the part, and trims that".
 TEST(Cached, GivesCachesBack) {
   strict_source source(2);
   {

@@ -1,7 +1,7 @@
 // fork in a threaded program: threads allocate and free as fast as they can, and hand blocks to
 // each other, while the main thread forks. The child has only one of the threads, but must be able
 // to free blocks of all of them, to allocate in every size class, to make threads and to fork
-// again. Locks held by lost threads, or stocks left half changed, show as a child that hangs (its
+// again. Locks held by lost threads, or caches left half changed, show as a child that hangs (its
 // alarm ends it) or finds wrong contents.
 //
 //   fork_threads FORKS

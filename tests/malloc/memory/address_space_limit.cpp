@@ -104,7 +104,7 @@ void* allocate_a_little(void*) {
   return nullptr;
 }
 
-/// Threads that begin while nothing is left but room for their stacks have no memory for a stock of
+/// Threads that begin while nothing is left but room for their stacks have no memory for a cache of
 /// their own.
 void with_new_threads() {
   constexpr std::size_t stack = 64 << 10;

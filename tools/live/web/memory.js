@@ -7,7 +7,7 @@ const parts = {
   requested: ["asked for by the program", "What the live blocks were asked for.", "blocks"],
   rounding: ["rounding", "What the live blocks are longer than asked for; their share of it is taken to be that of all allocations so far.", "blocks"],
   outside: ["blocks, and free ones that threads keep", "Which of them are the program's is known with the probe only.", "blocks"],
-  stocks: ["free, kept by threads", "Freed blocks that threads keep for their next requests, and blocks on their way back.", "kept"],
+  thread_caches: ["free, kept by threads", "Freed blocks that threads keep for their next requests, and blocks on their way back.", "kept"],
   free_in_spans: ["free, beside blocks in use", "Free room in spans of which other blocks are in use: it comes back when these are freed. Much of it is fragmentation; below is where.", "kept"],
   free_kept: ["free pages, kept", "Free pages that the heap has not given back yet. They go back with time.", "kept"],
   lazily_freed: ["lazily freed", "Given back to the system, which takes it when it needs it (MADV_FREE).", "kept"],
@@ -88,7 +88,7 @@ export class MemoryView {
       element("td", { className: "figure", title: exactBytes(size) }, bytes(size)), element("td", { className: "figure quiet" }, percent(size / whole)), element("td", { className: "quiet" }, aboutOf(key)))),
     ...(answer.not_resident > 0 ? [element("tr", {}, element("td"), element("td", {}, "less: not in memory"), element("td", { className: "figure" }, bytes(-answer.not_resident)), element("td"), element("td", { className: "quiet" }, "What the heap holds of the above, but was never touched, or is swapped out."))] : []));
     const h = answer.heap;
-    text($("memory-heap"), h ? `libheapwright holds ${bytes(h.mapped)} of address space: ${bytes(h.spans)} in spans, ${bytes(h.large)} in large blocks, ${bytes(h.free_resident)} free and not given back, ${bytes(h.free_returned)} free and given back or never touched; ${bytes(h.metadata_resident)} in memory for its records, ${bytes(h.metadata)} reserved; ${bytes(h.returned_total)} given back so far.` : "");
+    text($("memory-heap"), h ? `libheapwright holds ${bytes(h.mapped)} of address space: ${bytes(h.spans)} in spans, ${bytes(h.large)} in large blocks, ${bytes(h.free_resident)} free and not given back, ${bytes(h.free_decommitted)} free and given back or never touched; ${bytes(h.metadata_resident)} in memory for its records, ${bytes(h.metadata)} reserved; ${bytes(h.decommitted_total)} given back so far.` : "");
     text($("memory-python"), answer.python_arenas > 0 ? `Arenas of Python, about ${bytes(answer.python_arenas)}: invisible without PYTHONMALLOC=malloc. Python keeps its small objects there, and asks no malloc for them. They are a part of other anonymous memory.` : "");
     $("memory-findings").replaceChildren(...answer.findings.map(shownFinding));
     $("memory-kind").hidden = !h;
