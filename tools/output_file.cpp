@@ -74,6 +74,16 @@ fs::path followed(const fs::path& path) {
   return at;
 }
 
+bool lead_to_one_file(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error)) return true;
+  const auto place_of = [&](const fs::path& path) {
+    const fs::path at = followed(path);
+    return fs::weakly_canonical(at.parent_path(), error) / at.filename();
+  };
+  return place_of(a) == place_of(b);
+}
+
 unfinished_file::unfinished_file(fs::path target, mode_t mode) : target_(std::move(target)) {
   const std::string start = target_.filename().string().substr(0, 200);  // a name has 255 bytes at most
   for (int i = 0; i < 1000 && !file_; ++i) {
@@ -143,6 +153,16 @@ void check_writable(const std::string& path) {
   const fs::path folder = followed(path).parent_path();
   if (fs::is_directory(path, error) || access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
     throw failure(exit_code::bad_input, fmt::format("cannot write to {}", path));
+}
+
+void check_replaces_none(const char* option, const std::string& output, const std::vector<std::string>& needed) {
+  std::error_code error;
+  if (output == "-" || !fs::is_regular_file(output, error)) return;
+  for (const std::string& path : needed)
+    if (lead_to_one_file(output, path))
+      throw failure(
+          exit_code::bad_input,
+          fmt::format("{} {}: it would replace {}, which is needed here; give it another name", option, output, path));
 }
 
 void write_outputs(const std::vector<std::pair<std::string, std::string>>& texts_by_path, int code_if_lost) {

@@ -32,6 +32,9 @@ namespace heapwright::tool {
 /// Where the symbolic links of a path lead; absolute.
 std::filesystem::path followed(const std::filesystem::path& path);
 
+/// Whether two paths lead to one file, or would if it were made.
+bool lead_to_one_file(const std::filesystem::path& a, const std::filesystem::path& b);
+
 /// A file without its name yet. Removed with this object unless it has taken the name.
 class unfinished_file {
  public:
@@ -87,6 +90,10 @@ class output_file {
 /// Throws failure if the path cannot be written to now: to be asked before long work, whose result
 /// would be lost. Empty and "-" are no files.
 void check_writable(const std::string& path);
+
+/// Throws failure where this option's output would replace a file that the work needs: a program, a
+/// word of its command that names a file, an input. "-" and devices replace nothing.
+void check_replaces_none(const char* option, const std::string& output, const std::vector<std::string>& needed);
 
 /// Writes texts to paths, each whatever becomes of the others. Then throws failure with this code
 /// if one was lost, and says which and why.

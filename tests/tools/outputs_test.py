@@ -236,6 +236,39 @@ class Outputs(unittest.TestCase):
                 self.assertGreater(int(reader.communicate(timeout=60)[0].split()[0]), 50)
 
     @unittest.skipIf(os.getuid() != 0, "needs another user")
+    def test_what_is_compared_is_not_replaced(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            script, recipe, library, data = (folder / name for name in ("script.sh", "recipe.hpp", "library.so", "data"))
+            script.write_text("#!/bin/sh\ntrue\n")
+            script.chmod(0o755)
+            recipe.write_text("#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe mine{};\n")
+            shutil.copy(PLAIN, library)
+            data.write_text("data")
+            link = folder / "link"
+            link.symlink_to(script)
+            for option, output, words in (("--html", script, [script]), ("--json", link, [script]), ("--json", recipe, ["--with", recipe, "true"]),
+                                          ("--html", library, ["--with", f"mine={library}", "true"]), ("--json", data, ["cat", data])):
+                with self.subTest(output=output.name):
+                    before = output.read_bytes()
+                    result = subprocess.run([HEAPWRIGHT, *COMPARE, option, output, *words], capture_output=True, text=True, timeout=60)
+                    self.assertEqual(result.returncode, 125, result.stderr)
+                    self.assertIn("it would replace ", result.stderr)
+                    self.assertEqual(output.read_bytes(), before)
+            for words in (["leaks", "-o", script, "--", script], ["leaks", "-o", self.words["SEGMENT"], self.words["SEGMENT"]], [*LIVE, "--save", script, "--", script]):
+                result = subprocess.run([HEAPWRIGHT, *words], capture_output=True, text=True, timeout=60)
+                self.assertEqual(result.returncode, 125, result.stderr)
+                self.assertIn("it would replace ", result.stderr)
+
+    def test_two_outputs_are_not_one_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink("same", os.path.join(folder, "linked"))
+            for json, html in (("same", "./same"), ("same", "linked"), ("linked", f"{folder}/same")):
+                result = subprocess.run([HEAPWRIGHT, *COMPARE, "--json", json, "--html", html, "true"], cwd=folder, capture_output=True, text=True, timeout=60)
+                self.assertEqual(result.returncode, 125, result.stderr)
+                self.assertIn("--json and --html both go to ", result.stderr)
+                self.assertEqual(os.listdir(folder), ["linked"])
+
     def test_a_file_that_cannot_be_replaced_is_written_in_place(self):
         """Its folder may not be written to, or it is another user's."""
         nobody = {"user": 65534, "group": 65534, "extra_groups": []}

@@ -113,6 +113,7 @@ std::string report_of(const command_leaks& command, const leaks_options& options
 
 int leaks_of_segment(const leaks_options& options) {
   const function_patterns suppressed = suppressions_of(options);
+  check_replaces_none("-o", options.output, {options.segment});
   check_writable(options.output);
   try {
     const opened_run run(options.segment);
@@ -132,6 +133,7 @@ int leaks_of_segment(const leaks_options& options) {
 int leaks(const leaks_options& options) {
   if (options.command.empty()) return leaks_of_segment(options);
   const function_patterns suppressed = suppressions_of(options);
+  check_replaces_none("-o", options.output, options.command);
   check_writable(options.output);
   const observed_command observed = observe(options, suppressed);
   int result = observed.exit_code;

@@ -212,6 +212,7 @@ void close_all_but(int fd) {
 int live(const live_options& options) {
   if (options.list) return print_list();
   close_all_but(options.ready_fd);
+  check_replaces_none("--save", options.save, options.command);
   check_writable(options.save);
   check_ready_fd(options.ready_fd);
   const std::string token = token_for(options);
