@@ -21,14 +21,14 @@ namespace {
 
 template <std::size_t Size>
 void set_text(std::array<char, Size>& to, const char* from) noexcept {
-  const std::size_t n = std::min(std::strlen(from), Size - 1);
+  const std::size_t n = from != nullptr ? std::min(std::strlen(from), Size - 1) : 0;
   std::memcpy(to.data(), from, n);
   std::memset(to.data() + n, 0, Size - n);
 }
 
 int mark(const char* name) noexcept {
   begin_thread();  // in the child of a fork: the mark is its own
-  if (!has_segment()) return 0;
+  if (name == nullptr || !has_segment()) return 0;
   segment::segment_header& h = *the_segment;
   const std::uint64_t index = h.mark_count.fetch_add(1, relaxed);
   if (index >= h.marks.size()) return 0;
@@ -75,7 +75,10 @@ int open_meter(const char* name) noexcept {
   return -1;
 }
 
+bool is_meter(int number) noexcept { return static_cast<std::size_t>(number) < the_segment->meters.size(); }
+
 void set_meter(int number, const heapwright_live_meter* to) noexcept {
+  if (!is_meter(number)) return;
   auto& figures = the_segment->meters[static_cast<std::size_t>(number)].figures;
   const std::uint64_t values[] = {to->allocations, to->deallocations, to->failures,
                                   to->total_bytes, to->in_use,        to->peak};
@@ -84,8 +87,9 @@ void set_meter(int number, const heapwright_live_meter* to) noexcept {
 }
 
 void close_meter(int number) noexcept {
-  the_segment->meters[static_cast<std::size_t>(number)].state.store(
-      static_cast<std::uint32_t>(segment::meter_state::closed), std::memory_order_release);
+  if (is_meter(number))
+    the_segment->meters[static_cast<std::size_t>(number)].state.store(
+        static_cast<std::uint32_t>(segment::meter_state::closed), std::memory_order_release);
 }
 
 }  // namespace

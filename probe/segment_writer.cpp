@@ -137,6 +137,15 @@ void remove_old_segments(const char* directory) noexcept {
   ::close(fd);
 }
 
+/// Room for stacks, or for samples: a small part of the address space where that is limited
+/// (ulimit -v), so that the program has the rest.
+std::size_t room_of(std::size_t usual) noexcept {
+  constexpr std::size_t least = 256 * 1024;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return usual;
+  return std::clamp<std::size_t>(limit.rlim_cur / 64, least, usual);
+}
+
 bool may_be_as_long(std::uint64_t bytes) noexcept {
   rlimit limit{};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
@@ -230,7 +239,7 @@ segment_header* create_segment(const settings& of) noexcept {
   const std::size_t page = linux_os::page_size();
   const std::uint32_t stack_buckets = of.interval == 1 ? stack_buckets_for_all : stack_buckets_for_few;
   const std::uint32_t sample_buckets = of.interval == 1 ? sample_buckets_for_all : sample_buckets_for_few;
-  const std::size_t stack_bytes = of.interval == 1 ? stack_bytes_for_all : stack_bytes_for_few;
+  const std::size_t stack_bytes = room_of(of.interval == 1 ? stack_bytes_for_all : stack_bytes_for_few);
   std::uint64_t end = 0;
   const auto place = [&](std::uint64_t bytes) {
     const std::uint64_t begin = end;
@@ -242,7 +251,7 @@ segment_header* create_segment(const settings& of) noexcept {
   const std::uint64_t stack_index_at = place(stack_buckets * sizeof(reference));
   const std::uint64_t stacks_at = place(stack_bytes);
   const std::uint64_t sample_index_at = place(sample_buckets * sizeof(reference));
-  const std::uint64_t samples_at = place(sample_bytes);
+  const std::uint64_t samples_at = place(room_of(sample_bytes));
 
   text<200> usual;
   usual.add("/dev/shm/heapwright-").add(static_cast<std::uint64_t>(::geteuid()));

@@ -62,6 +62,7 @@ class running_experiment {
       if (!row.who.recipe.empty()) row.who.library.clear();  // It goes away with the comparison.
     judge_differences();
     choose_baseline();
+    tell_of_missing_ratios();
     result_.notes.insert(result_.notes.end(), remarks_.begin(), remarks_.end());
     return std::move(result_);
   }
@@ -194,6 +195,20 @@ class running_experiment {
       if (row.rounds.size() > result_.rounds) row.rounds.resize(result_.rounds);
     result_.notes.push_back(
         fmt::format("interrupted by SIG{} after {} of {} rounds", sigabbrev_np(signal), result_.rounds, plan_.rounds));
+  }
+
+  /// A ratio is of logarithms.
+  void tell_of_missing_ratios() {
+    if (result_.rounds < 2) return;
+    for (const metric& figure : metrics_of(result_)) {
+      for (const comparison_row& row : result_.rows) {
+        const auto found = summarise(result_, row, figure);
+        if (!figure.is_from_driver || !found || found->to_baseline || &row == &result_.base()) continue;
+        result_.notes.push_back(
+            fmt::format("{} has no ratio: in some round it is 0 or less, where a ratio says nothing", figure.title));
+        break;
+      }
+    }
   }
 
   void choose_baseline() {

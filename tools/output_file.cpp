@@ -152,7 +152,8 @@ void check_writable(const std::string& path) {
   const bool exists = fs::exists(path, error);
   const fs::path folder = followed(path).parent_path();
   if (fs::is_directory(path, error) || access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
-    throw failure(exit_code::bad_input, fmt::format("cannot write to {}", path));
+    throw failure(exit_code::bad_input, fmt::format("cannot write to {}: {}", path,
+                                                    std::strerror(fs::is_directory(path, error) ? EISDIR : errno)));
 }
 
 void check_replaces_none(const char* option, const std::string& output, const std::vector<std::string>& needed) {

@@ -104,12 +104,14 @@ static inline int heapwright_live_open_meter(const char* name) {
 
 /** What it shows from now on. One thread at a time for each meter. */
 static inline void heapwright_live_set_meter(int meter, const struct heapwright_live_meter* figures) {
-  if (meter >= 0) heapwright_live_find_probe()->set_meter(meter, figures);
+  const struct heapwright_live_probe* const probe = heapwright_live_find_probe();
+  if (meter >= 0 && probe->set_meter != 0) probe->set_meter(meter, figures);
 }
 
 /** It stays to be seen, until its place is needed for another. */
 static inline void heapwright_live_close_meter(int meter) {
-  if (meter >= 0) heapwright_live_find_probe()->close_meter(meter);
+  const struct heapwright_live_probe* const probe = heapwright_live_find_probe();
+  if (meter >= 0 && probe->close_meter != 0) probe->close_meter(meter);
 }
 
 /** Starts `heapwright live` for this process, which must have the probe or run on libheapwright: on `host` (an address; loopback where null) and `port` (0: any), until the process

@@ -240,6 +240,13 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
                 program.stdin.close()
         self.assertEqual(heapwright("top", "1").returncode, 125)
 
+    def test_a_program_with_little_address_space(self):
+        """The probe takes a small part of it."""
+        script = f"ulimit -v 150000; exec /usr/bin/python3 -c '{PROGRAM}' 300"
+        result = heapwright("live", "--no-browser", "--exit-with-program", "--save", self.path("little"), "--", "sh", "-c", script)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(heapwright("top", self.path("little")).stdout, r"live (29|3\d)(\.\d+)? MiB")
+
     def test_without_the_probe_the_heap_is_asked(self):
         waits = PROGRAM + "print('ready', flush=True); sys.stdin.read()"
         on_ours = dict(os.environ, LD_PRELOAD=LIBRARY)

@@ -102,7 +102,8 @@ observed_command observe(const leaks_options& options, const function_patterns& 
   if (own) result.leaks.processes.insert(result.leaks.processes.begin(), std::move(*own));
   if (result.leaks.processes.empty())
     throw failure(result.exit_code != 0 ? result.exit_code : exit_code::bad_input,
-                  "the command has ended without the probe having seen it call malloc");
+                  "the command has ended without the probe having seen it call malloc, or without room for a "
+                  "segment: a limit of address space or of files (ulimit -v, -f), or no memory");
   return result;
 }
 

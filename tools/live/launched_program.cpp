@@ -102,7 +102,8 @@ std::filesystem::path launched_program::segment() {
     if ((ended || is_late) && !replaced.empty()) return replaced;
     if (ended)
       throw failure(*ended != 0 ? *ended : exit_code::bad_input,
-                    "the program has ended without the probe having seen it call malloc");
+                    "the program has ended without the probe having seen it call malloc, or without room for a "
+                    "segment: a limit of address space or of files (ulimit -v, -f), or no memory");
     if (is_late)
       throw failure(exit_code::bad_input,
                     fmt::format("process {} runs, but the probe in it has made no segment within ten seconds", id_));

@@ -188,7 +188,7 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   }
 }
 
-/// The process of a saved run with this id; 0: the one that had most memory at its peak.
+/// The process of a saved run with this id; 0: the one with most live bytes at its peak.
 std::shared_ptr<watched_process> chosen_of(watched_family& run, pid_t id) {
   const auto members = run.members(SIZE_MAX);
   const auto peak = [](const family_member& member) { return member.process.peak; };
@@ -200,7 +200,7 @@ std::shared_ptr<watched_process> chosen_of(watched_family& run, pid_t id) {
   if (found == members.end())
     throw failure(exit_code::bad_input, fmt::format("no process {} in this run; there are {}", id, ids));
   if (members.size() > 1 && id == 0)
-    tell("heapwright: {} processes ({}); shown is {}, which had most memory; --process ID chooses another\n",
+    tell("heapwright: {} processes ({}); shown is {}, whose live bytes had the highest peak; --process ID chooses another\n",
          members.size(), ids, id_of(*found));
   auto watched = run.find(found->name);
   if (!watched) throw failure(exit_code::bad_input, fmt::format("process {} cannot be read any more", id_of(*found)));

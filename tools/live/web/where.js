@@ -48,7 +48,7 @@ export class WhereView {
     const search = $("sites-search").value;
     this.sites?.end();
     const atPeak = this.value === "peak" ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
-    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (row.grown > 0 ? "grew" : row.grown < 0 ? "shrank" : ""), about: "Since the mark", width: "minmax(176px,1.2fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
+    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,1.2fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     this.sites = new Table($("sites"), {
       columns: [...siteColumns, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), figure("live_blocks", "live blocks", count, { width: "minmax(102px,.9fr)" }), estimated("allocated_bytes", "allocated"), figure("allocations", "allocations", count, { width: "minmax(106px,.9fr)" }),
         // With growth names need the room more.
