@@ -91,7 +91,7 @@ class site_table {
   explicit site_table(std::vector<segment::stack_figures> stacks) {
     for (segment::stack_figures& s : stacks) {
       numbers_.emplace(s.id, sites_.size());
-      sites_.push_back({std::move(s.addresses), s.is_cut, {}, {}, {}, {}, {}});
+      sites_.push_back({std::move(s.addresses), s.is_cut, {}, {}, {}, {}, {.unseen = s.unseen()}});
     }
   }
 
@@ -202,7 +202,7 @@ process_leaks unfreed_in(const std::filesystem::path& segment) {
   result.unknown_blocks = result.figures.process.lost_samples;
   site_table sites(reader.stacks());
   for (const segment::sample_figures& s : reader.live_samples())
-    sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, variance_of(s)};
+    sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, variance_of(s), 0};
   result.sites = std::move(sites).not_empty();
   return result;
 }

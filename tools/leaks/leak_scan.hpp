@@ -1,6 +1,7 @@
 // What a process has not freed, by call stack, and what of it was lost.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -16,11 +17,13 @@ struct leak_figures {
   std::uint64_t bytes = 0;  ///< malloc_usable_size's
   double blocks = 0;        ///< whole, unless estimated from samples
   double variance = 0;      ///< of the bytes; 0: they are exact
+  double unseen = 0;        ///< what a sample may stand for that was not seen, in bytes
 
   leak_figures& operator+=(const leak_figures& o) noexcept {
     bytes += o.bytes;
     blocks += o.blocks;
     variance += o.variance;
+    unseen = std::max(unseen, o.unseen);
     return *this;
   }
   bool operator==(const leak_figures&) const = default;

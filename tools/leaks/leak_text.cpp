@@ -21,7 +21,7 @@ std::string amount(const leak_figures& f) {
   const double blocks = std::round(f.blocks);
   if (f.variance > 0) {
     const double bytes = static_cast<double>(f.bytes);
-    const double error = error_of(f.variance, f.variance / bytes);
+    const double error = error_of(f.variance, std::max(f.unseen, f.variance / bytes));
     if (is_vague(bytes, error))
       return fmt::format("up to {}, by too few samples to say more", show_bytes(bytes + error));
     return fmt::format("{} ±{:.0f} % in about {} {}", show_bytes(bytes), 100 * error / bytes, show_count(blocks),
@@ -41,7 +41,7 @@ std::string end_text(const named_leaks& p) {
       case segment::process_state::replaced: return "replaced by exec";
       case segment::process_state::running: break;
     }
-    return segment::is_there(process) ? "still runs" : "ended without returning from main";
+    return segment::is_there(process) ? "still runs" : "was killed, or ended without exit";
   }
   const int status = *p.leaks.status;
   if (WIFSIGNALED(status))

@@ -1,6 +1,6 @@
 // Why RSS is what it is: one bar, what its parts are, the heap's size classes, the mappings.
 import { $, choice, element, text } from "./dom.js";
-import { bytes, clock, count, exact, exactBytes, percent, round } from "./format.js";
+import { bytes, clock, count, exact, exactBytes, percent, round, several } from "./format.js";
 import { Table } from "./table.js";
 
 const parts = {
@@ -110,7 +110,7 @@ export class MemoryView {
     });
     most = Math.max(1, ...rows.map(row => (this.kind === "mappings" ? row.rss : row.free)));
     this.table.set(rows);
-    text($("memory-count"), `${exact(rows.length)} rows`);
+    text($("memory-count"), several(rows.length, "row"));
   }
 
   set_state(state, isSeen) {

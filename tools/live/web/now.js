@@ -1,6 +1,6 @@
 // What happens now: four figures, the time line, and tables of size classes, threads, and what each thread does in each class.
 import { $, choice, text } from "./dom.js";
-import { ago, bytes, clock, count, duration, exact, exactBytes, round, signed, timesLive } from "./format.js";
+import { ago, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive } from "./format.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 
@@ -144,7 +144,7 @@ export class NowView {
 
   countRows() {
     const { shown, rows } = this.table;
-    text($("table-count"), rows.length === 0 ? "" : shown.length === rows.length ? `${exact(rows.length)} rows` : `${exact(shown.length)} of ${exact(rows.length)} rows`);
+    text($("table-count"), rows.length === 0 ? "" : shown.length === rows.length ? several(rows.length, "row") : `${exact(shown.length)} of ${exact(rows.length)} rows`);
   }
 
   classRows() {

@@ -1,7 +1,7 @@
 // Where memory is allocated: the flame graph and the top sites, of what is live, was allocated, or lived short; or of how that has changed since a mark.
 import { $, choice, element, text } from "./dom.js";
 import { Flame } from "./flame.js";
-import { bytes, count, duration, exact, exactBytes, percent, round, signed, withError } from "./format.js";
+import { bytes, count, duration, exact, exactBytes, percent, several, round, signed, withError } from "./format.js";
 import { placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
@@ -112,7 +112,7 @@ export class WhereView {
     this.mostValue = Math.max(1, ...rows.map(row => row.value));
     this.sites.empty = "no samples yet";
     this.sites.set(rows);
-    text($("sites-count"), sites.left_out.sites > 0 ? `the first ${exact(rows.length)}; ${exact(sites.left_out.sites)} more with ${this.show(sites.left_out.value)} are left out` : `${exact(rows.length)} sites`);
+    text($("sites-count"), sites.left_out.sites > 0 ? `the first ${exact(rows.length)}; ${exact(sites.left_out.sites)} more with ${this.show(sites.left_out.value)} are left out` : several(rows.length, "site"));
     if (this.sites.chosen === null) $("site-stack").hidden = true;
   }
 
@@ -124,7 +124,7 @@ export class WhereView {
   note() {
     const { data, root } = this.flame;
     if (!data) return;
-    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, width is both`] : [this.total(root), `${exact(data.samples)} samples`, ...this.sampling];
+    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, width is both`] : [this.total(root), several(data.samples, "sample"), ...this.sampling];
     if (data.left_out.nodes > 0) parts.push(`${exact(data.left_out.nodes)} small nodes left out (${percent(data.left_out.value / (root.total || 1))})`);
     if (this.flame.words.length > 0) parts.push(`found in ${percent(this.flame.search(this.flame.words.join(" ")))}`);
     text($("flame-note"), parts.join(" · "));
