@@ -337,7 +337,7 @@ class Segments(unittest.TestCase):
     def test_a_segment_with_estimates_tells_their_errors_and_what_was_counted(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "kept")
-            saved = heapwright("live", "--no-browser", "--exit-with-program", "--sample", "4096", "--save", path, "--", LEAKING, "most")
+            saved = heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1024", "--save", path, "--", LEAKING, "most")
             self.assertEqual(saved.returncode, 0, saved.stderr)
             exact = float(re.search(r"live ([\d.]+) KiB", heapwright("top", "--once", path).stdout)[1])
             result = heapwright("leaks", path)
