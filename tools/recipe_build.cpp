@@ -28,10 +28,21 @@ std::string read_header(const std::string& path) {
   return *text;
 }
 
+/// The advice to give a name, with that name.
+std::string with_name(std::string choose, const std::string& name) {
+  const auto at = choose.find("--recipe NAME");
+  return at == std::string::npos ? choose : choose.replace(at, std::strlen("--recipe NAME"), "--recipe " + name);
+}
+
 /// The name of the one recipe that a header defines. `choose`: how the user says which.
 std::string find_recipe(const std::string& header, const std::string& text, const std::string& choose) {
-  const std::vector<std::string> names = recipes_in(text);
+  const auto [names, members] = recipes_in(text);
   if (names.size() == 1) return names.front();
+  if (names.empty() && !members.empty())
+    throw failure(exit_code::bad_input,
+                  fmt::format("{} defines no recipe at namespace scope, but {} of a class: {}; {}", header,
+                              members.size() == 1 ? "a member" : "members", fmt::join(members, ", "),
+                              members.size() == 1 ? with_name(choose, members.front()) : choose));
   if (names.empty())
     throw failure(
         exit_code::bad_input,

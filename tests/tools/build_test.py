@@ -180,6 +180,20 @@ class Build(Case):
         self.library.unlink()
         self.not_built(self.build(self.header(two), "--recipe", "d"), "defines no recipe named d")
 
+    def test_a_recipe_may_be_auto(self):
+        one = "#include <heapwright/heap/recipe.hpp>\n#if 0\ninline constexpr heapwright::recipe old{};\n#endif\ninline constexpr auto a = heapwright::recipe{};\n"
+        result = self.build(self.header(one))
+        self.assertEqual(result.returncode, 0, result)
+        self.assertIn("a malloc from a of", result.stdout)
+
+    def test_a_member_is_named(self):
+        one = "#include <heapwright/heap/recipe.hpp>\nstruct config { static constexpr heapwright::recipe mine = {}%s; };\n"
+        self.not_built(self.build(self.header(one % "")), "recipe.hpp defines no recipe at namespace scope, but a member of a class: config::mine; ",
+                       "heapwright build --recipe config::mine\n")
+        self.not_built(self.build(self.header(one % ", other = {}")), "but members of a class: config::mine, config::other; ", "build --recipe NAME\n")
+        result = self.build(self.header(one % ""), "--recipe", "config::mine")
+        self.assertEqual(result.returncode, 0, result)
+
     def test_locals_are_no_recipes(self):
         """A recipe that is derived by a lambda, as docs/recipes.md has it, in a namespace."""
         one = ("#include <heapwright/heap/recipe.hpp>\nnamespace app {\ninline constexpr heapwright::recipe for_index = [] {\n"
