@@ -42,6 +42,50 @@ void read_command(char (&command)[N]) noexcept {
   command[length] = '\0';
 }
 
+/// The value of a line "VmHWM:  1234 kB", read piece by piece: the lines before it have no bound.
+class peak_reader {
+ public:
+  void read_piece(const char* piece, std::size_t length) noexcept {
+    for (std::size_t i = 0; i < length && !is_complete_; ++i) read_byte(piece[i]);
+  }
+
+  [[nodiscard]] bool is_complete() const noexcept { return is_complete_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return kib_ * 1024; }
+
+ private:
+  static constexpr char name[] = "\nVmHWM:";
+  static constexpr std::size_t name_length = sizeof name - 1;
+
+  void read_byte(char c) noexcept {
+    if (matched_ < name_length) {
+      matched_ = c == name[matched_] ? matched_ + 1 : c == '\n' ? 1 : 0;
+    } else if (c >= '0' && c <= '9') {
+      kib_ = kib_ * 10 + static_cast<std::uint64_t>(c - '0');
+    } else {
+      is_complete_ = kib_ > 0;
+    }
+  }
+
+  std::size_t matched_ = 0;
+  std::uint64_t kib_ = 0;
+  bool is_complete_ = false;
+};
+
+/// The most that this program has had resident. ru_maxrss would count what the process had before
+/// its last exec, VmHWM begins anew; so ru_maxrss is for where there is no /proc.
+std::uint64_t read_peak_rss() noexcept {
+  if (const int fd = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC); fd >= 0) {
+    peak_reader peak;
+    char piece[1024];
+    for (ssize_t n = 0; !peak.is_complete() && (n = ::read(fd, piece, sizeof piece)) > 0;)
+      peak.read_piece(piece, static_cast<std::size_t>(n));
+    ::close(fd);
+    if (peak.is_complete()) return peak.bytes();
+  }
+  rusage usage{};
+  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) * 1024 : 0;
+}
+
 process_report report_of_this_process() noexcept {
   process_report r{};
   std::memcpy(r.magic, process_report::expected_magic, sizeof r.magic);
@@ -50,8 +94,7 @@ process_report report_of_this_process() noexcept {
   std::strncpy(r.version, HEAPWRIGHT_VERSION, sizeof r.version - 1);
   std::strncpy(r.build, HEAPWRIGHT_BUILD, sizeof r.build - 1);
   read_command(r.command);
-  rusage usage{};
-  if (::getrusage(RUSAGE_SELF, &usage) == 0) r.peak_rss = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  r.peak_rss = read_peak_rss();
   r.heap = collect_statistics();
   return r;
 }

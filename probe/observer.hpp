@@ -85,8 +85,8 @@ bool begin_peak_again() noexcept;
   return allocated(p, requested, bytes, segment::size_scale::index(bytes));
 }
 
-/// As above, of a block that was asked for without more alignment than all have, and did not come of a
-/// realloc.
+/// As above, of a block that was asked for without more alignment than all have, and did not come
+/// of a realloc.
 [[gnu::always_inline]] inline void* allocated_anew(void* p, std::size_t requested) noexcept {
   if (p == nullptr) [[unlikely]]
     return p;

@@ -1,10 +1,10 @@
 // The sampled blocks that are live, in the segment, by address.
 //
 // Chains of a hash table, without locks. A record is of one chain for ever; segment::sample has its
-// states. A thread that adds a block claims a free record of the block's chain, or puts a new one before
-// it. A block is freed once, so only one thread takes its sample out, and does so before anybody
-// else can be given the address. Thinning may drop or change the sample at the same moment: both go
-// by compare-and-swap of `address_and_interval`, and the thread that loses looks again.
+// states. A thread that adds a block claims a free record of the block's chain, or puts a new one
+// before it. A block is freed once, so only one thread takes its sample out, and does so before
+// anybody else can be given the address. Thinning may drop or change the sample at the same moment:
+// both go by compare-and-swap of `address_and_interval`, and the thread that loses looks again.
 //
 // In front of the table stands a filter, in memory of the process's own. Nearly every free ends
 // there, with one look. Where every block is sampled it could only slow down: it is given up.

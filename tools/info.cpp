@@ -22,6 +22,7 @@
 #include "elf_file.hpp"
 #include "failure.hpp"
 #include "heap_record.hpp"
+#include "loader.hpp"
 #include "process_image.hpp"
 #include "quantities.hpp"
 #include "terminal.hpp"
@@ -74,12 +75,15 @@ std::string recipe_name(const process_record& r) {
   return std::string(name.substr(name.starts_with("::") ? 2 : name.starts_with("heapwright::") ? 12 : 0));
 }
 
-void print_loaded(const heap_record& found, const heap_figures& figures, pid_t pid, std::uint64_t rss) {
+/// `first`: the file whose malloc calls reach before they reach this one; empty for none.
+void print_loaded(const heap_record& found, const heap_figures& figures, pid_t pid, std::uint64_t rss,
+                  const std::string& first) {
   const process_record& r = found.what();
   answer(
-      "process {}: loaded\n  library  {}{}\n  version  {} ({})\n  recipe   {}\n  options  {}\n  threads  {} now, {} "
+      "process {}: loaded\n  library  {}{}\n{}  version  {} ({})\n  recipe   {}\n  options  {}\n  threads  {} now, {} "
       "ever\n\n",
-      pid, found.path(), found.is_deleted() ? " (deleted)" : "", r.version, r.build, recipe_name(r),
+      pid, found.path(), found.is_deleted() ? " (deleted)" : "",
+      first.empty() ? "" : fmt::format("  malloc   calls reach {} first\n", first), r.version, r.build, recipe_name(r),
       *r.options != '\0' ? r.options : "all at their defaults", figures.threads.get(), figures.threads_total.get());
   const auto whole = static_cast<double>(std::max({rss, figures.mapped.get(), figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
@@ -99,7 +103,7 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
       show_bytes(static_cast<double>(figures.mapped_peak)), show_bytes(static_cast<double>(figures.decommitted_total)));
 }
 
-/// Where the malloc of a process is that has no record of ours; `file` is empty if that is not
+/// Where the malloc of a process is that does not run on ours; `file` is empty if that is not
 /// known.
 std::string about_malloc(pid_t pid, const std::string& file) {
   if (file.empty()) return "its malloc is unknown";
@@ -122,6 +126,19 @@ std::string about_this_command(pid_t pid) {
                      child);
 }
 
+/// Whether `file`, whose malloc the process is bound to, is another one than that of the record. A
+/// library that is missing from the lookup order (dlopen) is another one, too.
+bool is_another(pid_t pid, const std::string& file, const heap_record& found) {
+  std::error_code error;
+  return !file.empty() && file != found.path() &&
+         !std::filesystem::equivalent(path_inside(pid, file), path_inside(pid, found.path()), error);
+}
+
+/// The probe hands each call on to the malloc behind it.
+bool is_probe(const std::string& file) {
+  return std::filesystem::path(file).filename().string().starts_with("libheapwright-probe");
+}
+
 int about_process(const info_options& options) {
   check_readable(options.pid);
   const auto found = heap_record::find(options.pid);
@@ -132,12 +149,13 @@ int about_process(const info_options& options) {
   // The file of a library that is gone says nothing of what it defined.
   std::error_code error;
   if (found && !std::filesystem::exists(path_inside(options.pid, found->path()), error)) malloc = found->path();
+  // A heap behind a wrapper of malloc has spans. One behind another malloc has at most what comes
+  // from functions that the other one does not define (aligned_alloc).
+  const bool is_behind = found && is_another(options.pid, malloc, *found);
+  const bool is_in_effect = found && (!is_behind || figures.spans > 0 || is_probe(malloc));
   if (options.json) {
-    json result = {{"format", "heapwright info 1"},
-                   {"pid", options.pid},
-                   {"loaded", found != nullptr},
-                   {"malloc", malloc},
-                   {"rss_bytes", rss}};
+    json result = {{"format", "heapwright info 1"}, {"pid", options.pid}, {"loaded", found != nullptr},
+                   {"in_effect", is_in_effect},     {"malloc", malloc},   {"rss_bytes", rss}};
     if (found) {
       result["library"] = found->path();
       result["version"] = found->what().version;
@@ -149,15 +167,22 @@ int about_process(const info_options& options) {
       result["threads"] = figures.threads.get();
     }
     answer_text(result.dump(2, ' ', false, json::error_handler_t::replace) + '\n');
+  } else if (is_in_effect) {
+    print_loaded(*found, figures, options.pid, rss, is_behind && !is_libc(malloc) ? malloc : "");
   } else if (found) {
-    print_loaded(*found, figures, options.pid, rss);
+    answer("process {}: {}{} is loaded, but not in effect; {}, RSS {}\n", options.pid, found->path(),
+           found->is_deleted() ? " (deleted)" : "", about_malloc(options.pid, malloc),
+           show_bytes(static_cast<double>(rss)));
+    if (figures.mapped > 0)
+      answer("  It has mapped {} for functions that this malloc does not define (such as aligned_alloc)\n",
+             show_bytes(static_cast<double>(figures.mapped)));
   } else if (const std::string itself = about_this_command(options.pid); !itself.empty()) {
     answer("{}", itself);
   } else {
     answer("process {}: not loaded; {}, RSS {}\n", options.pid, about_malloc(options.pid, malloc),
            show_bytes(static_cast<double>(rss)));
   }
-  return found ? EXIT_SUCCESS : exit_code::judged_no;
+  return is_in_effect ? EXIT_SUCCESS : exit_code::judged_no;
 }
 
 /// The library's own table of options: lines of "NAME\tDEFAULT\tMEANING".

@@ -59,7 +59,29 @@ tree_member largest(const std::vector<tree_member>& members) {
   return found == members.end() ? tree_member{0, 0} : *found;
 }
 
-/// Nothing: the process does not run on libheapwright, cannot be read, or is gone.
+/// Which processes a tree has, and how much memory.
+struct tree_look {
+  std::set<pid_t> processes;
+  std::uint64_t resident = 0;
+
+  [[nodiscard]] bool is_like(const tree_look& other) const {
+    const auto [less, more] = std::minmax(resident, other.resident);
+    return processes == other.processes && more - less <= more / 100;
+  }
+};
+
+/// Nothing while `first` is about to be reaped, without memory.
+std::optional<tree_look> look_at(const std::vector<tree_member>& members, pid_t first) {
+  tree_look look;
+  bool first_lives = false;
+  for (const tree_member& member : members) {
+    look.processes.insert(member.pid);
+    look.resident += member.resident;
+    first_lives |= member.pid == first && member.resident > 0;
+  }
+  return first_lives ? std::optional(look) : std::nullopt;
+}
+
 /// The processor time of a process's first thread, as the kernel writes it, while that thread waits
 /// for a processor; "" when it waits for something else.
 std::string ran_before_it_waits(pid_t pid) {
@@ -69,6 +91,7 @@ std::string ran_before_it_waits(pid_t pid) {
   return times.substr(0, times.find(' '));
 }
 
+/// Nothing: the process does not run on libheapwright, cannot be read, or is gone.
 std::optional<recipe_evidence> heap_of(const tree_member& process) {
   try {
     const auto record = heap_record::find(process.pid);
@@ -135,6 +158,21 @@ std::uint64_t measured_tree::resident_at_end() {
   raise_peak(bytes);
   if (what_.reads_heap) result_.heap_at_end = heap_of(largest(all));
   return bytes;
+}
+
+std::uint64_t measured_tree::settle(double deadline) {
+  constexpr double pause = 0.05;
+  constexpr int alike_needed = 3;  // looks; processes that end one by one may be a pause apart
+  std::optional<tree_look> last = look_at(members(), first_);
+  for (int alike = 1; alike < alike_needed && now() < deadline;) {
+    watch(std::min(now() + pause, deadline));
+    if (first_ended_) break;
+    std::optional<tree_look> next = look_at(members(), first_);
+    if (!next) continue;
+    alike = last && next->is_like(*last) ? alike + 1 : 1;
+    last = std::move(next);
+  }
+  return last ? last->resident : 0;
 }
 
 void measured_tree::ask_to_end() const {

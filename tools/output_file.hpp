@@ -9,10 +9,10 @@
 //
 // A symbolic link stays, and its target is replaced. Written in place are what cannot be replaced
 // without becoming something else, and what cannot be written beside: devices, FIFOs, what lies in
-// /proc (/dev/stdout), files that are empty (the program that made it may have it open, and read the result
-// there; given up, it is emptied again), files with several names (hard links), files whose owner
-// could not be kept, files that something is mounted on, and files in a folder that may not be
-// written to.
+// /proc (/dev/stdout), files that are empty (the program that made it may have it open, and read
+// the result there; given up, it is emptied again), files with several names (hard links), files
+// whose owner could not be kept, files that something is mounted on, and files in a folder that may
+// not be written to.
 #pragma once
 
 #include <filesystem>

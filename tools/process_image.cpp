@@ -79,6 +79,14 @@ void for_each_object(pid_t pid, const Each& each) {
   }
 }
 
+/// The file that is mapped at an address; empty for none. Of a relative path (LD_PRELOAD=./lib.so)
+/// the process may have left the folder.
+std::string file_at(pid_t pid, std::uint64_t address) {
+  for (const mapping& file : mapped_files(pid))
+    if (file.start <= address && address < file.end) return file.path;
+  return {};
+}
+
 /// Paths in lookup order; empty if the process has no such list (yet) or its memory is not ours to
 /// read.
 std::vector<std::string> listed_objects(pid_t pid) {
@@ -89,6 +97,8 @@ std::vector<std::string> listed_objects(pid_t pid) {
       objects.push_back(executable_of(pid));
     else if (name.starts_with('/'))
       objects.push_back(name);
+    else if (name.find('/') != std::string::npos)
+      objects.push_back(file_at(pid, reinterpret_cast<std::uint64_t>(object.l_ld)));
   });
   return objects;
 }

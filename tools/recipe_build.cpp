@@ -1,11 +1,13 @@
 #include "recipe_build.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <regex>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -28,10 +30,21 @@ std::string read_header(const std::string& path) {
   return *text;
 }
 
+/// The advice to give a name, with that name.
+std::string with_name(std::string choose, const std::string& name) {
+  const auto at = choose.find("--recipe NAME");
+  return at == std::string::npos ? choose : choose.replace(at, std::strlen("--recipe NAME"), "--recipe " + name);
+}
+
 /// The name of the one recipe that a header defines. `choose`: how the user says which.
 std::string find_recipe(const std::string& header, const std::string& text, const std::string& choose) {
-  const std::vector<std::string> names = recipes_in(text);
+  const auto [names, members] = recipes_in(text);
   if (names.size() == 1) return names.front();
+  if (names.empty() && !members.empty())
+    throw failure(exit_code::bad_input,
+                  fmt::format("{} defines no recipe at namespace scope, but {} of a class: {}; {}", header,
+                              members.size() == 1 ? "a member" : "members", fmt::join(members, ", "),
+                              members.size() == 1 ? with_name(choose, members.front()) : choose));
   if (names.empty())
     throw failure(
         exit_code::bad_input,
@@ -42,8 +55,38 @@ std::string find_recipe(const std::string& header, const std::string& text, cons
                 fmt::format("{} defines several recipes: {}; {}", header, fmt::join(names, ", "), choose));
 }
 
-/// As a user may write it: "::x::mine" is "x::mine".
-std::string without_root(const std::string& name) { return name.starts_with("::") ? name.substr(2) : name; }
+failure no_recipe_named(const std::string& name, const std::string& header, const std::string& text) {
+  const auto [names, members] = recipes_in(text);
+  std::string others;
+  for (const auto* const found : {&names, &members})
+    for (const std::string& other : *found) others += (others.empty() ? "; it defines " : ", ") + other;
+  return {exit_code::bad_input, fmt::format("{} defines no recipe named {}{}", header, name, others)};
+}
+
+/// As a user may write it: "::x::mine" is "x::mine". The compiler says whether it is one; it gets
+/// nothing that would end the code around the name.
+std::string recipe_named(const std::string& name, const std::string& header, const std::string& text) {
+  const auto may_be_in_name = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c >= 0x80 || std::strchr("_:<>, ", c) != nullptr;
+  };
+  if (!std::ranges::all_of(name, may_be_in_name)) throw no_recipe_named(name, header, text);
+  return name.starts_with("::") ? name.substr(2) : name;
+}
+
+/// What the linker says is defined more than once, each once.
+std::vector<std::string> defined_twice(const std::string& complaints) {
+  // GNU's linkers: multiple definition of `NAME'; lld and mold: duplicate symbol: NAME.
+  static const std::regex twice(R"re(multiple definition of [`']([^`']+)'|duplicate symbol: (?:\S+: )*(.+))re");
+  std::vector<std::string> names;
+  std::istringstream lines(complaints);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (!std::regex_search(line, match, twice)) continue;
+    const std::string name = match[1].matched ? match[1] : match[2];
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
 
 std::vector<std::string> words_in(const char* line) {
   std::istringstream input(line);
@@ -80,7 +123,7 @@ recipe_build::recipe_build(const std::string& header, const std::string& recipe,
     : given_(header),
       header_(files::absolute(header)),
       name_(recipe.empty() ? find_recipe(header, read_header(header), choose)
-                           : (read_header(header), without_root(recipe))),
+                           : recipe_named(recipe, header, read_header(header))),
       from_(find_sources()),
       with_(compiler, interruptible::is_noted) {}
 
@@ -146,13 +189,8 @@ void recipe_build::check() const {
   // Of what is made from a wrong header the compiler has too much to say, so it is asked step by
   // step: first of the header and nothing behind it.
   must_be_good({probe("")});
-  const compiler_result named = probe(fmt::format("constexpr const heapwright::recipe& named = ::{};\n", name_));
-  if (!named.good) {
-    const auto words = words_of_code(read_header(header_));
-    if (std::ranges::find(words, last_part(name_)) == words.end())
-      throw failure(exit_code::bad_input, fmt::format("{} defines no recipe named {}", given_, name_));
-    must_be_good({named});
-  }
+  if (!probe(fmt::format("constexpr const heapwright::recipe& named = ::{};\n", name_)).good)
+    throw no_recipe_named(name_, given_, read_header(header_));
   if (!probe(fmt::format("constexpr heapwright::recipe copied = ::{};\n", name_)).good)
     throw not_built(fmt::format("\n  {} is not constexpr: write inline constexpr heapwright::recipe {}{{...}};", name_,
                                 last_part(name_)));
@@ -181,9 +219,14 @@ void recipe_build::make(const std::string& library, const std::string& header, c
 
   show_step("linking");
   link.insert(link.end(), {"-shared", "-o", library});
-  if (const compiler_result linked = with_.run({{link}}).front(); !linked.good)
+  if (const compiler_result linked = with_.run({{link}}).front(); !linked.good) {
+    if (const auto names = defined_twice(linked.complaints); !names.empty())
+      throw not_built(fmt::format(
+          "\n  the header defines {} without inline, and so once in each file that includes it: make {} inline",
+          fmt::join(names, ", "), names.size() == 1 ? "it" : "them"));
     throw failure(exit_code::bad_input,
                   fmt::format("the malloc cannot be linked as {}:\n{}", library, linked.complaints));
+  }
 }
 
 }  // namespace heapwright::tool

@@ -2,10 +2,12 @@
 //
 // Problem     a user gives a header, and mostly no name. The compiler could only say whether a name
 //             that is known is that of a recipe.
-// Rule        a definition is `recipe NAME =` or `recipe NAME {` at namespace scope, also after a
-//             comma. What is within other braces or within parentheses is none: locals of a lambda,
-//             members, parameters. In `namespace x { }` the name is x::NAME.
-// Limits      the preprocessor does not run: directives are skipped, and both sides of an #if count.
+// Rule        a definition is `recipe NAME =`, `recipe NAME {` or `auto NAME = recipe{` at namespace
+//             scope, the first two also after a comma. In `namespace x { }` the name is x::NAME.
+//             Static members of classes, CLASS::NAME, are told apart. What is within other braces or
+//             within parentheses is none: locals of a lambda, parameters. Templates are none.
+// Limits      the preprocessor does not run: directives are skipped, and both sides of an #if count,
+//             but not what is within `#if 0`.
 #pragma once
 
 #include <string>
@@ -17,7 +19,13 @@ namespace heapwright::tool {
 /// are left out, and a literal is the word "\"".
 [[nodiscard]] std::vector<std::string> words_of_code(const std::string& text);
 
-/// Qualified, without a leading "::", in the order in which they stand in the text. O(text).
-[[nodiscard]] std::vector<std::string> recipes_in(const std::string& text);
+/// Qualified names, without a leading "::", in the order in which they stand in the text.
+struct found_recipes {
+  std::vector<std::string> at_namespace_scope;
+  std::vector<std::string> members;  ///< static, of classes
+};
+
+/// O(text).
+[[nodiscard]] found_recipes recipes_in(const std::string& text);
 
 }  // namespace heapwright::tool

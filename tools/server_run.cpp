@@ -87,6 +87,9 @@ std::string last_lines(const scratch_file& output, const scratch_file& errors) {
   return text.empty() ? "; it printed nothing" : text;
 }
 
+/// For processes of the server that serve one client, and end after it.
+constexpr double settling_limit_seconds = 2;
+
 class served_run {
  public:
   served_run(const job& server, const server_plan& plan, const awaited_signals& signals)
@@ -158,10 +161,14 @@ class served_run {
       if (tree_.has_ended()) return early_end("while the driver ran");
       return fmt::format("the driver {}{}", describe_status(driver.wait_status()), driver_said);
     }
-    driven.steady_rss = tree_.resident_at_end();
+    if (tree_.has_ended()) return early_end("while the driver ran");
+    driven.steady_rss = tree_.settle(now() + settling_limit_seconds);
+    if (!tree_.has_ended())
+      driven.steady_rss = tree_.resident_at_end();
+    else if (driven.steady_rss == 0)
+      return early_end("as the driver ended");
     steady_heap_ = tree_.result().heap_at_end;
     driven.wall_seconds = driver.wall_seconds();
-    if (tree_.has_ended()) return early_end("while the driver ran");
     const std::string printed = driver.output().content();
     for (const driver_figure& figure : plan_.figures) {
       try {

@@ -2,7 +2,9 @@
 //
 // States      starting    the server runs; wait until it is ready
 //             driven      the driver runs, outside of the server's tree (driver_process.hpp)
-//             steady      the driver has ended: what the server has resident now is its steady RSS
+//             settling    the driver has ended: wait until processes and memory of the server stay
+//                         the same, for 2 s at most (processes that serve one client end after it)
+//             steady      what the server has resident now is its steady RSS
 //             ending      SIGTERM to the server's first process; SIGKILL after a limit
 // A run that goes wrong at any state, or is interrupted, goes to `ending` and has no figures.
 //

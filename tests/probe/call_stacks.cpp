@@ -191,8 +191,8 @@ bool have_right_times(const probe_test::own_segment& segment) {
     const sample* const s = sample_of(segment.header(), segment.base(), block);
     constexpr std::uint64_t believable = 100'000;
     if (s == nullptr || s->at_ns + believable < before || s->at_ns > after + believable) {
-      std::fprintf(stderr, "call_stacks: at %lu, and not between %lu and %lu\n", s == nullptr ? 0 : s->at_ns.load(), before,
-                   after);
+      std::fprintf(stderr, "call_stacks: at %lu, and not between %lu and %lu\n", s == nullptr ? 0 : s->at_ns.load(),
+                   before, after);
       all_right = false;
     }
     ::usleep(1000);

@@ -180,6 +180,36 @@ class Build(Case):
         self.library.unlink()
         self.not_built(self.build(self.header(two), "--recipe", "d"), "defines no recipe named d")
 
+    def test_a_name_that_is_no_recipe(self):
+        text = ("#include <heapwright/heap/recipe.hpp>\nnamespace n { inline constexpr heapwright::recipe a{}; }\ninline int number = 1;\n"
+                "template <class T> inline constexpr heapwright::recipe many{};\n")
+        for name in ("n::a;", "n::a, x = n::a", "n::a{}", "number", "many", "a", "n", ":n::a", "-n::a", "x\ny", "1", "n::", "n::b"):
+            self.not_built(self.build(self.header(text), "--recipe", name), f"recipe.hpp defines no recipe named {name}; it defines n::a\n")
+        self.assertEqual(self.build(self.header(text), "--recipe", "many<int>").returncode, 0)
+
+    def test_what_is_not_inline_in_the_header_is_named(self):
+        for more, names, pronoun in (('const char* title = "x";', "title", "it"), ("int helper(int i) { return i; }", "helper(int)", "it"),
+                                     ("int one = 1; namespace n { void two() {} }", "(n::two\\(\\), one|one, n::two\\(\\))", "them")):
+            result = self.build(self.header(self.RECIPE % "" + more + "\n"))
+            self.not_built(result, "recipe.hpp: mine cannot be built:\n  the header defines ")
+            self.assertEqual(len(result.stderr.splitlines()), 2, result.stderr)
+            names = names if pronoun == "them" else re.escape(names)
+            self.assertRegex(result.stderr, f"the header defines {names} without inline, and so once in each file that includes it: make {pronoun} inline\n")
+
+    def test_a_recipe_may_be_auto(self):
+        one = "#include <heapwright/heap/recipe.hpp>\n#if 0\ninline constexpr heapwright::recipe old{};\n#endif\ninline constexpr auto a = heapwright::recipe{};\n"
+        result = self.build(self.header(one))
+        self.assertEqual(result.returncode, 0, result)
+        self.assertIn("a malloc from a of", result.stdout)
+
+    def test_a_member_is_named(self):
+        one = "#include <heapwright/heap/recipe.hpp>\nstruct config { static constexpr heapwright::recipe mine = {}%s; };\n"
+        self.not_built(self.build(self.header(one % "")), "recipe.hpp defines no recipe at namespace scope, but a member of a class: config::mine; ",
+                       "heapwright build --recipe config::mine\n")
+        self.not_built(self.build(self.header(one % ", other = {}")), "but members of a class: config::mine, config::other; ", "build --recipe NAME\n")
+        result = self.build(self.header(one % ""), "--recipe", "config::mine")
+        self.assertEqual(result.returncode, 0, result)
+
     def test_locals_are_no_recipes(self):
         """A recipe that is derived by a lambda, as docs/recipes.md has it, in a namespace."""
         one = ("#include <heapwright/heap/recipe.hpp>\nnamespace app {\ninline constexpr heapwright::recipe for_index = [] {\n"

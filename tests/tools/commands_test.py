@@ -339,6 +339,16 @@ class RunStatistics(Case):
             self.assertIn("/bin/true", result.stderr, "the children's are there all the same")
             self.assertEqual(pages(result.stderr), [])
 
+    def test_the_peak_is_that_of_the_program(self):
+        """Not of what the process was before it executed the program: first Python with 100 MiB, then heapwright."""
+        library = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright.so")
+        program = f"import os; kept = b'x' * (100 << 20); os.execv({HEAPWRIGHT!r}, ['heapwright', 'run', '--', {TRUE!r}])"
+        result = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, env={**os.environ, "HEAPWRIGHT_STATS": "1"})
+        direct = subprocess.run([TRUE], capture_output=True, text=True, env={**os.environ, "HEAPWRIGHT_STATS": "1", "LD_PRELOAD": library})
+        peaks = [re.search(r"RSS at the peak +([\d.]+) MiB", said.stderr) for said in (result, direct)]
+        self.assertTrue(all(peaks), (result, direct))
+        self.assertLess(abs(float(peaks[0][1]) - float(peaks[1][1])), 1, "MiB")
+
     def test_a_program_without_the_library(self):
         for command in (["sh", "-c", "exec " + fixture("static")], ["env", "-u", "LD_PRELOAD", "sh", "-c", ":"]):
             result = heapwright("run", "--stats", *command)

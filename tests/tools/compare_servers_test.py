@@ -169,6 +169,19 @@ class Figures(Case):
         rows, _ = self.rows(self.said("hold 100"))
         self.assertGreater(rows["glibc"]["metrics"]["steady_rss_bytes"]["median"], 100 << 20)
 
+    def test_steady_memory_is_measured_when_the_server_has_settled(self):
+        """Ten processes that serve the driver's client end after it, one by one."""
+        driver = f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{self.port} && echo fork 10 >&3 && read -u 3 && sleep 0.3'"
+        rows, _ = self.rows(driver)
+        for sample in rows["glibc"]["samples"]:
+            self.assertGreater(sample["peak_rss_bytes"], 100 << 20)
+            self.assertLess(sample["steady_rss_bytes"], 30 << 20)
+
+    def test_the_last_look_counts_at_a_server_that_the_driver_has_ended(self):
+        rows, _ = self.rows(self.said("hold 100") + f"; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{self.port} && echo leave >&3'")
+        for sample in rows["glibc"]["samples"]:
+            self.assertGreater(sample["steady_rss_bytes"], 100 << 20)
+
     def test_memory_is_that_of_all_processes(self):
         rows, _ = self.rows("sleep 0.3", "workers=2")
         self.assertGreater(rows["glibc"]["metrics"]["steady_rss_bytes"]["median"], 120 << 20)

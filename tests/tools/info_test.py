@@ -151,6 +151,29 @@ class Info(Case):
         self.assertEqual(result.returncode, 1, result)
         self.assertIn("libplain_allocator.so", result.stdout)
 
+    def test_loaded_but_not_in_effect(self):
+        library = os.path.realpath(os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright.so"))
+        pid = self.process("cat", LD_PRELOAD=f"{PLAIN} {library}")
+        result = heapwright("info", pid)
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stdout, rf"process {pid}: {library} is loaded, but not in effect; its malloc is "
+                                        rf"libplain_allocator.so \({PLAIN}\), RSS ")
+        # cat has its buffer of aligned_alloc.
+        self.assertRegex(result.stdout, r"(?s)^[^\n]*\n(  It has mapped [^\n]* for functions that this malloc does not define [^\n]*\n)?$")
+        result = heapwright("info", "--json", pid)
+        found = json.loads(result.stdout)
+        self.assertEqual((result.returncode, found["loaded"], found["in_effect"], found["malloc"]), (1, True, False, PLAIN))
+        pid = self.process("cat", LD_PRELOAD=f"{os.path.relpath(PLAIN)} {library}")
+        self.assertEqual(json.loads(heapwright("info", "--json", pid).stdout)["malloc"], PLAIN)
+        # One that is first, and one behind the probe, which hands each call on.
+        pid = self.process("cat", LD_PRELOAD=f"{library} {PLAIN}")
+        self.assertTrue(json.loads(heapwright("info", "--json", pid).stdout)["in_effect"])
+        probe = os.path.join(os.path.dirname(library), "libheapwright-probe.so")
+        pid = self.process("cat", LD_PRELOAD=f"{probe} {library}", HEAPWRIGHT_SEGMENT_DIR=str(self.folder))
+        result = heapwright("info", pid)
+        self.assertEqual(result.returncode, 0, result)
+        self.assertRegex(result.stdout, rf"process {pid}: loaded\n  library  {library}\n  malloc   calls reach {probe} first\n")
+
     def test_linked_into_a_static_program(self):
         result = heapwright("info", self.process(fixture("static_echo")))
         self.assertEqual(result.returncode, 0, result)

@@ -1,4 +1,5 @@
-// Heaps of one's own when threads end, before their heap or after it, and what a heap gives back then.
+// Heaps of one's own when threads end, before their heap or after it, and what a heap gives back
+// then.
 #include <gtest/gtest.h>
 
 #include <atomic>

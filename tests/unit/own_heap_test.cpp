@@ -1,5 +1,5 @@
-// Heaps of one's own: any thread allocates and frees, each heap counts and limits for itself, can be
-// looked through, and gives everything back at its end. own_heap_ends_test.cpp has the ends of
+// Heaps of one's own: any thread allocates and frees, each heap counts and limits for itself, can
+// be looked through, and gives everything back at its end. own_heap_ends_test.cpp has the ends of
 // threads.
 #include <gtest/gtest.h>
 

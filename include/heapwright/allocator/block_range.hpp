@@ -32,7 +32,8 @@ enum class merge {
 };
 
 /// Sizes are those of whole blocks, tag included: multiples of `Granule`, at least `smallest`.
-/// Payloads are aligned to `Granule`. A caller that passes a ceiling never passes a lower one than end().
+/// Payloads are aligned to `Granule`. A caller that passes a ceiling never passes a lower one than
+/// end().
 template <std::size_t Granule, merge Merging>
 class block_range {
   static constexpr bool merges_at_once = Merging == merge::immediate;

@@ -6,8 +6,8 @@
 // first and its last page; figures.free_resident and figures.free_decommitted are the sums of the
 // lengths of the runs of each kind.
 //
-// Cutting a run needs a record for the second part. The caller reserves it before it cuts, so that nothing
-// fails half way. Not thread-safe: the page heap's lock guards it.
+// Cutting a run needs a record for the second part. The caller reserves it before it cuts, so that
+// nothing fails half way. Not thread-safe: the page heap's lock guards it.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Memory for the heap's own records, apart from the blocks. Grows by system pages, and goes back as
-// a whole; records of one kind are kept in a free list by the part that uses that kind. The caller holds
-// the lock that guards it.
+// a whole; records of one kind are kept in a free list by the part that uses that kind. The caller
+// holds the lock that guards it.
 #pragma once
 
 #include <cstddef>

@@ -45,7 +45,7 @@ struct process_report {
   char version[32];          ///< of the library, "0.1.0"
   char build[32];            ///< "release", "checked" or "debug"
   char command[256];         ///< its words with spaces between them, cut off where it is longer
-  std::uint64_t peak_rss;    ///< bytes
+  std::uint64_t peak_rss;    ///< bytes, since the last exec; since fork where there is no /proc
   malloc_statistics heap;    ///< as malloc_stats shows them
 
   /// As a page for people.

@@ -44,8 +44,8 @@ class os_pages {
     return pages.is_valid && (pages.bytes == 0 || OS::lock_pages(pages.first, pages.bytes));
   }
 
-  /// Unlocks the pages that [p, p + bytes) lies in, locked or not, also where other data lie in them.
-  /// False: the system refused (it has no more mappings), nothing changed.
+  /// Unlocks the pages that [p, p + bytes) lies in, locked or not, also where other data lie in
+  /// them. False: the system refused (it has no more mappings), nothing changed.
   [[nodiscard]] static bool unlock(const void* p, std::size_t bytes) noexcept {
     const page_range pages = pages_of(p, bytes);
     return pages.is_valid && (pages.bytes == 0 || OS::unlock_pages(pages.first, pages.bytes));
