@@ -154,12 +154,8 @@ int about_process(const info_options& options) {
   const bool is_behind = found && is_another(options.pid, malloc, *found);
   const bool is_in_effect = found && (!is_behind || figures.spans > 0 || is_probe(malloc));
   if (options.json) {
-    json result = {{"format", "heapwright info 1"},
-                   {"pid", options.pid},
-                   {"loaded", found != nullptr},
-                   {"in_effect", is_in_effect},
-                   {"malloc", malloc},
-                   {"rss_bytes", rss}};
+    json result = {{"format", "heapwright info 1"}, {"pid", options.pid}, {"loaded", found != nullptr},
+                   {"in_effect", is_in_effect},     {"malloc", malloc},   {"rss_bytes", rss}};
     if (found) {
       result["library"] = found->path();
       result["version"] = found->what().version;
