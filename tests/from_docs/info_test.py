@@ -49,7 +49,7 @@ class Info(Case):
         result = heapwright("info", "--json", process.pid)
         self.ended(result, 0)
         answer = json.loads(result.stdout)
-        self.assertEqual(set(answer), {"format", "pid", "loaded", "malloc", "rss_bytes", "library", "version", "build", "recipe", "options", "bytes", "threads"})
+        self.assertEqual(set(answer), {"format", "pid", "loaded", "in_effect", "malloc", "rss_bytes", "library", "version", "build", "recipe", "options", "bytes", "threads"})
         self.assertEqual((answer["format"], answer["pid"], answer["loaded"]), ("heapwright info 1", process.pid, True))
         self.assertEqual(answer["threads"], 1)
         self.assertGreaterEqual(answer["bytes"]["mapped"], 1000000)
@@ -68,7 +68,7 @@ class Info(Case):
         self.assertIn("glibc", result.stdout)
         answer = json.loads(heapwright("info", "--json", process.pid).stdout)
         self.assertEqual(answer["loaded"], False)
-        self.assertEqual(set(answer), {"format", "pid", "loaded", "malloc", "rss_bytes"})
+        self.assertEqual(set(answer), {"format", "pid", "loaded", "in_effect", "malloc", "rss_bytes"})
 
     # "2: that cannot be found out."
     def test_no_such_process(self):

@@ -19,6 +19,7 @@ EXCEPTIONS = {
     ("docs/java-and-python.md", "py::function"),  # how a frame of Python is shown
     ("docs/live.md", "os::malloc"),               # the Java machine's
     ("docs/recipes.md", "app::NAME"),             # a placeholder
+    ("docs/recipes.md", "CLASS::NAME"),           # a placeholder
 }
 
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
