@@ -307,7 +307,8 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
   std::string top_word;
   top_app.add_option("PID", top_word, "A process that has the probe; or a file, as --file");
   top_app
-      .add_option("--process", top_with.pid, "Which process of a saved run; by default the one whose live bytes had the highest peak")
+      .add_option("--process", top_with.pid,
+                  "Which process of a saved run; by default the one whose live bytes had the highest peak")
       ->type_name("ID")
       ->check(check_process_id);
   top_app.add_option("--file", top_with.file, "A run that `live --save` has kept, or a segment")->type_name("FILE");

@@ -22,8 +22,7 @@ std::string amount(const leak_figures& f) {
   if (f.variance > 0) {
     const double bytes = static_cast<double>(f.bytes);
     const double error = error_of(f.variance, std::max(f.unseen, f.variance / bytes));
-    if (is_vague(bytes, error))
-      return fmt::format("up to {} (too few samples to say more)", show_bytes(bytes + error));
+    if (is_vague(bytes, error)) return fmt::format("up to {} (too few samples to say more)", show_bytes(bytes + error));
     return fmt::format("{} ±{:.0f} % in about {} {}", show_bytes(bytes), 100 * error / bytes, show_count(blocks),
                        blocks == 1 ? "block" : "blocks");
   }

@@ -200,8 +200,10 @@ std::shared_ptr<watched_process> chosen_of(watched_family& run, pid_t id) {
   if (found == members.end())
     throw failure(exit_code::bad_input, fmt::format("no process {} in this run; there are {}", id, ids));
   if (members.size() > 1 && id == 0)
-    tell("heapwright: {} processes ({}); shown is {}, whose live bytes had the highest peak; --process ID chooses another\n",
-         members.size(), ids, id_of(*found));
+    tell(
+        "heapwright: {} processes ({}); shown is {}, whose live bytes had the highest peak; --process ID chooses "
+        "another\n",
+        members.size(), ids, id_of(*found));
   auto watched = run.find(found->name);
   if (!watched) throw failure(exit_code::bad_input, fmt::format("process {} cannot be read any more", id_of(*found)));
   return watched;
