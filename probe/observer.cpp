@@ -250,6 +250,7 @@ thread_local constinit thread_slot* this_slot = &early_slot;
 
 void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();
+  if (!is_counting()) return p;  // the call that has begun the process, which is not to count
   if (s == nullptr) {
     count_apart(bytes, requested, true);
     return p;
@@ -286,6 +287,7 @@ bool has_segment() noexcept { return now == stage::observed; }
 
 void freed_slow(std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();
+  if (!is_counting()) return;
   if (s == nullptr) return count_apart(bytes, 0, false);
   s->net_bytes.store(s->net_bytes.load(relaxed) - bytes, relaxed);
   count_free<alone>(s->classes[size_scale::index(bytes)], bytes);

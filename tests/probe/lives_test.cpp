@@ -213,7 +213,7 @@ TEST_F(Lives, IsSwitchedOnAndOffFromOutside) {
   start({"commands"}, {{"HEAPWRIGHT_PROBE", "off"}});
   tell('a');
   segment_reader reader(segments().at(0), true);
-  EXPECT_EQ(of_our_size(reader.read()).allocations, 0u);
+  EXPECT_EQ(reader.read().total().allocations, 0u) << "the call that has begun the process among them";
   EXPECT_FALSE(reader.process().is_counting);
   reader.set_counting(true);
   tell('a');
