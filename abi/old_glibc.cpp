@@ -1,7 +1,7 @@
 // Lets one binary run on glibc 2.28 and on all newer versions, whatever it is linked against.
 //
-// Problem     glibc 2.34 moved pthread_* and dl* into libc.so.6 and gave them a new version. A library
-//             that is linked there refuses to load on an older glibc.
+// Problem     glibc 2.34 moved pthread_* and dl* into libc.so.6 and gave them a new version. A
+//             library that is linked there refuses to load on an older glibc.
 //
 // Solution    This library defines the functions that it calls, hidden. Each definition forwards to
 //             the first version that glibc had of the function, which every glibc keeps.
@@ -15,8 +15,8 @@
 //                      libpthread, and threads, later.
 //
 // Invariant   No other file of the shared libraries refers to a symbol newer than glibc 2.28
-//             (tests/structure/needed_libraries.py). The archive does not have this file: it is linked
-//             where it runs.
+//             (tests/structure/needed_libraries.py). The archive does not have this file: it is
+//             linked where it runs.
 #include <cstddef>
 
 #include <dirent.h>

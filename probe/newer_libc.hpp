@@ -1,7 +1,8 @@
 // What glibc has of late, and older ones do without: looked up by name, so that the probe loads on
 // all.
 //
-// States      not looked up, then looked up for ever; look_up_newer_libc() goes from one to the other
+// States      not looked up, then looked up for ever; look_up_newer_libc() goes from one to the
+//             other
 // Invariant   every function here answers correctly in both states, only more slowly in the first
 #pragma once
 

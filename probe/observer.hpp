@@ -2,8 +2,9 @@
 // segment, and now and then sampled.
 //
 //   allocated  ->  counters of this_slot                                        a few loads and stores, no atomic read-modify-write
-//              ->  allocated_slow   when the thread's next sample is due, when its net bytes leave their band,
-//                                   and for threads that have no slot (yet, or any more)
+//              ->  allocated_slow   when the thread's next sample is due, when its net bytes leave
+//                                   their band, and for threads that have no slot (yet, or any
+//                                   more)
 //   freeing    ->  counters of this_slot  ->  freed_slow                        as above
 //              ->  freeing_sample   when the block may be a sample
 //   realloc    ->  counters of this_slot  ->  reallocated_slow, reallocate_sample  likewise

@@ -3,8 +3,8 @@
 //
 //   sample_due  ->  is_skipped    the call path is a frequent one (sampled_paths.hpp)
 //               ->  take_sample   stack_of walks the stack, or recalls it  ->  stack_table, sample_table
-//               ->  end_sample    at the end of a window: the next interval (sampling_pace.hpp), and
-//                                 thinning of live samples (thinning.hpp)
+//               ->  end_sample    at the end of a window: the next interval (sampling_pace.hpp),
+//                                 and thinning of live samples (thinning.hpp)
 //   free        ->  take, note_freed
 //
 // States: the tables of stacks, samples and modules lie in the segment; the window is the

@@ -4,7 +4,8 @@
 // (malloc/chosen_recipe.hpp says how):
 //   look     which recipe the header defines
 //   check    the header and the recipe's static_asserts alone, so that what is wrong with it is
-//            said in their sentences; if something is, each step for itself, for the first that fails
+//            said in their sentences; if something is, each step for itself, for the first that
+//            fails
 //   make     each source, several at once, and the link
 // What is made on the way lies in a scratch folder that goes away with the object.
 #pragma once

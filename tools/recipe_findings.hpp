@@ -3,8 +3,8 @@
 // Problem     figures say where the bytes of a heap are. They do not say which field of a recipe
 //             changes that.
 // Rules       one table, in recipe_findings.cpp: what is seen, from which size on, the fields, what
-//             to try. docs/recipes.md shows the same table; a test compares the two. Where the recipe
-//             is known to say already what is to be tried, the finding says so in its place.
+//             to try. docs/recipes.md shows the same table; a test compares the two. Where the
+//             recipe is known to say already what is to be tried, the finding says so in its place.
 // Invariant   a pure policy: it is told numbers and answers sentences. A finding has at least the
 //             share of RSS and the bytes that its rule asks for, so a small program has none. No
 //             finding has more bytes than RSS.

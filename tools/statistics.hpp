@@ -14,7 +14,8 @@
 //   same      it lies in 1/(1 + t) ... 1 + t: a difference, if there is one, is too small to matter
 //   less      it ends below 1
 //   more      it begins above 1
-//   unclear   it holds 1 and reaches further than t: there may be a difference that matters, or none
+//   unclear   it holds 1 and reaches further than t: there may be a difference that matters, or
+//             none
 // Both ends are taken as they are shown, with two digits, so that a table does not contradict
 // itself: of two intervals that are shown as 0.97-1.02, both are the same, or neither.
 #pragma once

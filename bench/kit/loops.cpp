@@ -1,5 +1,6 @@
 // The fast paths alone, beside the loop that one would write by hand.
-//  S3 pairs         n blocks of 24 bytes, then all of them back; with n = 1 the two are next to each other
+//  S3 pairs         n blocks of 24 bytes, then all of them back; with n = 1 the two are next to
+//                   each other
 //  S1 allocations   n blocks of 32 bytes, then all of them back at once
 #include <cstddef>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // The benchmarks of the kit: `kit_bench --benchmark_filter=S0/list`. script/bench kit runs them
 // side by side and makes tables and plots.
-//   kit_bench --first MEMORY N SIZE    what the first N blocks of a process cost, see print_first_round
+//   kit_bench --first MEMORY N SIZE    what the first N blocks of a process cost, see
+//                                      print_first_round
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>

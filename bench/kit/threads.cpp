@@ -1,6 +1,8 @@
 // Best-fit heaps that threads share, beside the process's malloc: `size` threads at once.
-//  S0 threads, own blocks      each thread replaces a random one of 256 blocks of its own, of 16 to 512 bytes
-//  S0 threads, others' blocks  the 256 blocks per thread are everybody's, so that most are freed by another thread
+//  S0 threads, own blocks      each thread replaces a random one of 256 blocks of its own, of 16 to
+//                              512 bytes
+//  S0 threads, others' blocks  the 256 blocks per thread are everybody's, so that most are freed by
+//                              another thread
 #include <algorithm>
 #include <atomic>
 #include <barrier>

@@ -5,9 +5,12 @@
 //   WORK     lookup     size class and owner of 2^18 blocks, one after the other
 //            free       the same, and each block is put into the free list of its class
 //            register   a span is made known and forgotten again, among SPANS others
-//   MAP      page-map   the heap's own (heap/page_map.hpp): two levels of tables, a tag for each page
-//            mask       spans are aligned to their size; a header in front of their blocks, found by masking the address
-//            coloured   the same; the header's place depends on the span's address, or all would share a set of the cache
+//   MAP      page-map   the heap's own (heap/page_map.hpp): two levels of tables, a tag for each
+//                       page
+//            mask       spans are aligned to their size; a header in front of their blocks, found
+//                       by masking the address
+//            coloured   the same; the header's place depends on the span's address, or all would
+//                       share a set of the cache
 //            search     binary search in a sorted array of where spans begin
 //   ACCESS   random, or local: blocks in the order of their addresses
 //

@@ -2,11 +2,16 @@
 // before, and prints one line of JSON. Times are in nanoseconds per block. `own`: with a heap of
 // one's own for one thread instead of malloc, where the row is for one thread.
 //
-//   locality   1,024,000 blocks of 32 bytes; the processor's caches emptied; written and read: only that is timed
-//   local      37 sizes from 8 to 2048 bytes, 1000 blocks of each, mixed: allocated, written, verified (not timed), freed, half in order and half in
-//              reverse. Told with the writes and without: a malloc that leaves first touches to the program is charged for them in the writes only
-//   threads    4 threads, 50 times 8142 blocks of 16 to 2048 bytes each, written and read whole, freed by the next thread
-//   memory     the same with 16 threads and 25 times; what is resident and mapped when all is free and all threads are gone
+//   locality   1,024,000 blocks of 32 bytes; the processor's caches emptied; written and read: only
+//              that is timed
+//   local      37 sizes from 8 to 2048 bytes, 1000 blocks of each, mixed: allocated, written,
+//              verified (not timed), freed, half in order and half in reverse. Told with the writes
+//              and without: a malloc that leaves first touches to the program is charged for them
+//              in the writes only
+//   threads    4 threads, 50 times 8142 blocks of 16 to 2048 bytes each, written and read whole,
+//              freed by the next thread
+//   memory     the same with 16 threads and 25 times; what is resident and mapped when all is free
+//              and all threads are gone
 #include <algorithm>
 #include <array>
 #include <chrono>

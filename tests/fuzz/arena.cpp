@@ -3,8 +3,8 @@
 //
 // The model states what the documentation promises of the figures:
 //   allocation   takes the rounded size, and padding of less than the alignment
-//   free         of the latest block: in_use is what it was before the block came, but if a mark was
-//                made since, more may stay in use. Of any other block: no change
+//   free         of the latest block: in_use is what it was before the block came, but if a mark
+//                was made since, more may stay in use. Of any other block: no change
 //   rewind       in_use is what it was at the mark; nothing drawn since is held
 #include <heapwright/allocator/stack_arena.hpp>
 

@@ -1,7 +1,9 @@
 // A program for an allocator of equal blocks, a pool or a slab. Beside what the model knows of
 // every allocator, it checks
-//   - where each block lies: a range is asked for only when no block is free, so that none is lost and every range serves as many
-//   - which ranges have no live block: as many of them stay as the allocator is to keep, and none of them after a trim
+//   - where each block lies: a range is asked for only when no block is free, so that none is lost
+//     and every range serves as many
+//   - which ranges have no live block: as many of them stay as the allocator is to keep, and none of
+//     them after a trim
 //   - stats: blocks and ranges, to the byte
 #pragma once
 

@@ -1,6 +1,7 @@
 // A segment in a file, with parts overwritten as the input says: 12 bytes for each change.
 //
-//   byte 0      what is changed: the header, its numbers, a thread's slot, the modules, one of the four tables; or where the file is cut off
+//   byte 0      what is changed: the header, its numbers, a thread's slot, the modules, one of the
+//               four tables; or where the file is cut off
 //   byte 1      how many bytes of the value are written: 1 to 8
 //   bytes 2, 3  where, from the beginning of that part
 //   bytes 4-11  the value

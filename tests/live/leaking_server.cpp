@@ -1,7 +1,8 @@
 // A server with two leaks: answers requests at a steady rate from a cache that it renews, and keeps
 // two kinds of blocks that nothing leads to.
 //
-//   leaking_server SECONDS REQUESTS_PER_SECOND [MIB]     prints its processor time in seconds at the end
+//   leaking_server SECONDS REQUESTS_PER_SECOND [MIB]     prints its processor time in seconds at
+//                                                        the end
 //
 // MIB: it also holds so much in blocks of 64 KiB, which it never touches.
 //

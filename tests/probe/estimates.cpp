@@ -2,7 +2,8 @@
 // INTERVAL bytes should tell of them: for estimates_test.cpp.
 //
 //   estimates INTERVAL             the probe samples one in INTERVAL bytes
-//   estimates INTERVAL changing    the program has the probe change its interval, from a quarter to four times INTERVAL
+//   estimates INTERVAL changing    the program has the probe change its interval, from a quarter to
+//                                  four times INTERVAL
 //
 // A line for each site: its name, where its code begins and ends, then for allocations, bytes
 // allocated, live blocks and live bytes the true sum and the variance of an unbiased estimate of

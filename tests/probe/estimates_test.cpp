@@ -33,9 +33,12 @@ constexpr int runs = 100;
 constexpr int interval = 64 * 1024;
 
 // Eight estimates are judged, each in three ways. With all that is right:
-// - the number of runs in the interval of 95 % is binomial(100, 0.95), and 78 or fewer have the probability 4e-9;
-// - the sum of 100 errors in standard deviations is normal with a deviation of 10: beyond 55 with the probability 4e-8;
-// - the sum of their squares is chi-square with 100 degrees of freedom: below 40 with the probability 1e-8.
+// - the number of runs in the interval of 95 % is binomial(100, 0.95), and 78 or fewer have the
+//   probability 4e-9;
+// - the sum of 100 errors in standard deviations is normal with a deviation of 10: beyond 55 with
+//   the probability 4e-8;
+// - the sum of their squares is chi-square with 100 degrees of freedom: below 40 with the
+//   probability 1e-8.
 // Together these are 5e-7: a right estimator fails less than once in a million times. A wrong one:
 // with a bias of 1.4 standard deviations some 71 runs are in the interval; with one of 0.7 the sum
 // is near 70. A standard deviation is 1.4 % to 13 % of the figures here.

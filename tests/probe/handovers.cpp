@@ -3,7 +3,8 @@
 // thread. So what may have been live at one moment is known, however the threads run, and no
 // recorded peak may exceed it.
 //
-//   handovers THREADS SECONDS [changing]    exit status 0: none does. changing: the interval changes, and the peaks begin again, meanwhile.
+//   handovers THREADS SECONDS [changing]    exit status 0: none does. changing: the interval
+//                                           changes, and the peaks begin again, meanwhile.
 #include <array>
 #include <atomic>
 #include <chrono>

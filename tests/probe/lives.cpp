@@ -1,7 +1,8 @@
 // Programs whose lives take a turn, for lives_test.cpp. What they allocate is of one size, so that
 // the test knows it when it sees it.
 //
-//   lives killed | exec | threads N | together N | stacks DEPTH | commands | without_files | peaks | holders N
+//   lives killed | exec | threads N | together N | stacks DEPTH | commands | without_files | peaks
+//   | holders N
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>

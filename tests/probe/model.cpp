@@ -2,10 +2,13 @@
 // the block and to the byte, and the peaks. Threads take turns, so that there is one right answer;
 // they free each other's blocks, fall idle, end, and fork.
 //
-//   model SEED [THREADS [INTERVALS]]     exit status 0: all as the model says; 1 otherwise, with a line for each difference
+//   model SEED [THREADS [INTERVALS]]     exit status 0: all as the model says; 1 otherwise, with a
+//                                        line for each difference
 //
-// INTERVALS  one        the default: the probe runs with an interval of 1; peaks and call stacks are exact
-//            other      it runs with another interval; peaks are within the bounds that docs/live.md states
+// INTERVALS  one        the default: the probe runs with an interval of 1; peaks and call stacks
+//                       are exact
+//            other      it runs with another interval; peaks are within the bounds that
+//                       docs/live.md states
 //            changing   the interval changes between turns; peaks are within these bounds
 #include <algorithm>
 #include <array>

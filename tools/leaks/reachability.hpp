@@ -5,9 +5,11 @@
 // lost. Only roots and live blocks are looked at: what lies in freed memory refers to nothing.
 //
 //   reachable         from the roots, directly or through other blocks
-//   lost              not reachable, and no other lost block leads to it. Of blocks that lead to each other, and to
-//                     which nothing else leads, the oldest: as a rule the others are its parts
-//   indirectly lost   reachable only from a lost one, its leader: freeing what the leader leads to frees it too
+//   lost              not reachable, and no other lost block leads to it. Of blocks that lead to
+//                     each other, and to which nothing else leads, the oldest: as a rule the others
+//                     are its parts
+//   indirectly lost   reachable only from a lost one, its leader: freeing what the leader leads to
+//                     frees it too
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,9 @@
 // The terminal as a whole, to be drawn on in place, with keys as they are pressed.
 //
-//   taken        its other screen, no cursor, no echo      from the constructor on, and after SIGCONT
-//   given back   as it was found                           by the destructor, while this process is stopped (ctrl-Z), and by a crash
+//   taken        its other screen, no cursor, no echo      from the constructor on, and after
+//                                                          SIGCONT
+//   given back   as it was found                           by the destructor, while this process is
+//                                                          stopped (ctrl-Z), and by a crash
 #pragma once
 
 #include <string>

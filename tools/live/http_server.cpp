@@ -1,8 +1,10 @@
 // A connection is in one of these states:
-//   reading    bytes come; with a whole request -> answering, with a bad one -> writing, and it is closed behind the refusal
+//   reading    bytes come; with a whole request -> answering, with a bad one -> writing, and it is
+//              closed behind the refusal
 //   answering  a worker has the request; nothing is read meanwhile
 //   writing    the answer goes out; then -> reading, or closed
-//   streaming  as writing, but each interval a worker makes the next piece; a piece is asked for only when the last one has gone out
+//   streaming  as writing, but each interval a worker makes the next piece; a piece is asked for
+//              only when the last one has gone out
 // Each state but answering has a deadline. A connection is known by a number that is never used
 // again: a worker's answer for one that was closed meanwhile finds nobody.
 #include "http_server.hpp"

@@ -2,7 +2,8 @@
 // has seen of them (time line, resident memory, memory map). One file, packed, which any machine
 // can read.
 //
-//   gzip of   one line of JSON: format, and for each process its name, state, past and the parts of its segment
+//   gzip of   one line of JSON: format, and for each process its name, state, past and the parts of
+//             its segment
 //             the bytes of these parts, one behind the other
 //
 // A segment is a sparse file; only what is no hole is kept. To be read, the segments are unpacked

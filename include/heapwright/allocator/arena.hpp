@@ -15,8 +15,8 @@
 // States      cursor_ is in               entered
 //   empty     no memory: it is > end_     at first, without a buffer
 //   buffer    the caller's buffer         at first, with one; when all that was drawn since is free
-//   chunk     the newest chunk            when a request does not fit; a chunk has twice the bytes of
-//                                         the one before
+//   chunk     the newest chunk            when a request does not fit; a chunk has twice the bytes
+//                                         of the one before
 // Invariants  cursor_ is a multiple of `grain`. Chunks are linked from newest to oldest; older ones
 //             are full up to `used`. seam_ is the latest seam below cursor_, or 0.
 #pragma once

@@ -6,7 +6,8 @@
 //
 // A block is   found in                                   becomes
 //   live       nowhere: it is the caller's                free, when it is released
-//   free       slots_ (up to 16 KiB) or tree_, by size    live, whole or cut in two; untouched, when merged with that
+//   free       slots_ (up to 16 KiB) or tree_, by size    live, whole or cut in two; untouched,
+//                                                         when merged with that
 //
 // Invariants: blocks tile [begin_, end_). With immediate merging a free block has no free neighbour
 // and does not reach end_, and the block behind it says follows_free. With deferred merging nobody

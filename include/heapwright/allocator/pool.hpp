@@ -5,7 +5,8 @@
 //
 // States of a block   live        with the program
 //                     free        on the list
-//                     untouched   behind fresh_ in the chunk `carving_`, or in a chunk after it; never written to since it was drawn
+//                     untouched   behind fresh_ in the chunk `carving_`, or in a chunk after it;
+//                                 never written to since it was drawn
 // States of a chunk   carved      before carving_: no untouched block     carving_: some     after it: all (a reset put it there)
 // Invariant: fresh_ <= fresh_end_; both lie in carving_, or there is no chunk.
 //

@@ -3,8 +3,10 @@
 //
 //   slab, aligned to its size:  [ header | bitmap | block | block | ... ]      one bit per block, 1: free
 //
-// States of a slab   current     allocations come from it, from the word `word_` of its bitmap; at most one slab
-//                    with space  some blocks are free, or all of them (empty); waits to become current
+// States of a slab   current     allocations come from it, from the word `word_` of its bitmap; at
+//                                most one slab
+//                    with space  some blocks are free, or all of them (empty); waits to become
+//                                current
 //                    full        no block is free; out of the search until one is
 // Invariants, L being the number of live blocks of a slab:
 //   current      header.frees_left + taken_ == L, modulo 2^64; header.frees_left > 0

@@ -1,7 +1,9 @@
 // Assertions in three tiers, chosen when the library is built (HEAPWRIGHT_CHECKS, a number; the
 // CMake presets set it):
-//   0  release  only what costs nothing to test and would corrupt memory otherwise: a double free in a slab
-//   1  checked  also the caller's mistakes (double free, foreign pointer, wrong size), reported by name
+//   0  release  only what costs nothing to test and would corrupt memory otherwise: a double free
+//               in a slab
+//   1  checked  also the caller's mistakes (double free, foreign pointer, wrong size), reported by
+//               name
 //   2  debug    also our own mistakes (`invariant`)
 // A failed check writes one line to stderr without allocating and aborts.
 #pragma once

@@ -6,7 +6,8 @@
 // States of a thread towards a heap with thread caches:
 //   unregistered   its slot is not this heap's: the first operation opens a cache and sets the slot
 //   registered     operations go to its cache
-//   uncached       the thread is ending, there are too many heaps, or no memory: operations borrow a cache, under a lock
+//   uncached       the thread is ending, there are too many heaps, or no memory: operations borrow
+//                  a cache, under a lock
 // In a heap for one thread, or for one at a time, every operation borrows the only cache.
 #pragma once
 

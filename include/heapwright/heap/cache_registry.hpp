@@ -1,9 +1,11 @@
 // Which thread caches a heap has, and which of them no thread uses.
 //
 // States of a cache   open     a thread uses it
-//                     parked   its thread has ended and left its few blocks in it, for the next thread
+//                     parked   its thread has ended and left its few blocks in it, for the next
+//                              thread
 //                     idle     its thread has ended; it is empty
-//                     shared   threads without a cache of their own borrow it (borrowed_cache.hpp); open for ever
+//                     shared   threads without a cache of their own borrow it (borrowed_cache.hpp);
+//                              open for ever
 //
 // Caches are never freed, so that a reader may follow a link that is out of date. One lock guards
 // all of it. Lock order: borrowed cache, registry, central free list, page heap.

@@ -6,8 +6,9 @@
 // Span states   listed      has blocks to give; any thread may take it
 //               attached    has blocks to give; one thread alone refills from it
 //               exhausted   has none; the first block that comes back lists it again
-//               empty       listed, and all blocks have come back: it goes to the page heap, but at most
-//                           span_plan::kept_empty bytes stay, so that a class in light use does not thrash
+//               empty       listed, and all blocks have come back: it goes to the page heap, but at
+//                           most span_plan::kept_empty bytes stay, so that a class in light use
+//                           does not thrash
 //
 // Refilling from a span puts the thread's owner bits into the page map, so that the thread that
 // frees a block sees whether it is its own. Where no two blocks begin in the same page (from 4 KiB

@@ -1,9 +1,10 @@
 // From any address to what the heap knows of it: a radix tree of two levels over 48 bits of address
 // space.
 //
-//   root    one pointer per 2 GiB of address space (1 MiB of zero pages, of which a process touches one or two)
-//   leaf    for each heap page of those 2 GiB: a tag, four bytes, all that the fast path of free looks at,
-//           and the span the page belongs to
+//   root    one pointer per 2 GiB of address space (1 MiB of zero pages, of which a process touches
+//           one or two)
+//   leaf    for each heap page of those 2 GiB: a tag, four bytes, all that the fast path of free
+//           looks at, and the span the page belongs to
 //
 // A tag is (owner << 14) | (size class << 6) for pages cut into blocks and for the page that a
 // page-run block begins in, `large_tag` for that of a large block without a class, 0 for what is

@@ -10,9 +10,9 @@
 //           unmap     give address space back
 //
 // Locked. A heap can be locked in memory and unlocked at run time. While it is locked:
-//   each span and each resident run is locked, except what the system has refused to lock. Where the system's pages are
-//   longer than the heap's, a resident run may lack a page that it shared with a decommitted run, until it is taken;
-//   what goes back is unlocked first.
+//   each span and each resident run is locked, except what the system has refused to lock. Where
+//   the system's pages are longer than the heap's, a resident run may lack a page that it shared
+//   with a decommitted run, until it is taken; what goes back is unlocked first.
 #pragma once
 
 #include <algorithm>

@@ -4,13 +4,15 @@
 // Problem. Memory that goes back too early costs page faults; memory that goes back too late makes
 // a program look fat. Three rules decide, each with its own question:
 //
-//   window   In each window of time the least free resident memory is noted (the low water). Nobody needed that much for
-//            the whole window, so it goes back when the window ends. A program that keeps using its memory keeps it. A
-//            program that goes quiet has given all of it back after two windows.
-//   peak     What is in use at the peak must be resident then, so that much costs nothing at other times. Free memory
-//            goes back when memory in use and free resident memory together exceed the peak by more than the headroom.
-//   excess   Free memory beyond both max_free_resident and the memory in use goes back at once, so that a program that
-//            frees all and then sleeps does not keep it.
+//   window   In each window of time the least free resident memory is noted (the low water). Nobody
+//            needed that much for the whole window, so it goes back when the window ends. A program
+//            that keeps using its memory keeps it. A program that goes quiet has given all of it
+//            back after two windows.
+//   peak     What is in use at the peak must be resident then, so that much costs nothing at other
+//            times. Free memory goes back when memory in use and free resident memory together
+//            exceed the peak by more than the headroom.
+//   excess   Free memory beyond both max_free_resident and the memory in use goes back at once, so
+//            that a program that frees all and then sleeps does not keep it.
 //
 // Peak and excess guess ahead of the window's end. `early_` counts the bytes that they gave back.
 // When such bytes are needed again, `refaulted_` grows by them: so much more may stay, until that

@@ -2,35 +2,47 @@
 // static functions, so that it costs nothing, and so that a test can pass one that fails on purpose
 // or has pages of another size:
 //
-//   page_size()            bytes per page, a power of two >= 4096; constant for the life of the process
-//   map(bytes)             bytes: multiple of page_size(). Readable, writable, zeroed, page-aligned memory that costs address
-//                          space only until it is touched; null when there is none
-//   unmap(p, bytes)        p, bytes: page-aligned part of what map returned. False: the system refused, nothing changed
-//   discard(p, bytes)      the same; contents are dropped and read as zero afterwards. False: contents are unchanged
-//   remap(p, from, to)     page-aligned part of what map returned, from < to, whole pages: the same contents `to` bytes long and
-//                          at any address, without a copy; what is new is zero. Null: nothing changed
-//   protect(p, bytes)      page-aligned part of what map returned: touching it is a fault from now on; it can still be
-//                          unmapped. False: the system refused, nothing changed
+//   page_size()            bytes per page, a power of two >= 4096; constant for the life of the
+//                          process
+//   map(bytes)             bytes: multiple of page_size(). Readable, writable, zeroed, page-aligned
+//                          memory that costs address space only until it is touched; null when
+//                          there is none
+//   unmap(p, bytes)        p, bytes: page-aligned part of what map returned. False: the system
+//                          refused, nothing changed
+//   discard(p, bytes)      the same; contents are dropped and read as zero afterwards. False:
+//                          contents are unchanged
+//   remap(p, from, to)     page-aligned part of what map returned, from < to, whole pages: the same
+//                          contents `to` bytes long and at any address, without a copy; what is new
+//                          is zero. Null: nothing changed
+//   protect(p, bytes)      page-aligned part of what map returned: touching it is a fault from now
+//                          on; it can still be unmapped. False: the system refused, nothing changed
 //   unprotect(p, bytes)    what was protected: it can be touched again. False as above
-//   map_huge(bytes)        bytes: multiple of 2 MiB. As map, but in pages of 2 MiB that the system keeps for this use,
-//                          aligned to their size; null when it has too few. Unmapped in multiples of 2 MiB
-//   advise_huge(p, bytes)  2 MiB-aligned part of what map returned: asks for pages of 2 MiB wherever it is touched from now
-//                          on. False: the system gives none; the memory is usable all the same
-//   advise_sparse(p, n)    page-aligned part of what map returned, little of which will ever be touched: asks that a touch cost
-//                          a single page, whatever the system does elsewhere
-//   touch(p, bytes)        page-aligned part of what map returned: every page of it is in memory, contents as they were, as far as the
-//                          system has any; otherwise the first touch will tell
+//   map_huge(bytes)        bytes: multiple of 2 MiB. As map, but in pages of 2 MiB that the system
+//                          keeps for this use, aligned to their size; null when it has too few.
+//                          Unmapped in multiples of 2 MiB
+//   advise_huge(p, bytes)  2 MiB-aligned part of what map returned: asks for pages of 2 MiB
+//                          wherever it is touched from now on. False: the system gives none; the
+//                          memory is usable all the same
+//   advise_sparse(p, n)    page-aligned part of what map returned, little of which will ever be
+//                          touched: asks that a touch cost a single page, whatever the system does
+//                          elsewhere
+//   touch(p, bytes)        page-aligned part of what map returned: every page of it is in memory,
+//                          contents as they were, as far as the system has any; otherwise the first
+//                          touch will tell
 //   resident(p, bytes)     the same: bytes of it that are in memory
-//   lock_pages(p, bytes)   page-aligned part of what map returned: it is in memory, and stays there until it is unlocked or
-//                          unmapped; meanwhile discard fails. Locks do not nest; a forked child has none. False: the
-//                          system refused (a quota, as a rule), and no other pages are locked than before
+//   lock_pages(p, bytes)   page-aligned part of what map returned: it is in memory, and stays there
+//                          until it is unlocked or unmapped; meanwhile discard fails. Locks do not
+//                          nest; a forked child has none. False: the system refused (a quota, as a
+//                          rule), and no other pages are locked than before
 //   unlock_pages(p, bytes) the same; locked or not. False: the system refused, nothing changed
-//   bind(p, bytes, node)   the same, not touched yet: its pages come from this NUMA node. False: the system refused or has no such node
+//   bind(p, bytes, node)   the same, not touched yet: its pages come from this NUMA node. False:
+//                          the system refused or has no such node
 //   milliseconds()         a steady clock, coarse (a few ms) and cheap
 //   wait(word, expected)   sleeps while word == expected, until wake; may return early
 //   wake_one(word)         wakes one thread sleeping on word
 //   relax()                tells the processor that this thread waits for another
-//   at_fork(b, p, c)       from now on calls b() before every fork, then p() in the parent and c() in the child
+//   at_fork(b, p, c)       from now on calls b() before every fork, then p() in the parent and c()
+//                          in the child
 #pragma once
 
 #include <atomic>

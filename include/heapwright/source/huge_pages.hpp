@@ -3,7 +3,8 @@
 //
 // A range is of the first kind that the system has:
 //   reserved      pages that the administrator set aside (nr_hugepages); huge for certain
-//   transparent   ordinary memory that the system has promised to back by huge pages, if it finds any when touched
+//   transparent   ordinary memory that the system has promised to back by huge pages, if it finds
+//                 any when touched
 //   normal        ordinary memory: the system does not do huge pages, or not for us
 // Invariant: held is the sum of rounded sizes of the ranges that are out.
 #pragma once

@@ -1,7 +1,8 @@
 // Preloaded before the malloc under test: makes some of its calls for memory fail, as they do when
 // address space, memory or the number of mappings has run out.
 //
-//   FAIL_FROM=n        the n-th call of the process (from 1) is the first that fails; without it none does
+//   FAIL_FROM=n        the n-th call of the process (from 1) is the first that fails; without it
+//                      none does
 //   FAIL_COUNT=m       so many fail; default 1, 0 is all that follow
 //   FAIL_REPORT=file   the number of calls is written there at exit
 #define _GNU_SOURCE

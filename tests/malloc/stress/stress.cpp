@@ -2,7 +2,8 @@
 // with every block's contents checked before it is freed or after it is moved.
 //
 //   stress THREADS OPERATIONS [SEED]       the same arguments give each thread the same operations
-//   STRESS_MAY_FAIL=1                      a null result is accepted (memory is limited, or made to fail)
+//   STRESS_MAY_FAIL=1                      a null result is accepted (memory is limited, or made to
+//                                          fail)
 //
 // On a mismatch the seed is printed; exit code 1.
 #include <cstdio>
