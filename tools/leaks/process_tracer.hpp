@@ -12,9 +12,8 @@
 // A process ends when all its threads that are not leaving are held. Then `at_end` is called, and
 // all go on. Two things look alike at first:
 // - A thread that ends alone is in the system call `exit`: it leaves, unless it is the last one.
-// - Threads that another thread's exec ends are held without a reason of their own. exec waits
-//   for them, so they are let
-//   go once a thread of theirs is seen in exec.
+// - Threads that another thread's exec ends are held without a reason of their own. exec waits for
+//   them, so they are let go once a thread of theirs is seen in exec.
 #pragma once
 
 #include <chrono>

@@ -7,12 +7,10 @@
 // The kernel joins neighbouring mappings, so a malloc's memory and the program's own can be one
 // mapping:
 // - glibc says before each block which memory it belongs to: the program break, a heap of 64 MiB,
-//   or a mapping of its
-//   own. Only these are left out.
+//   or a mapping of its own. Only these are left out.
 // - Of a malloc in a library of its own the probe knows what it has mapped (segment.hpp).
-// - Of another malloc's mapping the parts between blocks that are no longer than `longest_gap`
-//   are left out, except what
-//   is known to be a stack or thread-local storage.
+// - Of another malloc's mapping the parts between blocks that are no longer than `longest_gap` are
+//   left out, except what is known to be a stack or thread-local storage.
 //
 // Of the child of a fork some blocks that it has inherited may not be known: those that its parent
 // freed before the child first called malloc. So all of its heap but its own blocks counts as

@@ -4,11 +4,11 @@
 // A slab is aligned to its size, and a malloc that is asked for such a block cuts it out of one
 // twice as long: the page in front of it and the page behind it are written to for the malloc's
 // notes. So a program's first slabs cost it more page faults than they save.
-// - The reserve takes no memory until it is used, no system call and no search. It is shared by
-//   all threads and never goes back.
+// - The reserve takes no memory until it is used, no system call and no search. It is shared by all
+//   threads and never goes back.
 // - Ranges are shorter than their alignment by what malloc writes in front of a block
-//   (`header_bytes`). So malloc can lay the next
-//   slab directly behind this one, its notes in this one's last bytes.
+//   (`header_bytes`). So malloc can lay the next slab directly behind this one, its notes in this
+//   one's last bytes.
 #pragma once
 
 #include <algorithm>
