@@ -1,13 +1,13 @@
 // What every call of malloc and free passes through: it is counted in the thread's slot of the
 // segment, and now and then sampled.
 //
-//   allocated  ->  counters of this_slot                                        a few loads and stores, no atomic read-modify-write
-//              ->  allocated_slow   when the thread's next sample is due, when its net bytes leave
-//                                   their band, and for threads that have no slot (yet, or any
-//                                   more)
-//   freeing    ->  counters of this_slot  ->  freed_slow                        as above
-//              ->  freeing_sample   when the block may be a sample
-//   realloc    ->  counters of this_slot  ->  reallocated_slow, reallocate_sample  likewise
+//   allocated  ->  counters of this_slot    a few loads and stores, no atomic read-modify-write
+//              ->  allocated_slow           when the thread's next sample is due, when its net bytes
+//                                           leave their band, and for threads that have no slot
+//                                           (yet, or any more)
+//   freeing    ->  counters of this_slot    ->  freed_slow, as above
+//              ->  freeing_sample           when the block may be a sample
+//   realloc    ->  counters of this_slot    ->  reallocated_slow, reallocate_sample, as above
 //
 // States of a process: early (before its segment is there: counted in `early_slot`), observed, and
 // unobserved (no segment can be had: calls are passed on). A fork makes the child early again, with

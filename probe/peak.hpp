@@ -19,8 +19,9 @@
 // the two, at least these allocations and at most these frees had happened: so what is left was
 // live then, whatever the threads do meanwhile.
 //
-// Invariant, while no thread is within a call:  header.live = the sum of published_net() over all slots + what was counted apart
-//                                               header.class_live likewise, with class_published
+// Invariant, while no thread is within a call:
+//   header.live = the sum of published_net() over all slots + what was counted apart
+//   header.class_live likewise, with class_published
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,8 @@
 // from time to time the interval follows what sampling costs.
 //
 //   sample_due  ->  is_skipped    the call path is a frequent one (sampled_paths.hpp)
-//               ->  take_sample   stack_of walks the stack, or recalls it  ->  stack_table, sample_table
+//               ->  take_sample   stack_of walks the stack, or recalls it  ->  stack_table,
+//                                 sample_table
 //               ->  end_sample    at the end of a window: the next interval (sampling_pace.hpp),
 //                                 and thinning of live samples (thinning.hpp)
 //   free        ->  take, note_freed

@@ -2,13 +2,15 @@
 // with malloc, and which other processes read, while it runs and after it has ended in whatever
 // way.
 //
-//   segment_header                                                    at 0
-//   module[max_modules]                                               at modules_at
-//   thread_slot[header.thread_slots]                                  at header.threads_at
-//   std::atomic<std::uint32_t>[header.stack_buckets]                  at header.stack_index_at: the first stack of each chain, see reference
-//   stacks, one behind the other, each at a multiple of 64            at header.stacks_at, up to header.stacks_used
-//   std::atomic<std::uint32_t>[header.sample_buckets]                 at header.sample_index_at: the first sample of each chain
-//   samples, one behind the other                                     at header.samples_at, up to header.samples_used
+//   segment_header                                     at 0
+//   module[max_modules]                                at modules_at
+//   thread_slot[header.thread_slots]                   at header.threads_at
+//   std::atomic<std::uint32_t>[header.stack_buckets]   at header.stack_index_at: the first stack of
+//                                                      each chain, see reference
+//   stacks, each at a multiple of 64                   at header.stacks_at, up to stacks_used
+//   std::atomic<std::uint32_t>[header.sample_buckets]  at header.sample_index_at: the first sample
+//                                                      of each chain
+//   samples                                            at header.samples_at, up to samples_used
 //
 // Numbers are as the machine has them. The file is sparse: what has not been used is not in memory.
 // Records refer to each other by `reference`s, so that the file can be mapped anywhere. A reader
@@ -245,7 +247,7 @@ inline constexpr unsigned lifetime_buckets = 16;
 /// Sums over samples, in what they stand for. Counts are in 1/1024 of a block.
 ///
 ///   live samples = samples - thinned_samples - sum of lifetimes
-///   live bytes   = allocated_bytes - freed_bytes + thinned_bytes           likewise blocks and variance
+///   live bytes   = allocated_bytes - freed_bytes + thinned_bytes    likewise blocks and variance
 struct stack_counters {
   counter samples;  ///< as many blocks were really looked at
   counter allocations;

@@ -1,8 +1,8 @@
 // Why a process's resident memory is what it is: what its blocks take, what its malloc keeps, and
 // what is not malloc's at all.
 //
-//   rss = requested + rounding + thread_caches + free_in_spans + free_kept + lazily_freed + records + other_anonymous - not_resident
-//         + stacks + files + shared                                                                                   always
+//   rss = requested + rounding + thread_caches + free_in_spans + free_kept + lazily_freed + records
+//         + other_anonymous - not_resident + stacks + files + shared                         always
 //
 // The kernel says what is resident of each mapping (smaps), libheapwright where each byte of its
 // heap is (heap_record.hpp), the probe what the program has asked for. Neither says which of the

@@ -1,6 +1,6 @@
 // The figures a heap keeps about itself: where each byte it took from the system is now.
 //
-//   mapped = spans + large + free_resident + free_decommitted        (metadata is mapped apart and counted apart)
+//   mapped = spans + large + free_resident + free_decommitted   (metadata is apart)
 //
 // Written under the page heap's lock (those of threads under that of the caches), so an addition is
 // no read-modify-write of the processor's. Read by anyone at any time, also from another process: a
