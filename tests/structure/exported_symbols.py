@@ -38,7 +38,8 @@ def main():
     if not is_shared(library):
         weak = {name for kind, name in exported if kind in "VWuvw"}
         trouble += [f"weak, and not in namespace heapwright: {name}" for name in sorted(weak)
-                    if "heapwright::" not in name and name not in WEAK_OF_THE_COMPILER]
+                    # Not each nm can take each name apart.
+                    if "heapwright::" not in name and not re.match("_ZNK?10heapwright", name) and name not in WEAK_OF_THE_COMPILER]
         exported = {(kind, name) for kind, name in exported if name not in weak}
     now = sorted({name for _, name in exported} - OF_THE_LINKER)
     if write:

@@ -63,15 +63,11 @@ class upstream_resource {
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::size_t size = rounded(l);
     if (size < l.size) return nullptr;
-#ifdef __cpp_exceptions
     try {
       return from_->allocate(size, l.alignment);
     } catch (...) {
       return nullptr;
     }
-#else
-    return from_->allocate(size, l.alignment);
-#endif
   }
 
   /// `p` came from allocate(l). Null does nothing.

@@ -19,7 +19,7 @@ import tempfile
 ALLOWED = 256 * 1024
 
 
-RUNS = 50
+RUNS = 200
 
 
 def mean_bytes(hello, preload, libraries):
