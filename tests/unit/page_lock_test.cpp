@@ -153,6 +153,19 @@ using heaps =
                      on<basic_heap<for_one_thread<default_recipe>, quota_64k>, quota_64k>>;
 TYPED_TEST_SUITE(LockedHeap, heaps);
 
+TEST(LockedHeapWithGuards, LocksWhatGuardedAFreedBlock) {
+  quota_4k::begin();
+  basic_heap<with_guards, quota_4k> h;
+  void* const freed = h.allocate(300 * KiB);
+  ASSERT_NE(h.allocate(300 * KiB), nullptr) << "behind it, so that its run stays as it is";
+  h.deallocate(freed);
+  ASSERT_TRUE(h.lock_pages());
+  for (int i = 0; i < 300; ++i) ASSERT_NE(h.allocate(2 * KiB), nullptr);
+  expect_blocks_locked<quota_4k>(h);
+  ASSERT_TRUE(h.unlock_pages());
+  EXPECT_TRUE(quota_4k::locked.empty());
+}
+
 TYPED_TEST(LockedHeap, HasEachBlockLockedHoweverItComes) {
   using OS = typename TypeParam::os;
   for (unsigned seed = 0; seed < 3; ++seed) {

@@ -214,6 +214,7 @@ class page_memory {
     const std::size_t bytes = s->guard_pages * heap_page;
     if (bytes == 0) return true;
     if (!OS::unprotect(s->end() - bytes, bytes)) return false;
+    s->guard_pages = 0;  // lock_pages would pass over the end of the run, which is memory again
     if (wants_resident()) make_resident(s->end() - bytes, bytes);  // it may be older than the lock
     return true;
   }
