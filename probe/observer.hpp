@@ -2,12 +2,16 @@
 // segment, and now and then sampled.
 //
 //   allocated  ->  counters of this_slot    a few loads and stores, no atomic read-modify-write
-//              ->  allocated_slow           when the thread's next sample is due, when its net bytes
-//                                           leave their band, and for threads that have no slot
-//                                           (yet, or any more)
-//   freeing    ->  counters of this_slot    ->  freed_slow, as above
-//              ->  freeing_sample           when the block may be a sample
-//   realloc    ->  counters of this_slot    ->  reallocated_slow, reallocate_sample, as above
+//              ->  allocated_slow           the thread's next sample is due, or a slow step (below)
+//   freeing    ->  counters of this_slot
+//              ->  freed_slow               a slow step
+//              ->  freeing_sample           the block may be a sample
+//   realloc    ->  counters of this_slot
+//              ->  reallocated_slow         the thread's next sample is due, or a slow step
+//              ->  reallocate_sample        the block may be a sample
+//
+// A slow step is needed when the thread's net bytes leave their band, and for a thread that has no
+// slot (yet, or any more).
 //
 // States of a process: early (before its segment is there: counted in `early_slot`), observed, and
 // unobserved (no segment can be had: calls are passed on). A fork makes the child early again, with
@@ -78,7 +82,7 @@ bool begin_peak_again() noexcept;
   return p;
 }
 
-/// As above, of a block of malloc's. Null is not noted.
+/// Notes that p has been allocated by malloc, which knows its bytes; returns p. Null is not noted.
 [[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested) noexcept {
   if (p == nullptr) [[unlikely]]
     return p;
@@ -86,8 +90,8 @@ bool begin_peak_again() noexcept;
   return allocated(p, requested, bytes, segment::size_scale::index(bytes));
 }
 
-/// As above, of a block that was asked for without more alignment than all have, and did not come
-/// of a realloc.
+/// Notes that p has been allocated by malloc, with no more alignment than all blocks have, and not by
+/// realloc; returns p. Null is not noted.
 [[gnu::always_inline]] inline void* allocated_anew(void* p, std::size_t requested) noexcept {
   if (p == nullptr) [[unlikely]]
     return p;
@@ -113,7 +117,7 @@ inline void freeing(void* p, std::uint64_t bytes) noexcept {
   freed(bytes);
 }
 
-/// As above, of a block of malloc's.
+/// Notes that p, not null, which malloc knows the bytes of, will be freed.
 inline void freeing(void* p) noexcept {
   if (the_sampler.may_have(p)) [[unlikely]]
     return freeing_sample(p, size_not_known);

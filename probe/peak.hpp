@@ -21,7 +21,7 @@
 //
 // Invariant, while no thread is within a call:
 //   header.live = the sum of published_net() over all slots + what was counted apart
-//   header.class_live likewise, with class_published
+//   header.class_live = the sum of class_published over all slots + what was counted apart
 #pragma once
 
 #include <cstdint>

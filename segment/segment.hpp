@@ -247,7 +247,8 @@ inline constexpr unsigned lifetime_buckets = 16;
 /// Sums over samples, in what they stand for. Counts are in 1/1024 of a block.
 ///
 ///   live samples = samples - thinned_samples - sum of lifetimes
-///   live bytes   = allocated_bytes - freed_bytes + thinned_bytes    likewise blocks and variance
+///   live bytes   = allocated_bytes - freed_bytes + thinned_bytes; blocks and variance have the
+///                  same sum of their own counters
 struct stack_counters {
   counter samples;  ///< as many blocks were really looked at
   counter allocations;

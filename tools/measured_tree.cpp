@@ -321,9 +321,7 @@ void measured_tree::look_into(pid_t pid) {
   if (!malloc) return;
   looked_into_.insert({pid, about.st_ino});
   std::error_code error;
-  std::string name = read_file(fmt::format("/proc/{}/comm", pid)).value_or("");
-  if (!name.empty()) name.pop_back();
-  result_.seen.insert({name, std::filesystem::read_symlink(link, error), *malloc});
+  result_.seen.insert({name_of_process(pid), std::filesystem::read_symlink(link, error), *malloc});
   if (pid == first_) result_.main_malloc = *malloc;
 }
 

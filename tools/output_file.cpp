@@ -149,11 +149,9 @@ failure output_file::trouble() const { return cannot_write(path_); }
 void check_writable(const std::string& path) {
   if (path.empty() || path == "-") return;
   std::error_code error;
-  const bool exists = fs::exists(path, error);
-  const fs::path folder = followed(path).parent_path();
-  if (fs::is_directory(path, error) || access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
-    throw failure(exit_code::bad_input, fmt::format("cannot write to {}: {}", path,
-                                                    std::strerror(fs::is_directory(path, error) ? EISDIR : errno)));
+  const std::string asked = fs::exists(path, error) ? path : followed(path).parent_path().string();
+  const int why = fs::is_directory(path, error) ? EISDIR : access(asked.c_str(), W_OK) != 0 ? errno : 0;
+  if (why != 0) throw failure(exit_code::bad_input, fmt::format("cannot write to {}: {}", path, std::strerror(why)));
 }
 
 void check_replaces_none(const char* option, const std::string& output, const std::vector<std::string>& needed) {

@@ -168,6 +168,12 @@ std::string who_may_read() {
 
 std::string path_inside(pid_t pid, const std::string& path) { return fmt::format("/proc/{}/root{}", pid, path); }
 
+std::string name_of_process(pid_t pid) {
+  std::string name = read_file(fmt::format("/proc/{}/comm", pid)).value_or("");
+  if (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
 std::string executable_of(pid_t pid) {
   std::error_code error;
   return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error).string();

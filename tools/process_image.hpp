@@ -42,6 +42,8 @@ std::string path_inside(pid_t pid, const std::string& path);
 
 /// The path of the program it runs; empty if that cannot be found out.
 std::string executable_of(pid_t pid);
+/// As ps shows it; empty for a process that is gone.
+std::string name_of_process(pid_t pid);
 
 /// The file whose malloc the process is bound to: a library, or the executable when it brings its
 /// own or is static. Nothing while the loader has not come that far, or when it cannot be found

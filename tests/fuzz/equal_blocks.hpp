@@ -2,8 +2,8 @@
 // every allocator, it checks
 //   - where each block lies: a range is asked for only when no block is free, so that none is lost
 //     and every range serves as many
-//   - which ranges have no live block: as many of them stay as the allocator is to keep, and none of
-//     them after a trim
+//   - which ranges have no live block: as many stay as the allocator is to keep, and none
+//     of them after a trim
 //   - stats: blocks and ranges, to the byte
 #pragma once
 

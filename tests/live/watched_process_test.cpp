@@ -16,12 +16,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(watched_process, pss_is_not_older_than_ten_seconds_whatever_else_looks) {
+/// A segment that says that it is of this process.
+struct own_segment {
+  own_segment() {
+    built.header().process_id = static_cast<std::uint32_t>(getpid());
+    built.header().process_start = segment::process_start(static_cast<std::uint32_t>(getpid()));
+  }
   const segment::scratch_folder folder;
-  segment::segment_builder built(folder / "segment");
-  built.header().process_id = static_cast<std::uint32_t>(getpid());
-  built.header().process_start = segment::process_start(static_cast<std::uint32_t>(getpid()));
-  watched_process process(segment::segment_reader(built.path()), false);
+  segment::segment_builder built{folder / "segment"};
+};
+
+TEST(watched_process, pss_is_not_older_than_ten_seconds_whatever_else_looks) {
+  const own_segment own;
+  watched_process process(segment::segment_reader(own.built.path()), false);
   ASSERT_TRUE(process.now()->memory);
   const std::uint64_t before = process.now()->memory->pss;
 
@@ -39,11 +46,8 @@ TEST(watched_process, pss_is_not_older_than_ten_seconds_whatever_else_looks) {
 }
 
 TEST(watched_process, pss_follows_rss_though_nobody_looks) {
-  const segment::scratch_folder folder;
-  segment::segment_builder built(folder / "segment");
-  built.header().process_id = static_cast<std::uint32_t>(getpid());
-  built.header().process_start = segment::process_start(static_cast<std::uint32_t>(getpid()));
-  watched_process process(segment::segment_reader(built.path()), false);
+  const own_segment own;
+  watched_process process(segment::segment_reader(own.built.path()), false);
   const std::uint64_t before = process.now(false)->memory->pss;
   std::vector<char> grown(64 << 20);
   std::memset(grown.data(), 1, grown.size());

@@ -18,6 +18,7 @@
 #include "failure.hpp"
 #include "loader.hpp"
 #include "printable.hpp"
+#include "process_image.hpp"
 #include "process_tree.hpp"
 #include "program.hpp"
 #include "segment_reader.hpp"
@@ -26,12 +27,6 @@ namespace heapwright::tool {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::string name_of_process(pid_t process) {
-  std::string name = read_file(fmt::format("/proc/{}/comm", process)).value_or("");
-  while (!name.empty() && name.back() == '\n') name.pop_back();
-  return printable(name);
-}
 
 }  // namespace
 
@@ -127,7 +122,8 @@ std::vector<command_process> launched_program::running() const {
   std::set<pid_t> known;
   for (const pid_t id : ids) {
     if (!known.insert(id).second) continue;
-    const command_process process{id, segment::process_start(static_cast<std::uint32_t>(id)), name_of_process(id)};
+    const command_process process{id, segment::process_start(static_cast<std::uint32_t>(id)),
+                                  printable(name_of_process(id))};
     if (process.start != 0) result.push_back(process);
   }
   return result;

@@ -38,7 +38,7 @@ struct mapping_group {
 /// map nothing meanwhile.
 [[nodiscard]] std::vector<mapping_group> read_mappings(pid_t pid, const std::vector<std::uint64_t>& stacks);
 
-/// As above, of the text of a smaps file.
+/// The groups of the mappings in the text of a smaps file.
 [[nodiscard]] std::vector<mapping_group> mappings_in(const std::string& smaps,
                                                      const std::vector<std::uint64_t>& stacks);
 

@@ -56,7 +56,7 @@ class call_tree {
     return entry->second;
   }
 
-  /// As above, for all lines of a function.
+  /// The number of a function, one for all places in it.
   std::uint32_t function_of(std::uint32_t place) {
     if (const auto found = functions_.find(place); found != functions_.end()) return found->second;
     const tool::place p = book_[place];

@@ -107,7 +107,7 @@ TEST(Misuse, IsNotFoundWhereThereIsNone) {
   for (int i = 0; i < 4; ++i) h.deallocate(h.allocate(40000));
 }
 
-// As above, in a thread that is ending, whose cache is closed.
+// Frees in a thread that is ending, whose cache is closed.
 void free_in_key(void* of) {
   for (int i = 0; i < 4; ++i)
     static_cast<heap<checking>*>(of)->deallocate(static_cast<heap<checking>*>(of)->allocate(40000));
