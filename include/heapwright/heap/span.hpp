@@ -6,8 +6,8 @@
 //   free_decommitted free, given back or not touched   a bin of the page heap     span at both ends
 //   cut              blocks of one size class          the class's list, or none  span and tag at
 //                                                      where a thread has it      each page
-//   large            one block, of a page-run class    nothing                   span at both ends,
-//                    or none (0)                                                  tag at the first
+//   large            one block, of a page-run class    nothing                    span at both ends
+//                    or none (0)                                                  and tag at the first
 //
 // Of a cut span:  capacity = live + length(free) + (capacity - carved)
 // where live counts the blocks that are outside: with the program, or in a thread cache. A carved
