@@ -97,7 +97,11 @@ class Place:
             libraries = self.installed / "lib"
             preload = f"{libraries}/libheapwright-probe.so:{libraries}/libheapwright.so"
             self.watched = subprocess.Popen(["sleep", "600"], env={**self.environment, "LD_PRELOAD": preload})
-            time.sleep(0.5)
+            until = time.monotonic() + 60
+            while not re.search(rf"^ *{self.watched.pid}  running", self.shell("heapwright live --list"), re.MULTILINE):
+                if time.monotonic() > until:
+                    raise Trouble(f"heapwright live --list does not show process {self.watched.pid}")
+                time.sleep(0.1)
         return self.watched.pid
 
     def end(self):
@@ -124,7 +128,10 @@ class Place:
                 if not more:
                     raise Trouble(f"$ {line}\nends with {child.wait()} before it tells an address:\n{said}")
             os.killpg(child.pid, signal.SIGINT)
-            child.communicate(timeout=60)
+            try:
+                child.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                raise Trouble(f"$ {line}\ngoes on after ctrl-C") from None
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
