@@ -315,6 +315,7 @@ class Live(Case):
     def test_what_a_killed_live_left_is_swept(self):
         process, folder = self.started(*BUSY)
         child = self.child_of(process)
+        until(lambda: os.listdir(folder), "the program's segment")
         process.kill()
         process.wait()
         # The program goes on, and with it what it writes to.
