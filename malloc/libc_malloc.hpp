@@ -1,7 +1,7 @@
 // Pointers that are not ours but libc's own malloc's: from a library that was bound to it past us,
-// or from before we were loaded. They are passed on, so that they are freed where they belong; for
-// anything else libc's malloc has its own clear last words. Where libc has no second door (musl,
-// static programs), such a free does nothing.
+// or from before we were loaded. They are passed on, so that they are freed where they belong. For
+// a pointer that is not libc's either, libc prints an error and ends the process. Where libc does
+// not export __libc_free (musl, static programs), such a free does nothing.
 #pragma once
 
 #include <cerrno>

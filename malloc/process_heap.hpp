@@ -1,7 +1,7 @@
 // The heap of the process, and how the calling thread finds its cache of it.
 //
-// States of a thread:  unseen   this_cache is the empty cache; the thread's first miss opens a
-//                               cache of its own
+// States of a thread:  unseen   this_cache is the empty cache; the thread's first slow step
+//                               opens a cache of its own
 //                      active   this_cache is its own
 //                      ended    this_cache is the empty cache again: its destructors have run. What
 //                               still allocates or frees in it (other libraries' destructors, libc)

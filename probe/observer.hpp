@@ -90,8 +90,8 @@ bool begin_peak_again() noexcept;
   return allocated(p, requested, bytes, segment::size_scale::index(bytes));
 }
 
-/// Notes that p has been allocated by malloc, with no more alignment than all blocks have, and not by
-/// realloc; returns p. Null is not noted.
+/// Notes that p has been allocated by malloc, with no more alignment than all blocks have, and not
+/// by realloc; returns p. Null is not noted.
 [[gnu::always_inline]] inline void* allocated_anew(void* p, std::size_t requested) noexcept {
   if (p == nullptr) [[unlikely]]
     return p;

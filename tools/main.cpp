@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <sstream>
 #include <type_traits>
 
@@ -187,11 +188,20 @@ void add_server_options(CLI::App& app, compare_options& options) {
     option->needs(driver)->group(group);
 }
 
-int run_subcommand(const char* name, const std::vector<std::string>& words) {
+/// The parser shows a flag that may have a value as --stats{command}.
+class help_formatter : public CLI::Formatter {
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    return name == "--stats{command}" ? "--stats[=all]" : name;
+  }
+};
+
+int run_subcommand(const std::vector<std::string>& words) {
   CLI::App app("heapwright " HEAPWRIGHT_VERSION
                ": run programs on heapwright's malloc, compare it with others, look into a "
                "process that runs on it, make a malloc of your own.");
-  app.name(name);
+  app.name("heapwright");
+  app.formatter(std::make_shared<help_formatter>());
   app.footer("heapwright help SUBCOMMAND, or heapwright SUBCOMMAND --help, lists the options of one.");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
@@ -435,7 +445,7 @@ int run_subcommand(const char* name, const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
   try {
-    return run_subcommand(argv[0], {argv + 1, argv + argc});
+    return run_subcommand({argv + 1, argv + argc});
   } catch (const failure& trouble) {
     tell("heapwright: {}\n", trouble.what());
     return trouble.code();

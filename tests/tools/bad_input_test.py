@@ -147,6 +147,8 @@ class BadInput(Case):
         for subcommand in ([], ["run"], ["compare"], ["info"]):
             self.assertEqual(heapwright(*subcommand, "--help").returncode, 0)
             self.assertEqual(heapwright("help", *subcommand).stdout, heapwright(*subcommand, "--help").stdout)
+        for word in ("Usage: heapwright run ", "--stats[=all] "):
+            self.assertIn(word, heapwright("run", "--help").stdout)
         overview = heapwright()
         self.assertEqual((overview.returncode, overview.stdout), (0, heapwright("--help").stdout))
         for words in (["help", "live", "top"], ["help", "--port"], ["help", "frob"]):

@@ -2,8 +2,8 @@
 // lock.
 //
 // Who borrows: a thread that has ended its own cache and still runs destructors; a thread for which
-// there is no memory or no slot; each thread, where the recipe says that the heap is central or for
-// one thread (the lock is empty then).
+// there is no memory or no slot; each thread, where the recipe says that the heap is central, or
+// for one thread (then the lock is empty).
 //
 // It lies in the heap's own memory, so that it is there when the system has no more. All zero is a
 // cache that was never borrowed. Lock order: this lock comes before all others of the heap.
@@ -49,7 +49,7 @@ class borrowed_cache {
 
  private:
   [[gnu::noinline, gnu::cold]] void open(shared_heap<R, OS>& heap) noexcept {
-    heap.caches().open_shared([&](std::uint32_t id) { return new (memory_) cache(heap, id); });
+    heap.caches().open_borrowed([&](std::uint32_t id) { return new (memory_) cache(heap, id); });
     if constexpr (!is_only_cache) of_memory().fix_limits();
     is_open_ = true;
   }

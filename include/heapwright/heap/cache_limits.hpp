@@ -64,7 +64,7 @@ class cache_limits {
     lists.set_limit(c, limit);
   }
 
-  /// At each look at the clock: a class that found no room may try again.
+  /// At each look at the clock between two passes: a class that found no room may try again.
   void allow_raises() noexcept { may_raise_[0] = may_raise_[1] = !is_fixed_; }
 
   /// Limits stay as they are from now on.
@@ -97,7 +97,7 @@ class cache_limits {
   // By kind: short, long.
   std::int64_t growth_[2]{};
   unsigned victim_[2]{};           ///< the class whose limit was lowered last
-  bool may_raise_[2]{true, true};  ///< false from when no class had room to spare until the next look at the clock
+  bool may_raise_[2]{true, true};  ///< false from when no class had room to spare until allow_raises
   bool is_fixed_ = false;
 };
 

@@ -4,7 +4,7 @@
 //                     parked   its thread has ended and left its few blocks in it, for the next
 //                              thread
 //                     idle     its thread has ended; it is empty
-//                     shared   threads without a cache of their own borrow it (borrowed_cache.hpp);
+//                     borrowed threads without a cache of their own borrow it (borrowed_cache.hpp);
 //                              open for ever
 //
 // Caches are never freed, so that a reader may follow a link that is out of date. One lock guards
@@ -66,9 +66,9 @@ class cache_registry {
   /// The one cache that threads without their own borrow: what `make(id)` returns, which is never
   /// null. Counts as no thread.
   template <class Make>
-  void open_shared(Make make) noexcept {
+  void open_borrowed(Make make) noexcept {
     holding guard(lock_);
-    shared_ = make(++last_id_);
+    borrowed_ = make(++last_id_);
   }
 
   /// The cache with this id, or null. Without a lock. Not the one that is borrowed.
@@ -116,7 +116,7 @@ class cache_registry {
   void for_each_held(F f) const {
     for (registered_cache* c = open_; c != nullptr; c = c->next) f(*c);
     for (registered_cache* c = unused_; c != nullptr; c = c->next) f(*c);
-    if (shared_ != nullptr) f(*shared_);
+    if (borrowed_ != nullptr) f(*borrowed_);
   }
 
   /// In the child of a fork: closes all open caches but `mine`, after `abandon(cache)`. Their
@@ -187,7 +187,7 @@ class cache_registry {
   lock_type lock_;
   registered_cache* open_ = nullptr;
   registered_cache* unused_ = nullptr;  ///< parked and idle ones, the latest first
-  registered_cache* shared_ = nullptr;
+  registered_cache* borrowed_ = nullptr;
   std::uint32_t last_id_ = 0;
   figure parked_;                                  ///< how many are; read without the lock
   std::atomic<registered_cache*> first_{nullptr};  ///< the cache with id 1

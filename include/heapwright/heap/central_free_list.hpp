@@ -46,11 +46,12 @@ class central_free_list {
 
   /// Free blocks for the thread with these owner bits. From its attached span: all blocks that have
   /// come back, without walking over them, or else up to `wanted` fresh ones. The attached span is
-  /// replaced when it has no more to give, or when another has blocks that came back. From a shared
-  /// span: up to `wanted` blocks that have come back, or one fresh one; nothing is attached.
+  /// replaced when it has no more to give, or when another has blocks that came back. From a span
+  /// that is attached to no thread: up to `wanted` blocks that have come back, or one fresh one;
+  /// nothing is attached.
   [[nodiscard, gnu::noinline]] refill_result refill(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
                                                     pages& heap) noexcept {
-    if (classes::has_own_tags(c)) return refill_from_shared(c, wanted, owner, heap);
+    if (classes::has_own_tags(c)) return refill_from_unattached(c, wanted, owner, heap);
     return refill_from_attached(c, wanted, owner, attached, heap);
   }
 
@@ -109,7 +110,7 @@ class central_free_list {
     }
   }
 
-  /// True when utilisation is below 50 % and scavenging would free more than
+  /// True when more than half of the spans' bytes is free, by more than
   /// span_plan::worth_scavenging bytes.
   [[nodiscard, gnu::noinline]] bool is_sparse(unsigned c) noexcept {
     holding guard(lock_);
@@ -147,8 +148,8 @@ class central_free_list {
     return r;
   }
 
-  refill_result refill_from_shared(unsigned c, std::uint32_t wanted, page_tag owner, pages& heap) noexcept {
-    const refill_result r = take_shared(c, wanted, heap);
+  refill_result refill_from_unattached(unsigned c, std::uint32_t wanted, page_tag owner, pages& heap) noexcept {
+    const refill_result r = take_unattached(c, wanted, heap);
     for (const block* b = r.returned; b != nullptr; b = b->next) heap.map().set_tag(b, tag_of(owner, c));
     if (r.fresh != nullptr) heap.map().set_tag(r.fresh, tag_of(owner, c));
     return r;
@@ -156,7 +157,7 @@ class central_free_list {
 
   /// From a span that is listed before and after, unless it is exhausted; blocks that have come
   /// back go first.
-  refill_result take_shared(unsigned c, std::uint32_t wanted, pages& heap) noexcept {
+  refill_result take_unattached(unsigned c, std::uint32_t wanted, pages& heap) noexcept {
     holding guard(lock_);
     span* s = near_front([](const span* t) { return t->free != nullptr; });
     if (s == nullptr) s = listed_.front();
@@ -256,8 +257,8 @@ class central_free_list {
     return s;
   }
 
-  /// Exchanges an attached span that has only fresh blocks for one of this thread's that has
-  /// others: they are in memory.
+  /// Replaces an attached span that has only fresh blocks by another span of this thread with
+  /// blocks that came back: those pages are resident.
   void prefer_returned(page_tag owner, span*& attached, pages& heap) noexcept {
     span* const s = near_front([owner](const span* t) { return t->owner == owner && t->free != nullptr; });
     if (s == nullptr) return;

@@ -14,7 +14,7 @@
 
 namespace heapwright {
 
-/// See thread_cache.hpp for what holds between the members.
+/// See free_lists.hpp for what holds between the members.
 struct alignas(cache_line) class_state {
   block* free_list;            ///< allocation pops from it
   block* deferred;             ///< freeing pushes onto it

@@ -168,7 +168,8 @@ class class_table {
   }
 
  private:
-  /// One that lies behind the exact sizes at the latest.
+  /// The first class from this size on that is a multiple of the alignment. The class behind the
+  /// exact sizes is one at the latest.
   static constexpr unsigned exact_aligned(std::size_t rounded, std::size_t alignment) noexcept {
     unsigned c = R.classes.index(rounded);
     while (R.classes.size(c) % alignment != 0) ++c;

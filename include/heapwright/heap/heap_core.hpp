@@ -5,7 +5,8 @@
 //   back     page_heap         page runs, memory of the system     one lock
 //   beside   large_blocks      blocks without a class: straight to the page heap
 //
-// Calls go downwards only. Each function on blocks takes the cache of the calling thread. How a
+// Calls go downwards only, but for callbacks that the registry is given for the caches it keeps.
+// Each function on blocks takes the cache of the calling thread. How a
 // thread finds its cache is the business of those who own the heap: malloc/process_heap.hpp,
 // basic_heap.hpp. A thread without one borrows one here.
 //

@@ -2,8 +2,8 @@
 // block, a wrong size. In release builds everything here is empty, unless the recipe asks for it.
 //
 // A free block carries a mark in its second word: its address, scrambled. Freeing a block that
-// carries its mark is a double free; a program that stores exactly that value at that place would
-// be accused wrongly, which chance does not do.
+// carries its mark is a double free. A live block that holds exactly this value there would be
+// reported too; by chance that is one in 2^64.
 #pragma once
 
 #include <cstdint>

@@ -17,9 +17,9 @@
 // their making. Tags and root entries are relaxed atomics: a thread that got a pointer to a block
 // got it by some synchronisation, which carries what was written here before.
 //
-// The root is short of 2 MiB on purpose: Linux aligns the mapping of a library that long, and with
-// it where libc lies in the page cache's larger pieces; a small program has 20 KiB more of libc
-// mapped then.
+// The root is shorter than 2 MiB on purpose. Linux aligns the mapping of a longer library to 2 MiB.
+// Then libc lies elsewhere in the page cache's larger pieces, and a small program has 20 KiB more
+// of libc mapped.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // How a page heap gets address space from the system, and returns it: what the recipe asks for
 // beside bare pages.
 //
-// Nothing that is asked for is certain. Reserved huge pages run out, transparent ones are switched
-// off, locking has a quota, a NUMA node may not be there: memory is as it can be had then, and
-// heap_figures tell how much was had in which way.
+// The system may refuse each of them. Reserved huge pages run out, transparent ones are switched
+// off, locking has a quota, a NUMA node is missing. Then the heap uses what it gets, and
+// heap_figures count how much memory has which property.
 //
 // Memory is in pages of the grain: the system's page, or 2 MiB where the recipe asks for reserved
 // huge pages; the system takes those back as a whole only, and those that stand in for them are

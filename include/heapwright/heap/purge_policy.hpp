@@ -6,8 +6,8 @@
 //
 //   window   In each window of time the least free resident memory is noted (the low water). Nobody
 //            needed that much for the whole window, so it goes back when the window ends. A program
-//            that keeps using its memory keeps it. A program that goes quiet has given all of it
-//            back after two windows.
+//            that keeps using its memory keeps it. After two
+//            windows in which a program makes calls and needs none of it, all of it is back.
 //   peak     What is in use at the peak must be resident then, so that much costs nothing at other
 //            times. Free memory goes back when memory in use and free resident memory together
 //            exceed the peak by more than the headroom.

@@ -21,7 +21,7 @@ namespace heapwright {
 struct span_length {
   std::size_t min_bytes;          ///< of the span, at least
   std::size_t min_blocks;         ///< in the span, at least
-  std::size_t max_waste_divisor;  ///< of 16: at most 1/16 of a span may be left over behind its last block
+  std::size_t max_waste_divisor;  ///< 16: at most 1/16 of a span is unused behind its last block
 
   /// Whether the divisor and the count of blocks are not zero.
   [[nodiscard]] constexpr bool is_valid() const noexcept { return min_blocks >= 1 && max_waste_divisor >= 1; }
@@ -38,7 +38,7 @@ struct span_plan {
   std::size_t growth_divisor = 16;  ///< a span is about 1/16 of what its class has in use, between the first length ...
   span_length last{32 * KiB, 8, 16};        ///< ... and this one
   std::size_t kept_empty = 16 * KiB;        ///< of a class's spans, so much may stay whose blocks have all come back
-  std::size_t worth_scavenging = 64 * KiB;  ///< more than this has to be free in spans of a class that is thinly spread
+  std::size_t worth_scavenging = 64 * KiB;  ///< by so much the spans of a sparse class have more free than used
 };
 
 /// A thread's cache of freed blocks. Limits start small and grow while the thread keeps running
@@ -53,13 +53,12 @@ struct thread_cache_plan {
   std::size_t max_blocks_per_class = 2048;     ///< kept per class
   std::size_t max_bytes_per_class = 64 * KiB;  ///< kept per class of short blocks
   std::size_t max_bytes_per_long = 1 * MiB;    ///< kept per class of long blocks
-  std::size_t max_parked_bytes =
-      128 * KiB;               ///< a thread cache that has grown by no more is left to the next thread ...
-  std::size_t max_parked = 8;  ///< ... that many times
-  bool fixed = false;          ///< limits are the greatest from the start
+  std::size_t max_parked_bytes = 128 * KiB;    ///< the limits of a cache that is parked have grown by at most this
+  std::size_t max_parked = 8;                  ///< caches that are parked at most
+  bool fixed = false;                          ///< limits are the greatest from the start
   /// Remote frees are kept like the thread's own blocks and do not go home: less to do where
-  /// threads pass blocks on; but what two threads have may lie in one line of the processor's cache
-  /// then, which both write to.
+  /// threads pass blocks on. But then blocks of two threads may lie in one cache line, which both
+  /// write to.
   bool keep_remote = false;
   std::size_t batch_bytes = 8 * KiB;  ///< a transfer batch: moved at once ...
   std::size_t max_batch = 64;         ///< ... but no more blocks than this

@@ -4,9 +4,11 @@
 // The lists are free_lists.hpp; here is what moves blocks between them and the shared heap. All of
 // it is off the fast path.
 //
-//   allocate   pop ── free list empty ── refill ─┬─ deferred frees become the free list
-//                                                ├─ central free list: blocks that came back, or fresh ones
-//                                                └─ page heap: one block of a page-run class
+//   allocate   pop ── free list empty ── refill ─┬─ inbox: what others have freed becomes the free list
+//                                                ├─ few deferred frees: fresh blocks, or else
+//                                                │    central free list: blocks that came back, or fresh ones
+//                                                │    page heap: one block of a page-run class
+//                                                └─ deferred frees become the free list
 //   free       push ── not kept ── push_slow ─┬─ remote ── outbox ── batch full ── the owner's inbox (remote_frees.hpp)
 //                                             └─ no room ── flush to the central free list
 //   look       heartbeat ── every few hundred blocks ── scavenge one class
@@ -103,7 +105,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
 
   // --- the whole cache
 
-  /// Gives all blocks back, and forgets what the thread needed. The cache can go on being used.
+  /// Flushes all blocks to the shared heap, and forgets what the thread needed. The cache can go on
+  /// being used.
   [[gnu::noinline]] void flush() noexcept {
     for (remote_batch& batch : outbox_) post(batch);
     for (unsigned c = 1; c < classes::count; ++c) flush_class(c);
@@ -133,8 +136,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// From now on the cache keeps no more of each class than at first.
   void fix_limits() noexcept { limits_.fix(); }
 
-  /// In the child of a fork, for the cache of a thread that is no more: gives back what its lists
-  /// have.
+  /// In the child of a fork, for the cache of a thread that is no more: repairs and flushes
+  /// its lists.
   void abandon_after_fork() noexcept {
     lists::repair_after_fork();
     is_open.store(false, std::memory_order_relaxed);
@@ -314,7 +317,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     of_[c].room += static_cast<std::int32_t>(n);
   }
 
-  /// Gives back all that is here of a class.
+  /// Flushes all that is here of a class to the shared heap.
   [[gnu::noinline]] void drain(unsigned c) noexcept {
     class_state& s = of_[c];
     flush_inbox(*this, c);
