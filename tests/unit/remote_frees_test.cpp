@@ -39,6 +39,23 @@ TEST(RemoteInbox, GivesAllThatWasPostedOnce) {
   EXPECT_EQ(inbox.take().first, nullptr);
 }
 
+TEST(RemoteOutbox, ClassesOfOneOwnerDoNotTakeTurns) {
+  for (std::uint32_t owner : {1U, 2U, 77U, owners_end - 1}) {
+    remote_outbox outbox;
+    std::set<const remote_batch*> places;
+    for (unsigned c = 1; c <= 64; ++c) places.insert(&outbox.batch_for(tag_of(owner << owner_shift, c)));
+    EXPECT_EQ(places.size(), 64u) << "owner " << owner;
+  }
+}
+
+TEST(RemoteOutbox, OwnersOfOneClassBeginAtDifferentPlaces) {
+  remote_outbox outbox;
+  std::set<const remote_batch*> places;
+  for (std::uint32_t owner = 1; owner <= 64; ++owner)
+    places.insert(&outbox.batch_for(tag_of(owner << owner_shift, 5)));
+  EXPECT_EQ(places.size(), 64u);
+}
+
 TEST(RemoteInbox, RefusesMoreThanItCanCount) {
   std::vector<fake_block> blocks(remote_inbox::most / 64 + 1);
   remote_inbox inbox;

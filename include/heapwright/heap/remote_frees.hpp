@@ -21,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <heapwright/core/hash.hpp>
 #include <heapwright/heap/page_map.hpp>
 
 namespace heapwright {
@@ -93,10 +92,12 @@ class remote_inbox {
 };
 
 /// The batches that one thread is filling. A tag has one place; two that meet there take turns.
+/// Neighbouring classes of one owner have places of their own: most threads free the blocks of few
+/// others at a time.
 class remote_outbox {
  public:
   [[nodiscard]] remote_batch& batch_for(page_tag tag) noexcept {
-    return batches_[fibonacci_hash(tag) >> (64 - places_shift)];
+    return batches_[(class_of(tag) + (tag >> owner_shift) * owner_step) % places];
   }
   [[nodiscard]] remote_batch* begin() noexcept { return batches_; }
   [[nodiscard]] remote_batch* end() noexcept { return batches_ + places; }
@@ -104,8 +105,8 @@ class remote_outbox {
   [[nodiscard]] const remote_batch* end() const noexcept { return batches_ + places; }
 
  private:
-  static constexpr unsigned places_shift = 5;
-  static constexpr unsigned places = 1 << places_shift;
+  static constexpr unsigned places = 64;
+  static constexpr unsigned owner_step = 29;  ///< odd, so that owners begin at different places
   remote_batch batches_[places]{};
 };
 
