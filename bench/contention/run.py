@@ -28,6 +28,10 @@ SHORT, LONG = 6, 18  # rounds
 READ_MODIFY_WRITE = re.compile(r"\block\b|\bxchg\w*\s.*\(")
 
 
+class DoesNotRun(Exception):
+    pass
+
+
 @lru_cache(maxsize=None)
 def read_modify_writes(library):
     """Addresses of such instructions in an object file."""
@@ -44,7 +48,7 @@ def counted(library, kind, threads, rounds):
                                f"--callgrind-out-file={out.name}", PROGRAM, kind, str(threads), str(rounds)],
                               env=environment, capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(f"{library or 'glibc'}, {kind}: {done.stderr}")
+            raise DoesNotRun(f"under valgrind `contended {kind} {threads} {rounds}` ends with {done.returncode}")
         return parsed(open(out.name))
 
 
@@ -99,7 +103,11 @@ def main():
     print(f"{'':22}" + "".join(f"{f'{kind} {threads}':>9}" for kind, threads in columns))
     results = {}
     for name, library in chosen.items():
-        results[name] = {f"{kind} {threads}": measured(library, kind, threads) for kind, threads in columns}
+        try:
+            results[name] = {f"{kind} {threads}": measured(library, kind, threads) for kind, threads in columns}
+        except DoesNotRun as what:
+            print(f"{name:22} {what}", flush=True)
+            continue
         print(f"{name:22}" + "".join(f"{sum(cell.values()):9.4f}" for cell in results[name].values()), flush=True)
     print("\nwhere, of the most threads, in thousandths")
     for name, cells in results.items():
