@@ -51,8 +51,7 @@ TEST(RemoteOutbox, ClassesOfOneOwnerDoNotTakeTurns) {
 TEST(RemoteOutbox, OwnersOfOneClassBeginAtDifferentPlaces) {
   remote_outbox outbox;
   std::set<const remote_batch*> places;
-  for (std::uint32_t owner = 1; owner <= 64; ++owner)
-    places.insert(&outbox.batch_for(tag_of(owner << owner_shift, 5)));
+  for (std::uint32_t owner = 1; owner <= 64; ++owner) places.insert(&outbox.batch_for(tag_of(owner << owner_shift, 5)));
   EXPECT_EQ(places.size(), 64u);
 }
 
