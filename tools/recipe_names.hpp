@@ -2,10 +2,11 @@
 //
 // Problem     a user gives a header, and mostly no name. The compiler could only say whether a name
 //             that is known is that of a recipe.
-// Rule        a definition is `recipe NAME =`, `recipe NAME {` or `auto NAME = recipe{` at namespace
-//             scope, the first two also after a comma. In `namespace x { }` the name is x::NAME.
-//             Static members of classes, CLASS::NAME, are told apart. What is within other braces
-//             or within parentheses is none: locals of a lambda, parameters. Templates are none.
+// Rule        a definition is `recipe NAME =`, `recipe NAME {` or `auto NAME = recipe{` at
+//             namespace scope, the first two also after a comma. In `namespace x { }` the name is
+//             x::NAME. Static members of classes, CLASS::NAME, are told apart. What is within other
+//             braces or within parentheses is none: locals of a lambda, parameters. Templates are
+//             none.
 // Limits      the preprocessor does not run: directives are skipped, and both sides of an #if
 //             count, but not what is within `#if 0`.
 #pragma once

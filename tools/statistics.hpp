@@ -4,11 +4,11 @@
 // at most. A machine drifts (heat, neighbours), and what drifts hits both, so the ratio is
 // estimated within rounds: d_i = ln(a_i / g_i). With mean m and standard deviation s of d_1 ...
 // d_n, the ratio is exp(m), the geometric mean of the rounds' ratios, and
-//   exp(m - t s / sqrt(n)) ... exp(m + t s / sqrt(n)),   t = 97.5 % quantile of Student's t with n - 1 degrees of
-//   freedom,
-// holds the true ratio with 95 % confidence if the d_i are about normal. Logarithms make it
-// symmetric: swapping the two programs gives the reciprocals. The medians shown beside it are the
-// plain medians over the rounds.
+//   exp(m - t s / sqrt(n)) ... exp(m + t s / sqrt(n))
+// holds the true ratio with 95 % confidence if the d_i are about normal; t is the 97.5 % quantile
+// of Student's t with n - 1 degrees of freedom. Logarithms make it symmetric: swapping the two
+// programs gives the reciprocals. The medians shown beside it are the plain medians over the
+// rounds.
 //
 // With a tolerance t (3 % is 0.03), an interval says one of four things:
 //   same      it lies in 1/(1 + t) ... 1 + t: a difference, if there is one, is too small to matter

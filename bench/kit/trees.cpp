@@ -1,7 +1,13 @@
 // S3: binary search trees of 24-byte nodes.
-//  (a) a tree is made from size/2 random keys, changed `size` times (a random key goes in or out), and dropped.
-//  (b) many small trees, about 250 nodes each, are built and pruned, and then looked up in. Five builds, each with the same work:
-//      1 malloc   2 a copy of 1, by malloc   3 pool   4 a compact copy of 1 in a pool   5 a copy of 1 in a pool whose list was scrambled
+//  (a) a tree is made from size/2 random keys, changed `size` times (a random key goes in or out),
+//      and dropped.
+//  (b) many small trees, about 250 nodes each, are built and pruned, and then looked up in. Five
+//      builds, each with the same work:
+//        1  malloc
+//        2  a copy of 1, by malloc
+//        3  pool
+//        4  a compact copy of 1 in a pool
+//        5  a copy of 1 in a pool whose list was scrambled
 //      Timed is a look-up, in the trees in turn.
 #include <algorithm>
 #include <cstdint>

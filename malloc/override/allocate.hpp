@@ -2,8 +2,10 @@
 // when there is no memory: its OnFailure. The fast path pops from the thread's free list; a miss
 // goes down once.
 //
-//   allocate ─┬─ up to 256 bytes: the size gives the class ──────── free list empty ── allocate_class_slow ─┬─ no memory ── OnFailure
-//             └─ allocate_larger: the class from a table or a formula ── none, or empty ── allocate_slow ───┘
+//   allocate ─┬─ up to 256 bytes: the size gives the class
+//             │    └─ free list empty ── allocate_class_slow ── no memory ── OnFailure
+//             └─ allocate_larger: the class from a table or a formula
+//                  └─ none, or free list empty ── allocate_slow ── no memory ── OnFailure
 #pragma once
 
 #include <cerrno>

@@ -1,7 +1,7 @@
 // Any allocator of the kit for any container of the standard library:
 //
 //   stack_arena<4096> memory;
-//   std::vector<int, std_allocator<int, stack_arena<4096>>> v{memory};  // std::list, std::map, ... likewise
+//   std::vector<int, std_allocator<int, stack_arena<4096>>> v{memory};  // or std::list, std::map
 //
 // It refers to its allocator; an allocator that is an empty class it has by value. Containers take
 // their allocator along when they are moved or swapped, so that both stay O(1), and do not when

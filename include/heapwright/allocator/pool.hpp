@@ -1,13 +1,17 @@
 // Blocks of one layout on a list that runs through the free blocks themselves: a pop is a load and
 // a store, a push two stores.
 //
-//   chunk, aligned to its size:  [ header | block | block | ... ]      linked in the order in which they were drawn
+//   chunk, aligned to its size:  [ header | block | block | ... ]
+//
+// Chunks are linked in the order in which they were taken from the source.
 //
 // States of a block   live        with the program
 //                     free        on the list
 //                     untouched   behind fresh_ in the chunk `carving_`, or in a chunk after it;
 //                                 never written to since it was drawn
-// States of a chunk   carved      before carving_: no untouched block     carving_: some     after it: all (a reset put it there)
+// States of a chunk   before carving_   no block is untouched
+//                     carving_          some are
+//                     behind it         all are: a reset has put it there
 // Invariant: fresh_ <= fresh_end_; both lie in carving_, or there is no chunk.
 //
 // Untouched blocks go to the list a page's worth at a time, in the order of their addresses: what

@@ -1,7 +1,7 @@
 // Equal blocks, tracked by a bitmap apart from them: a free block is never touched, and a pointer
 // that is freed is known to be a live block or not, in every build.
 //
-//   slab, aligned to its size:  [ header | bitmap | block | block | ... ]      one bit per block, 1: free
+//   slab, aligned to its size:  [ header | bitmap | block | block | ... ]   bit per block, 1: free
 //
 // States of a slab   current     allocations come from it, from the word `word_` of its bitmap; at
 //                                most one slab

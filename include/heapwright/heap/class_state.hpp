@@ -1,8 +1,14 @@
 // What a thread cache has of one size class: one line of the processor's cache.
 //
-//   byte  0          8          16    20     24        32     40           42            44
-//         free_list  deferred   room  limit  attached  fresh  fresh_count  refill_count  flushed_long, use
-//         └──── the fast path ──────┘        └──── slow steps ────────────────────────────────────┘
+//   byte   0   free_list      the fast path of malloc
+//          8   deferred       the fast path of free
+//         16   room           the same
+//         20   limit          slow steps, from here on
+//         24   attached
+//         32   fresh
+//         40   fresh_count
+//         42   refill_count
+//         44   flushed_long, use
 #pragma once
 
 #include <cstddef>

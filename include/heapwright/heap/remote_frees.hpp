@@ -1,8 +1,8 @@
 // Remote frees: how a block that another thread has allocated goes home, without a lock.
 //
-//   free ── outbox of this thread: batches by owner and class ── batch full ── inbox of the owner's class ── its next refill
-//                                                                    │
-//                                                                    └─ closed or full ── central free list
+//   free ── outbox of this thread: batches by owner and class
+//             └─ batch full ─┬─ inbox of the owner's class ── the owner's next refill
+//                            └─ inbox closed or full ── central free list
 //
 // The freeing thread does one read-modify-write for a batch, the owner one for all batches that
 // have come. Nobody walks a list: the owner's inbox becomes its free list. The owner's fast path

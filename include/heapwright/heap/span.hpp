@@ -1,13 +1,13 @@
 // A span is a run of heap pages with one use. Its record lives apart from the pages, so that an
 // overflow of a block cannot reach it.
 //
-// States             pages are                         linked in                  page map
-//   free_resident    free, contents in memory          a bin of the page heap     span at both ends
-//   free_decommitted free, given back or not touched   a bin of the page heap     span at both ends
-//   cut              blocks of one size class          the class's list, or none  span and tag at
-//                                                      where a thread has it      each page
-//   large            one block, of a page-run class    nothing                    span at both ends
-//                    or none (0)                                                  and tag at the first
+// States             pages are                         linked in                 page map
+//   free_resident    free, contents in memory          a bin of the page heap    span at both ends
+//   free_decommitted free, given back or not touched   a bin of the page heap    span at both ends
+//   cut              blocks of one size class          the class's list, or      span and tag
+//                                                      none: a thread has it     at each page
+//   large            one block, of a page-run class    nothing                   span at both ends,
+//                    or none (0)                                                 tag at the first
 //
 // Of a cut span:  capacity = live + length(free) + (capacity - carved)
 // where live counts the blocks that are outside: with the program, or in a thread cache. A carved

@@ -4,13 +4,15 @@
 // The lists are free_lists.hpp; here is what moves blocks between them and the shared heap. All of
 // it is off the fast path.
 //
-//   allocate   pop ── free list empty ── refill ─┬─ inbox: what others have freed becomes the free list
-//                                                ├─ few deferred frees: fresh blocks, or else
-//                                                │    central free list: blocks that came back, or fresh ones
-//                                                │    page heap: one block of a page-run class
-//                                                └─ deferred frees become the free list
-//   free       push ── not kept ── push_slow ─┬─ remote ── outbox ── batch full ── the owner's inbox (remote_frees.hpp)
-//                                             └─ no room ── flush to the central free list
+//   allocate   pop ── free list empty ── refill
+//                ├─ inbox: what others have freed becomes the free list
+//                ├─ few deferred frees: fresh blocks, or else
+//                │    central free list: blocks that came back, or fresh ones
+//                │    page heap: one block of a page-run class
+//                └─ deferred frees become the free list
+//   free       push ── not kept ── push_slow
+//                ├─ remote ── outbox ── batch full ── the owner's inbox (remote_frees.hpp)
+//                └─ no room ── flush to the central free list
 //   look       heartbeat ── every few hundred blocks ── scavenge one class
 //
 // Fresh blocks: the first in a page is handed out as it is, so that the first touch of a page,

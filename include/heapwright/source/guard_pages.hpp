@@ -1,8 +1,9 @@
 // Each block in pages of its own, between two that cannot be touched: an overflow faults where it
 // happens.
 //
-//   [ guard page | rest | block | guard page ]      the block's end touches the guard, if its alignment lets it
-//                  ^--- less than a page
+//   [ guard page | rest | block | guard page ]
+//
+// The rest is less than a page. The end of the block touches the guard, if its alignment lets it.
 //
 // Invariant: the block begins in the first page after the guard, so that the pages are found from
 // the pointer and the layout alone.
