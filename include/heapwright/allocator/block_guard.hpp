@@ -13,6 +13,7 @@
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
+#include <heapwright/core/hash.hpp>
 #include <heapwright/core/poison.hpp>
 
 namespace heapwright {
@@ -64,7 +65,7 @@ struct block_guard {
   static constexpr unsigned char pattern = 0xFD;
 
   [[nodiscard]] static std::uint64_t scramble(const void* payload) noexcept {
-    return address_of(payload) * 0x9E37'79B9'7F4A'7C15U ^ 0x600D'B10C'600D'B10CU;
+    return fibonacci_hash(address_of(payload)) ^ 0x600D'B10C'600D'B10CU;
   }
 };
 

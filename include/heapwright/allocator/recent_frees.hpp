@@ -10,6 +10,7 @@
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/call_stack.hpp>
+#include <heapwright/core/hash.hpp>
 
 namespace heapwright {
 
@@ -33,7 +34,7 @@ class recent_frees {
   static constexpr unsigned bits = 8;
 
   [[nodiscard]] static std::size_t index(const void* p) noexcept {
-    return (address_of(p) * 0x9E37'79B9'7F4A'7C15U) >> (64 - bits);
+    return fibonacci_hash(address_of(p)) >> (64 - bits);
   }
 
   std::array<entry, std::size_t{1} << bits> entries_{};

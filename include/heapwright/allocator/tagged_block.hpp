@@ -19,6 +19,7 @@
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
+#include <heapwright/core/hash.hpp>
 #include <heapwright/core/poison.hpp>
 
 namespace heapwright {
@@ -93,7 +94,7 @@ class tagged_block {
 
   [[nodiscard]] std::uint64_t seal() const noexcept {
     if constexpr (!is_checked) return 0;
-    return (address_of(this) * 0x9E37'79B9'7F4A'7C15U) & ~(size_mask | flags);
+    return fibonacci_hash(address_of(this)) & ~(size_mask | flags);
   }
 
   hidden<std::uint64_t> tag_;
