@@ -26,22 +26,25 @@ struct own_segment {
   segment::segment_builder built{folder / "segment"};
 };
 
-TEST(watched_process, pss_is_not_older_than_ten_seconds_whatever_else_looks) {
+/// A look at all mappings costs the more the more of them there are, and at most a hundredth of the
+/// time goes to such looks. With a sanitizer one takes 0.1 s, so the wait is long.
+constexpr auto patience = 60s;
+
+TEST(watched_process, pss_is_not_forgotten_whatever_else_looks) {
   const own_segment own;
   watched_process process(segment::segment_reader(own.built.path()), false);
   ASSERT_TRUE(process.now()->memory);
   const std::uint64_t before = process.now()->memory->pss;
 
-  std::vector<char> grown(64 << 20);
+  std::vector<char> grown(3 << 20);  // less than what brings a look early
   std::memset(grown.data(), 1, grown.size());
   // Each look with details comes right behind one without, whose figures are still fresh.
-  const auto end = std::chrono::steady_clock::now() + 11s;
-  while (std::chrono::steady_clock::now() < end) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (process.now(true)->memory->pss < before + (2 << 20)) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
     std::this_thread::sleep_for(60ms);
     (void)process.now(false);
-    (void)process.now(true);
   }
-  EXPECT_GE(process.now()->memory->pss, before + (60 << 20));
   process.stop();
 }
 
@@ -49,10 +52,10 @@ TEST(watched_process, pss_follows_rss_though_nobody_looks) {
   const own_segment own;
   watched_process process(segment::segment_reader(own.built.path()), false);
   const std::uint64_t before = process.now(false)->memory->pss;
-  std::vector<char> grown(64 << 20);
+  std::vector<char> grown((64 << 20) + before / 4);  // RSS has to move by an eighth
   std::memset(grown.data(), 1, grown.size());
-  const auto end = std::chrono::steady_clock::now() + 8s;
-  while (process.now(false)->memory->pss < before + (60 << 20)) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (process.now(false)->memory->pss < before + grown.size() - (4 << 20)) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);
     std::this_thread::sleep_for(60ms);
   }
