@@ -1,4 +1,4 @@
-"""What threads would meet on many cores: atomic read-modify-writes per malloc and free, and kernel calls, by number of threads, of each malloc.
+"""What threads would meet on many cores: atomic read-modify-writes per malloc and free, by number of threads, of each malloc.
 
 usage: script/bench contention [--json FILE] [LIBRARY...]     default: glibc, ours, and the installed peers
 
@@ -72,6 +72,13 @@ def parsed(lines):
     return found
 
 
+def short(function):
+    """Without the arguments of templates and functions."""
+    while (shorter := re.sub(r"<[^<>]*>|\([^()]*\)", "", function)) != function:
+        function = shorter
+    return function.removeprefix("heapwright::")
+
+
 def measured(library, kind, threads):
     few, many = (counted(library, kind, threads, rounds) for rounds in (SHORT, LONG))
     pairs = threads * BLOCKS_PER_ROUND * (LONG - SHORT)
@@ -113,7 +120,7 @@ def main():
     for name, cells in results.items():
         for kind in KINDS:
             functions = list(cells[f"{kind} {THREADS[-1]}"].items())[:4]
-            print(f"{name:22}{kind:5}" + ", ".join(f"{1000 * n:.1f} {function[:60]}" for function, n in functions))
+            print(f"{name:22}{kind:5}" + ", ".join(f"{1000 * n:.1f} {short(function)}" for function, n in functions))
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))
 

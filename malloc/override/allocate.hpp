@@ -3,9 +3,9 @@
 // goes down once.
 //
 //   allocate ─┬─ up to 256 bytes: the size gives the class
-//             │    └─ free list empty ── allocate_class_slow ── no memory ── OnFailure
+//             │    └─ free list empty ── allocate_class_slow ── null: OnFailure
 //             └─ allocate_larger: the class from a table or a formula
-//                  └─ none, or free list empty ── allocate_slow ── no memory ── OnFailure
+//                  └─ none, or free list empty ── allocate_slow ── null: OnFailure
 #pragma once
 
 #include <cerrno>

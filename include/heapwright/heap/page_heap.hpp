@@ -3,7 +3,7 @@
 //
 //   allocate ── page_memory::take ── free_runs      a free run, resident if one fits
 //      │        page_memory::grow ── page_supply    else memory from the system
-//      └─────── stay_below_peak, stay_below_limit   purge what peak rule and limit do not allow
+//      └─────── stay_below_peak, stay_below_limit   purge what the rules forbid
 //   release ─── page_memory::insert                 merges the run with free neighbours
 //      └─────── purge_early                         purges what the excess rule does not allow
 //   tick ────── end_window                          purges what nobody needed for a window of time

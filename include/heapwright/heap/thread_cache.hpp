@@ -11,7 +11,7 @@
 //                │    page heap: one block of a page-run class
 //                └─ deferred frees become the free list
 //   free       push ── not kept ── push_slow
-//                ├─ remote ── outbox ── batch full ── the owner's inbox (remote_frees.hpp)
+//                ├─ remote ── outbox ── batch full ── the owner's inbox
 //                └─ no room ── flush to the central free list
 //   look       heartbeat ── every few hundred blocks ── scavenge one class
 //
