@@ -116,6 +116,17 @@ pid_t process_of(const char* name) noexcept {
   return std::strcmp(name, ".segment") == 0 ? process : 0;
 }
 
+/// Whether a process has the file mapped, or opened, for writing: it need not be one that has an id
+/// here. The kernel then refuses a lease on the file: fcntl(2), F_SETLEASE.
+bool is_in_use(int directory, const char* name) noexcept {
+  const int fd = ::openat(directory, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  // Who opens the file while the lease is held sends a signal: one that is ignored by default.
+  const bool is = ::fcntl(fd, F_SETSIG, SIGURG) == 0 && ::fcntl(fd, F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
+  ::close(fd);
+  return is;
+}
+
 /// What processes have left that are gone stays to be read, but not without end: a server that
 /// forks for each request would fill the memory. A file system in memory lists its newest files
 /// first.
@@ -131,6 +142,7 @@ void remove_old_segments(const char* directory) noexcept {
       at += e->d_reclen;
       const pid_t process = process_of(e->d_name);
       if (process == 0 || ++seen <= kept || ::kill(process, 0) == 0 || errno != ESRCH) continue;
+      if (is_in_use(fd, e->d_name)) continue;  // by a process of another PID namespace
       ::unlinkat(fd, e->d_name, 0);
     }
   }

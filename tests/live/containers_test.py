@@ -142,6 +142,24 @@ class NamespaceBelowLive(unittest.TestCase):
         ended = wait_for("its end", lambda: next((row for row in rows() if row["id"] == inner[3] and not row["running"]), None))
         self.assertEqual(ended["name"], by_id[inner[3]]["name"], "its id stays")
 
+    def test_its_segments_are_not_taken_for_those_of_processes_that_are_gone(self):
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            environment = clean_environment(LD_PRELOAD=PROBE, HEAPWRIGHT_SEGMENT_DIR=folder)
+            own = next(id for id in range(os.getpid() - 1, 1, -1) if not os.path.exists(f"/proc/{id}"))
+            script = f'exec 3<&0; echo {own - 1} >/proc/sys/kernel/ns_last_pid; {PYTHON} -c "import sys; print(flush=True); sys.stdin.read()" <&3 3<&- & wait'
+            inside = subprocess.Popen([*CONTAINER, "sh", "-c", script + "; exit"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.assertEqual(inside.stdout.readline(), "\n")
+            name = max(name for name in os.listdir(folder) if name.startswith(f"{own}-"))  # of its last program
+            for _ in range(140):
+                subprocess.run([PYTHON, "-c", ""], env=environment, check=True)
+            files = os.listdir(folder)
+            self.assertLess(len(files), 72)
+            self.assertIn(name, files)
+            inside.communicate()
+            for _ in range(70):
+                subprocess.run([PYTHON, "-c", ""], env=environment, check=True)
+            self.assertNotIn(name, os.listdir(folder), "it is gone now")
+
     def test_it_is_listed_once(self):
         with tempfile.TemporaryDirectory() as folder:
             started = self.start(LD_PRELOAD=PROBE, HEAPWRIGHT_SEGMENT_DIR=folder)

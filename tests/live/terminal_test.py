@@ -166,7 +166,7 @@ class Top(Case):
         self.shows(terminal, 2, "^allocations .*/s ")
         process.kill()
         process.wait()
-        self.shows(terminal, 0, "killed")
+        self.shows(terminal, 0, r"gone \(killed, or ended without exit\)")
         self.shows(terminal, 2, self.TOTALS)
 
     def saved(self):
@@ -306,6 +306,14 @@ class Live(Case):
             self.assertEqual(process.wait(20), 128 + signal.SIGTERM)
             os.kill(id, signal.SIGKILL)
             self.assertEqual(process.stdout.read(), "", "it has had no signal")
+
+    def test_a_process_without_the_probe_is_named_once(self):
+        process, _ = self.started("/bin/sh", "-c", "(sleep 60) & for n in 1 2; do env -u LD_PRELOAD tail -f /dev/null & done; wait")
+        self.assertRegex(process.stderr.readline(), r"process \d+ \(tail\) is not observed: it is statically linked or setuid, or runs without LD_PRELOAD")
+        time.sleep(2.5)
+        process.terminate()
+        self.assertEqual(process.stderr.read(), "")
+        process.wait(20)
 
     def test_how_the_program_has_ended_is_told(self):
         for end, told in (("exit 3", "exit code 3"), ("kill -9 $$", "killed by SIGKILL"), ("kill -SEGV $$", "killed by SIGSEGV")):

@@ -1,5 +1,6 @@
 #include "launched_program.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -24,9 +25,23 @@
 #include "segment_reader.hpp"
 
 namespace heapwright::tool {
-namespace {
 
 using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<pid_t> running_with_segments(const std::filesystem::path& folder) {
+  std::vector<pid_t> ids;
+  for (const auto& path : segment::segments_in(folder)) {
+    try {
+      const segment::process_figures process = segment::segment_reader(path).process();
+      if (segment::is_there(process)) ids.push_back(static_cast<pid_t>(process.process_id));
+    } catch (const segment::bad_segment&) {
+      continue;
+    }
+  }
+  return ids;
+}
 
 }  // namespace
 
@@ -110,14 +125,7 @@ std::vector<command_process> launched_program::running() const {
   std::vector<pid_t> ids;
   if (!status_) ids.push_back(id_);
   for (const tree_member& member : descendants()) ids.push_back(member.pid);
-  for (const auto& path : segment::segments_in(folder_.path())) {
-    try {
-      const segment::process_figures process = segment::segment_reader(path).process();
-      if (segment::is_there(process)) ids.push_back(static_cast<pid_t>(process.process_id));
-    } catch (const segment::bad_segment&) {
-      continue;
-    }
-  }
+  for (const pid_t id : running_with_segments(folder_.path())) ids.push_back(id);
   std::vector<command_process> result;
   std::set<pid_t> known;
   for (const pid_t id : ids) {
@@ -127,6 +135,14 @@ std::vector<command_process> launched_program::running() const {
     if (process.start != 0) result.push_back(process);
   }
   return result;
+}
+
+bool launched_program::observes(const command_process& process) const {
+  // A child has its parent's segment mapped until it calls malloc.
+  if (const auto files = mapped_files(process.id); !files.empty())
+    return std::ranges::any_of(files, [](const mapping& m) { return m.path.ends_with(".segment"); });
+  // Its memory may not be looked at.
+  return std::ranges::count(running_with_segments(folder_.path()), process.id) > 0;
 }
 
 std::vector<command_process> launched_program::pass_on(const came_signal& came) const {

@@ -50,6 +50,10 @@ class launched_program {
   /// found by its segment, so that one without the probe is missing then.
   [[nodiscard]] std::vector<command_process> running() const;
 
+  /// Whether the probe is in it, or was when it could last be seen. A program that is statically
+  /// linked runs without, and one that is setuid.
+  [[nodiscard]] bool observes(const command_process& process) const;
+
   /// Sends the signal to the running processes of the command that are in its session, the program
   /// first: a shell must not go on with its script because its child has ended. Daemons are in a
   /// session of their own. Sends nothing if the signal is from the terminal, which has sent it to

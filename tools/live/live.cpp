@@ -13,10 +13,12 @@
 #include <cstring>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -126,6 +128,33 @@ std::string token_for(const live_options& options) {
   if (!options.token.empty() || is_loopback(options.host)) return options.token;
   return random_token();
 }
+
+/// Names, once and by program, the processes of the command that run without the probe. To be
+/// called about once a second: one that has just begun is given until the next time.
+class unobserved_processes {
+ public:
+  void tell_of_new(const launched_program& started) {
+    std::map<std::pair<pid_t, std::uint64_t>, int> looks;
+    for (const command_process& p : started.running()) {
+      const auto seen = looks_.find({p.id, p.start});
+      const int look = looks[{p.id, p.start}] = seen == looks_.end() ? 1 : seen->second + 1;
+      if (look != 2 || told_.size() == most_told || told_.contains(p.name)) continue;
+      if (started.observes(p) || !p.is_running()) continue;
+      told_.insert(p.name);
+      tell(
+          "heapwright: process {} ({}) is not observed: it is statically linked or setuid, or runs without "
+          "LD_PRELOAD\n",
+          p.id, p.name);
+    }
+    looks_ = std::move(looks);
+  }
+
+ private:
+  static constexpr std::size_t most_told = 10;
+
+  std::map<std::pair<pid_t, std::uint64_t>, int> looks_;  ///< how often each was seen, by id and start
+  std::set<std::string> told_;
+};
 
 /// Until a program that was started is gone, if it is to be left with, or else until the user says
 /// so. A signal goes on to the processes of the command, and the wait is for all of them. Where it
@@ -256,7 +285,9 @@ int live(const live_options& options) {
   std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });
   if (opens_browser(options)) open_browser(url, signals);
   tell_ready(options.ready_fd, url);
+  unobserved_processes unobserved;
   const auto each_second = [&] {
+    if (started) unobserved.tell_of_new(*started);
     if (!options.save.empty()) family.watch_all();
   };
   if (started) {

@@ -67,7 +67,7 @@ const char* words_for(life state) {
     case life::running: return "running";
     case life::exited: return "ended";
     case life::replaced: return "replaced by exec";
-    case life::killed: return "killed";
+    case life::killed: return "gone (killed, or ended without exit)";
     case life::gone: return "gone";
     case life::left: return "running when it was saved";
     case life::lost: break;

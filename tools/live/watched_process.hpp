@@ -27,6 +27,7 @@
 
 namespace heapwright::tool {
 
+/// `killed`: it is gone and has not called exit: by a signal, or by the system call alone.
 /// `lost`: the segment can no longer be read. `gone`: a process without one is no longer there.
 /// `left`: it ran when this was saved.
 enum class life { running, exited, replaced, killed, lost, gone, left };

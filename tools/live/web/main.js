@@ -108,7 +108,7 @@ function show() {
 function showStatus() {
   const p = state?.process;
   const at = p?.ended ? ` at ${clock(p.ended)}` : "";
-  const ends = { exited: `program has ended${at}: last figures`, killed: "program is gone (killed): last figures", replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures", gone: "program is gone: last figures", left: "saved while the program ran" };
+  const ends = { exited: `program has ended${at}: last figures`, killed: "program is gone (killed, or ended without exit): last figures", replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures", gone: "program is gone: last figures", left: "saved while the program ran" };
   const [words, mood] = p && ends[p.state] ? [ends[p.state], "warn"]
     : isLost ? ["connection lost, retrying", "bad"]
     : !p ? ["connecting", ""]
