@@ -8,6 +8,7 @@
 #include <string>
 
 #include <heapwright/core/bin_bitmap.hpp>
+#include <heapwright/core/exact_divisor.hpp>
 #include <heapwright/core/hash.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/core/text.hpp>
@@ -19,6 +20,29 @@ namespace {
 TEST(Layout, ArrayRefusesOverflow) {
   EXPECT_EQ(layout::array<std::uint64_t>(3), (layout{24, 8}));
   EXPECT_EQ(layout::array<std::uint64_t>(SIZE_MAX / 8 + 1), std::nullopt);
+}
+
+/// Against the processor's division, near each power of two too: negative differences wrap around.
+TEST(ExactDivisor, TellsMultiplesFromAllOtherNumbers) {
+  std::mt19937_64 random(7);
+  for (const std::uint64_t divisor : {1, 2, 3, 5, 8, 24, 48, 96, 1000, 4096, 81920, 999'983}) {
+    const exact_divisor by(divisor);
+    const auto expect_exact = [&](std::uint64_t n) {
+      if (n % divisor == 0) {
+        ASSERT_EQ(by.quotient(n), n / divisor) << n << " / " << divisor;
+      } else {
+        ASSERT_GT(by.quotient(n), UINT64_MAX / divisor) << n << " / " << divisor;
+      }
+    };
+    for (std::uint64_t near = 1; near != 0; near <<= 1) {
+      for (std::uint64_t n = near - 20; n != near + 20; ++n) expect_exact(n);
+    }
+    for (int i = 0; i < 10'000; ++i) {
+      const std::uint64_t n = random();
+      expect_exact(n);
+      expect_exact(n - n % divisor);
+    }
+  }
 }
 
 /// Against a std::set, for every bin that can be asked for.

@@ -239,6 +239,13 @@ TEST(CacheLimits, TheShareOfLongBlocksGrowsWithTheProgramAndShrinksWithItsThread
   EXPECT_EQ(limits::share(true, 100 * GiB, 1), std::int64_t{plan.max_long_bytes});
 }
 
+TEST(CacheLimits, SixteenKibAndTwoBlocksOfAClassWaitForTheirOwner) {
+  using limits = cache_limits<default_recipe>;
+  EXPECT_EQ(limits::most_in_inbox(table::index(16)), 1026U);
+  EXPECT_EQ(limits::most_in_inbox(table::index(1 * KiB)), 18U);
+  EXPECT_EQ(limits::most_in_inbox(table::index(64 * KiB)), 2U);
+}
+
 // --- scavenger
 
 TEST(Scavenger, LooksAtTheClockAfterSoManyBlocks) {

@@ -6,11 +6,7 @@
 //                                            cursor_ ---^     ^--- end_
 //
 // A seam is a block in front of which lies something that its free must skip: padding for its
-// alignment, or the header of a chunk. The word before a padded block holds the previous seam, so
-// that frees in reverse order find every seam without a header per block:
-//
-//   8 bytes of padding:   [ previous seam ] block
-//   more:                 [ ... | bytes of padding | previous seam + 1 ] block
+// alignment (arena_seam.hpp), or the header of a chunk.
 //
 // States      cursor_ is in               entered
 //   empty     no memory: it is > end_     at first, without a buffer
@@ -28,6 +24,7 @@
 #include <span>
 #include <utility>
 
+#include <heapwright/allocator/arena_seam.hpp>
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/concepts.hpp>
@@ -318,18 +315,11 @@ class arena {
 
   // Seams
 
-  [[nodiscard]] static hidden<std::uintptr_t>& word_at(std::uintptr_t address) noexcept {
-    return *reinterpret_cast<hidden<std::uintptr_t>*>(address);
-  }
-
   /// The block at `first` becomes a seam if padding lies between it and the cursor.
   void note_padding(std::uintptr_t first) noexcept {
     if constexpr (TakeBack == take_back::latest) {
-      const std::size_t padding = first - cursor_;
-      if (padding == 0) return;
-      const bool is_long = padding > sizeof(std::uintptr_t);
-      word_at(first - sizeof(std::uintptr_t)) = seam_ + (is_long ? 1 : 0);
-      if (is_long) word_at(first - 2 * sizeof(std::uintptr_t)) = padding;
+      if (first == cursor_) return;
+      arena_seam{.previous = seam_, .padding = first - cursor_}.write(first);
       seam_ = first;
     }
   }
@@ -341,10 +331,9 @@ class arena {
       if (!newest_->is_marked) leave_chunk();
       return;
     }
-    const std::uintptr_t previous = word_at(seam_ - sizeof(std::uintptr_t));
-    const bool is_long = (previous & 1) != 0;
-    cursor_ = seam_ - (is_long ? std::size_t{word_at(seam_ - 2 * sizeof(std::uintptr_t))} : sizeof(std::uintptr_t));
-    seam_ = previous - (is_long ? 1 : 0);
+    const arena_seam latest = arena_seam::read(seam_);
+    cursor_ = seam_ - latest.padding;
+    seam_ = latest.previous;
   }
 
   /// Goes back to the memory that was in use before the newest chunk, which has no blocks. The

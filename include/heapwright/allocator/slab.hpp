@@ -28,6 +28,7 @@
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/concepts.hpp>
+#include <heapwright/core/exact_divisor.hpp>
 #include <heapwright/core/hash.hpp>
 #include <heapwright/core/poison.hpp>
 #include <heapwright/source/slab_memory.hpp>
@@ -71,8 +72,7 @@ class slab {
   explicit slab(layout block, slab_plan plan = {}, Source source = {}) noexcept
       : size_(align_up(std::max<std::size_t>(block.size, 1), block.alignment)),
         mask_(~(bytes_for(plan.bytes, size_, block.alignment) - 1)),
-        inverse_(inverse_of(size_ >> std::countr_zero(size_))),
-        shift_(std::countr_zero(size_)),
+        blocks_in_(size_),
         alignment_(block.alignment),
         keep_empty_(plan.keep_empty),
         source_(source) {
@@ -218,13 +218,6 @@ class slab {
     return std::bit_ceil(std::max(wanted, first_offset(8, alignment) + 8 * size + margin + spare));
   }
 
-  /// Of an odd number, modulo 2^64: Newton's iteration, whose right bits double from 5 each time.
-  [[nodiscard]] static std::uint64_t inverse_of(std::uint64_t odd) noexcept {
-    std::uint64_t inverse = (3 * odd) ^ 2;
-    for (int bits = 5; bits < 64; bits *= 2) inverse *= 2 - odd * inverse;
-    return inverse;
-  }
-
   [[nodiscard]] std::size_t bytes() const noexcept { return ~mask_ + 1; }
   [[nodiscard]] layout range() const noexcept { return {bytes() - spare, bytes()}; }  ///< what the source is asked for
   [[nodiscard]] std::size_t words() const noexcept { return divide_up(capacity_, 64); }
@@ -239,11 +232,7 @@ class slab {
   /// between blocks, in front of them or behind them, and memory of somebody else, where no key
   /// lies that gives an address below p together with our tag.
   [[nodiscard]] std::size_t index_of(const void* p, const header* s) const noexcept {
-    // Exact for all 2^64 offsets: n is a multiple of d = odd * 2^shift if and only if n *
-    // inverse(odd), rotated by shift, is not above (2^64 - 1) / d, and then that is n / d.
-    // (Granlund and Montgomery, Division by Invariant Integers, PLDI 1994, section 9.)
-    const std::uint64_t offset = address_of(p) - (s->key ^ tag_);
-    return std::rotr(offset * inverse_, shift_);
+    return blocks_in_.quotient(address_of(p) - (s->key ^ tag_));
   }
 
   [[nodiscard]] std::size_t live_in(const header* s) const noexcept {
@@ -390,8 +379,7 @@ class slab {
   std::size_t taken_ = 0;
   std::uintptr_t mask_;
   std::uintptr_t tag_ = fibonacci_hash(address_of(this)) | std::uintptr_t{1} << 63;  ///< not an address of a program
-  std::uint64_t inverse_;
-  int shift_;
+  exact_divisor blocks_in_;
   std::size_t capacity_;
   header* current_ = nullptr;  ///< in the ring with_space_
   links with_space_{&with_space_, &with_space_};

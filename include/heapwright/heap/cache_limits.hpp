@@ -31,6 +31,11 @@ class cache_limits {
  public:
   [[nodiscard]] static std::int32_t first_limit(unsigned c) noexcept { return classes::of(c).first_kept; }
 
+  /// More blocks of class c do not wait for their owner: 16 KiB, and two.
+  [[nodiscard]] static constexpr std::uint32_t most_in_inbox(unsigned c) noexcept {
+    return static_cast<std::uint32_t>(16 * KiB / classes::of(c).size + 2);
+  }
+
   /// Bytes by which the limits of one kind may grow, with so many bytes in use by so many threads.
   [[nodiscard]] static std::int64_t share(bool is_long, std::uint64_t in_use, std::uint64_t threads) noexcept {
     constexpr auto& plan = R.thread_cache;

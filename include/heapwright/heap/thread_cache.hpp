@@ -160,8 +160,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   using lists::uncount_refused;
   using lists::wipe;
 
-  static constexpr std::size_t many = 16;               ///< blocks
-  static constexpr std::size_t inbox_bytes = 16 * KiB;  ///< of a class; more does not wait for the owner
+  static constexpr std::size_t many = 16;  ///< blocks
 
   // --- blocks that are freed
 
@@ -212,7 +211,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     if (waiting == 0) {
       sent.last->next = nullptr;
       shared_->flush(c, sent.first, sent.count);
-    } else if (waiting > most_in_inbox(c) || !owner->is_open.load(std::memory_order_seq_cst)) {
+    } else if (waiting > limits::most_in_inbox(c) || !owner->is_open.load(std::memory_order_seq_cst)) {
       flush_inbox(*owner, c);
     }
   }
@@ -220,11 +219,6 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   void flush_inbox(thread_cache& of, unsigned c) noexcept {
     const remote_inbox::list all = of.inbox_[c].take();
     if (all.first != nullptr) shared_->flush(c, all.first, all.count);
-  }
-
-  /// More blocks of class c do not wait for their owner.
-  static constexpr std::uint32_t most_in_inbox(unsigned c) noexcept {
-    return static_cast<std::uint32_t>(inbox_bytes / classes::of(c).size + 2);
   }
 
   // --- what is here of a class
