@@ -1,4 +1,4 @@
-// The free runs of a page heap, of two kinds: resident (contents in memory) and returned (given
+// The free runs of a page heap, of two kinds: resident (contents in memory) and decommitted (given
 // back or never touched). Finds, cuts and merges them, and keeps the records of all spans.
 //
 // Invariants: no two neighbouring runs are of one kind, but for the moment between remove or split
@@ -86,7 +86,7 @@ class free_runs {
 
   /// A run of this kind from the bin of the longest; null when there are none.
   [[nodiscard]] span* longest(span_state kind) const noexcept {
-    return (kind == span_state::free_resident ? resident_ : returned_).longest();
+    return (kind == span_state::free_resident ? resident_ : decommitted_).longest();
   }
 
   // --- giving
@@ -219,7 +219,7 @@ class free_runs {
     return kind == span_state::free_resident ? figures_.free_resident : figures_.free_decommitted;
   }
 
-  run_bins& bins(span_state kind) noexcept { return kind == span_state::free_resident ? resident_ : returned_; }
+  run_bins& bins(span_state kind) noexcept { return kind == span_state::free_resident ? resident_ : decommitted_; }
 
   /// The first of neighbouring free runs around s that are together long enough, null when they are
   /// not.
@@ -287,7 +287,7 @@ class free_runs {
   typename page_map<OS>::spare_leaves leaves_;
   heap_figures figures_{};
   run_bins resident_;
-  run_bins returned_;
+  run_bins decommitted_;
   page_map<OS> map_;
 };
 

@@ -43,9 +43,9 @@ class page_heap {
                                               std::size_t lines = 1) noexcept {
     holding guard(lock_);
     if (!fits_limit(pages * heap_page)) return nullptr;
-    const std::uint64_t returned = figures().free_decommitted.get();
+    const std::uint64_t decommitted = figures().free_decommitted.get();
     span* s = take(pages, alignment);
-    if (s != nullptr) policy_.note_refaulted(returned - std::min(returned, figures().free_decommitted.get()));
+    if (s != nullptr) policy_.note_refaulted(decommitted - std::min(decommitted, figures().free_decommitted.get()));
     if (s == nullptr && memory_.grow(pages, alignment)) s = take(pages, alignment);
     if (s == nullptr) {
       purge_all();

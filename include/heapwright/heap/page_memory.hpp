@@ -2,8 +2,8 @@
 // gives them back, and locks them. Mechanism only: page_heap decides how much is given back, and
 // its lock guards all of this.
 //
-// Free runs (free_runs.hpp) are resident, which makes them cheap to use again, or returned, so that
-// the next touch is a page fault. A request takes a resident run if one fits.
+// Free runs (free_runs.hpp) are resident, which makes them cheap to use again, or decommitted, so
+// that the next touch is a page fault. A request takes a resident run if one fits.
 //
 // Words     purge     give the longest resident runs back to the system
 //           decommit  give the pages of one run back; its address space stays
@@ -57,9 +57,9 @@ class page_memory {
   /// Makes a span in use longer by `more` free pages behind it. False: they are not free; it is as
   /// it was.
   [[nodiscard]] bool extend(span* s, std::size_t more) noexcept {
-    const std::uint64_t returned = figures().free_decommitted.get();
+    const std::uint64_t decommitted = figures().free_decommitted.get();
     if (!free_.extend(s, more)) return false;
-    if (wants_resident() && may_be_absent(returned)) make_resident(s->end() - more * heap_page, more * heap_page);
+    if (wants_resident() && may_be_absent(decommitted)) make_resident(s->end() - more * heap_page, more * heap_page);
     return true;
   }
 
@@ -267,17 +267,17 @@ class page_memory {
   /// The span that `taken()` takes, in memory if the heap wants that.
   template <class F>
   span* brought_in(F taken) noexcept {
-    const std::uint64_t returned = figures().free_decommitted.get();
+    const std::uint64_t decommitted = figures().free_decommitted.get();
     span* const s = taken();
-    if (wants_resident() && s != nullptr && may_be_absent(returned)) make_resident(s->start, s->bytes());
+    if (wants_resident() && s != nullptr && may_be_absent(decommitted)) make_resident(s->start, s->bytes());
     return s;
   }
 
   /// True when what was taken since free_decommitted had this value may not be in memory: a part of
-  /// it was returned. Or, where the system's pages are longer than the heap's, it shared one with a
-  /// run that was returned.
-  [[nodiscard]] bool may_be_absent(std::uint64_t returned) const noexcept {
-    return figures().free_decommitted.get() != returned || (is_locked() && supply::grain() > heap_page);
+  /// it was decommitted. Or, where the system's pages are longer than the heap's, it shared one
+  /// with a run that was decommitted.
+  [[nodiscard]] bool may_be_absent(std::uint64_t decommitted) const noexcept {
+    return figures().free_decommitted.get() != decommitted || (is_locked() && supply::grain() > heap_page);
   }
 
   /// True when pages are to be in memory before the program touches them.
