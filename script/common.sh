@@ -19,7 +19,7 @@ step() {
   fi
 }
 
-build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libelf-dev libdw-dev liblzma-dev libbz2-dev libprotozero-dev libiberty-dev zlib1g-dev libgtest-dev"
+build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libelf-dev libdw-dev liblzma-dev libbz2-dev libprotozero-dev libiberty-dev zlib1g-dev libzstd-dev libxxhash-dev robin-map-dev libgtest-dev"
 # The live page is bundled by Node.js, which some have from elsewhere than from Debian, npm included.
 command -v npm >/dev/null || build_packages="$build_packages nodejs npm"
 peer_packages="libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2"

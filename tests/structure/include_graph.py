@@ -41,6 +41,8 @@ AROUND = {
                "fcntl.h malloc.h pthread.h sys/auxv.h sys/resource.h sys/syscall.h unistd.h"),
     # The format: its readers need nothing but the C++ library.
     "segment": ([], "fcntl.h sys/mman.h sys/stat.h time.h unistd.h"),
+    # Of its own too: what threads write (ring.hpp) is for the probe.
+    "trace": ([], "sys/stat.h tsl/robin_map.h xxhash.h zstd.h"),
     # Is loaded into other people's programs, and brings little.
     "probe": (["abi", "segment/segment.hpp", "segment/sample_weight.hpp", KIT + "core", KIT + "platform", KIT + "sync",
                KIT + "live.h"],
@@ -69,7 +71,7 @@ TOOLS = {
 READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks"]
 
 # Where a quoted include is looked for, after the folder of the file.
-INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "segment"]
+INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "segment", "trace"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 

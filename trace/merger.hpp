@@ -1,0 +1,120 @@
+// From what threads have recorded, each by itself, to events that name their blocks.
+//
+// Problem. A free says an address. Which allocation it means, and of which thread, follows from
+// what all threads of the process did with this address, in order. Rings are read one after the
+// other, so that what one thread did a moment ago may be known later than what another does now.
+//
+// The order is that of the stamps (ring.hpp), with two exceptions, as an address is live or it is
+// not: an allocation at a live address waits for its free, and a free of an address that is not
+// live waits for its allocation. Stamps of different threads may be wrong by `skew`. What still
+// waits when all that happened before it is known is of a block from before the recording, or of
+// one whose free was not seen.
+//
+// Invariant: of each thread, events are written in the order of its records.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <tsl/robin_map.h>
+
+#include "ring.hpp"
+#include "trace_writer.hpp"
+
+namespace heapwright::trace {
+
+/// A record as it was read.
+struct recorded {
+  std::uint64_t ticks = 0;
+  ring_kind kind = ring_kind::allocate;
+  std::uint64_t address = 0;
+  request asked;           ///< its stack by the trace's number
+  std::uint64_t fork = 0;  ///< of `fork`: the child's number
+};
+
+[[nodiscard]] recorded read_record(std::uint64_t ticks, const ring_record& r, std::uint32_t stack) noexcept;
+
+/// Blocks lie at multiples of 16.
+struct address_hash {
+  [[nodiscard]] std::size_t operator()(std::uint64_t address) const noexcept {
+    return address * 0x9E3779B97F4A7C15 >> 16;
+  }
+};
+
+class merger {
+ public:
+  /// `skew` in ticks. `ns_of`: nanoseconds since the recording began, of ticks.
+  merger(trace_writer& to, std::uint64_t skew, std::function<std::uint64_t(std::uint64_t)> ns_of);
+
+  /// A process without blocks, or, as a child of a fork, with those that its parent had then. Its
+  /// number is how many there were.
+  void begin_process();
+  void begin_child(std::uint32_t parent, std::uint64_t fork);
+
+  /// The next record of this thread.
+  void add(thread_number by, const recorded& r);
+
+  /// Writes all events from before `ticks`: all records of them have been added.
+  void settle(std::uint64_t ticks);
+
+  /// Writes all that there is: nothing follows.
+  void finish();
+
+  /// Frees of blocks that were not known, and blocks whose address was allocated again without a
+  /// free.
+  [[nodiscard]] std::uint64_t unknown() const noexcept { return unknown_; }
+  [[nodiscard]] std::uint64_t missed_frees() const noexcept { return missed_frees_; }
+
+ private:
+  using live_blocks = tsl::robin_map<std::uint64_t, block_id, address_hash>;
+
+  struct thread {
+    thread_number number;
+    std::deque<recorded> records;
+    bool is_waiting = false;         ///< in `waiting` of its process, not in `ready_`
+    std::optional<block_id> before;  ///< of the realloc that has begun
+    std::uint64_t before_address = 0;
+  };
+
+  struct process_state {
+    live_blocks live;
+    std::unordered_multimap<std::uint64_t, thread*> waiting;  ///< by the address that must change
+    std::vector<std::unique_ptr<thread>> threads;
+    std::map<std::uint64_t, live_blocks> forks;                          ///< that no child has taken yet
+    std::optional<std::pair<std::uint32_t, std::uint64_t>> begins_with;  ///< the fork, until it is known
+  };
+
+  struct later {
+    bool operator()(const thread* a, const thread* b) const noexcept {
+      return a->records.front().ticks > b->records.front().ticks;
+    }
+  };
+
+  thread& of(thread_number by);
+  [[nodiscard]] static std::optional<std::uint64_t> blocked_on(const process_state& p, const recorded& r);
+  void make_ready(thread& t);
+  void write_ready(std::uint64_t ticks);
+  void write_front(process_state& p, thread& t);
+  void wake(process_state& p, std::uint64_t address);
+  bool force_one(std::uint64_t ticks);
+  [[nodiscard]] block_id take(process_state& p, std::uint64_t address);
+  void set_live(process_state& p, thread& t, std::uint64_t address, const block_id& block, std::uint64_t at_ns);
+  void give_fork(std::uint32_t parent, std::uint64_t fork, const live_blocks& live);
+
+  trace_writer& to_;
+  std::uint64_t skew_;
+  std::function<std::uint64_t(std::uint64_t)> ns_of_;
+  std::vector<process_state> processes_;
+  std::priority_queue<thread*, std::vector<thread*>, later> ready_;  ///< with records, not waiting
+  std::uint64_t unknown_ = 0, missed_frees_ = 0;
+};
+
+}  // namespace heapwright::trace

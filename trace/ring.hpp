@@ -1,0 +1,48 @@
+// What the threads of a recorded program write, and the recorder reads: a ring of records for each.
+//
+// A record is there when its `ticks` are not 0; the reader sets them to 0 when it has read it. So
+// neither needs to know where the other is. A thread takes its place before it writes, so that a
+// signal handler that allocates meanwhile writes the next record. Where the place that comes next
+// has not been read yet the ring is full, and the thread waits: nothing is lost.
+//
+// Records are stamped by the processor's counter of ticks: allocations behind the call of malloc,
+// frees before the call of free. So a free has a larger stamp than its allocation, and a smaller
+// one than the next allocation at its address, whichever threads they are of: merger.hpp.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+
+namespace heapwright::trace {
+
+enum class ring_kind : std::uint8_t {
+  allocate,
+  deallocate,
+  reallocating,  ///< a realloc begins: the block before
+  reallocated,   ///< and ends: the block now, or address 0: it has failed
+  freed_by_realloc,
+  end_thread,
+  fork,  ///< a child begins with all that is live now; `size`: its number
+};
+
+/// 32 bytes, two on a line of the processor's cache.
+struct alignas(32) ring_record {
+  std::atomic<std::uint64_t> ticks;
+  std::uint64_t what;  ///< 48 bits of address, 4 of ring_kind, 6 of the logarithm of an alignment, 1: zeroed
+  std::uint64_t size;  ///< bytes
+  std::uint64_t stack;
+
+  static constexpr unsigned address_bits = 48, kind_bits = 4, alignment_bits = 6;
+
+  [[nodiscard]] static constexpr std::uint64_t pack(ring_kind kind, std::uint64_t address, std::uint64_t alignment = 0,
+                                                    bool zeroed = false) noexcept {
+    const auto logarithm = alignment == 0 ? 0U : static_cast<unsigned>(std::countr_zero(alignment));
+    return address | static_cast<std::uint64_t>(kind) << address_bits |
+           std::uint64_t{logarithm} << (address_bits + kind_bits) |
+           std::uint64_t{zeroed} << (address_bits + kind_bits + alignment_bits);
+  }
+};
+static_assert(sizeof(ring_record) == 32);
+
+}  // namespace heapwright::trace

@@ -1,0 +1,131 @@
+#include "trace_writer.hpp"
+
+#include <utility>
+
+namespace heapwright::trace {
+namespace {
+
+constexpr std::size_t most_definition_bytes = 1 << 20;
+
+}  // namespace
+
+trace_writer::trace_writer(sink to) : to_(std::move(to)) { put(file_beginning()); }
+
+void trace_writer::put(std::span<const std::byte> bytes) {
+  if (has_failed_) return;
+  has_failed_ = !to_(bytes);
+  if (!has_failed_) written_ += bytes.size();
+}
+
+void trace_writer::put(const chunk_head& head, const byte_writer& payload) { put(packer_.pack(head, payload.bytes())); }
+
+void trace_writer::add(const process& p) {
+  byte_writer payload;
+  payload.number(p.id);
+  payload.number(p.forked_from_plus_one);
+  payload.number(p.started_unix_ns);
+  payload.text(p.program);
+  payload.text(p.allocator);
+  payload.number(p.arguments.size());
+  for (const std::string& argument : p.arguments) payload.text(argument);
+  put({.kind = static_cast<std::uint32_t>(chunk_kind::process), .process = p.number}, payload);
+}
+
+void trace_writer::add(const stack& s) {
+  stacks_.number(s.process);
+  stacks_.number(s.id);
+  stacks_.number(s.addresses.size());
+  std::uint64_t last = 0;
+  for (const std::uint64_t address : s.addresses) {
+    stacks_.difference(static_cast<std::int64_t>(address - last));
+    last = address;
+  }
+  if (stacks_.size() >= most_definition_bytes) put_definitions(chunk_kind::stacks, stacks_);
+}
+
+void trace_writer::add(const module& m) {
+  modules_.number(m.process);
+  modules_.number(m.begin);
+  modules_.number(m.end - m.begin);
+  modules_.number(m.base);
+  modules_.text(m.path);
+}
+
+void trace_writer::add(const note& n) {
+  flush();
+  byte_writer payload;
+  payload.number(n.at_ns);
+  payload.text(n.text);
+  put({.kind = static_cast<std::uint32_t>(chunk_kind::note), .process = n.process}, payload);
+}
+
+event_writer& trace_writer::of(thread_number by) {
+  if (by.process >= threads_.size()) threads_.resize(by.process + std::size_t{1});
+  auto& threads = threads_[by.process];
+  if (by.thread >= threads.size()) threads.resize(by.thread + std::size_t{1});
+  return threads[by.thread];
+}
+
+void trace_writer::note_event() {
+  ++events_;
+  if (++waiting_ == most_events) flush();
+}
+
+block_id trace_writer::allocate(thread_number by, const request& asked, std::uint64_t at_ns) {
+  const std::uint64_t number = of(by).allocate(asked, at_ns / time_unit);
+  note_event();
+  return {by, number};
+}
+
+void trace_writer::deallocate(thread_number by, const block_id& block, std::uint64_t at_ns) {
+  of(by).deallocate(by, block, at_ns / time_unit);
+  note_event();
+}
+
+block_id trace_writer::reallocate(thread_number by, const block_id& before, const request& asked, std::uint64_t at_ns) {
+  const std::uint64_t number = of(by).reallocate(by, before, asked, at_ns / time_unit);
+  note_event();
+  return {by, number};
+}
+
+void trace_writer::end_thread(thread_number which, std::uint64_t at_ns) {
+  of(which).end_thread(at_ns / time_unit);
+  note_event();
+}
+
+void trace_writer::put_definitions(chunk_kind kind, byte_writer& waiting) {
+  if (waiting.size() == 0) return;
+  put({.kind = static_cast<std::uint32_t>(kind)}, waiting);
+  waiting.clear();
+}
+
+void trace_writer::flush() {
+  put_definitions(chunk_kind::modules, modules_);
+  put_definitions(chunk_kind::stacks, stacks_);
+  if (waiting_ == 0) return;
+  for (std::uint32_t process = 0; process < threads_.size(); ++process) {
+    for (std::uint32_t thread = 0; thread < threads_[process].size(); ++thread) {
+      event_writer& of = threads_[process][thread];
+      if (of.empty()) continue;
+      byte_writer payload;
+      of.write(payload);
+      put({.kind = static_cast<std::uint32_t>(chunk_kind::events),
+           .process = process,
+           .thread = thread,
+           .round = round_},
+          payload);
+      of.clear();
+    }
+  }
+  waiting_ = 0;
+  ++round_;
+}
+
+void trace_writer::end(const std::string& reason) {
+  flush();
+  byte_writer payload;
+  payload.text(reason);
+  put({.kind = static_cast<std::uint32_t>(chunk_kind::ending)}, payload);
+}
+
+}  // namespace heapwright::trace

@@ -1,0 +1,69 @@
+// Writes a trace, event by event. What comes is collected by thread; a round of chunks goes out
+// when most_events have come together, or when the caller says so.
+//
+// The trace is whole after each round: a recorder that is killed loses what came since the last.
+// Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chunk.hpp"
+#include "event_columns.hpp"
+#include "trace.hpp"
+
+namespace heapwright::trace {
+
+class trace_writer {
+ public:
+  /// Takes all of these bytes. False: it cannot, and nothing more is written.
+  using sink = std::function<bool(std::span<const std::byte>)>;
+
+  explicit trace_writer(sink to);
+
+  /// Its number is how many there were before it.
+  void add(const process& p);
+  /// Before the first event that has it.
+  void add(const stack& s);
+  void add(const module& m);
+  void add(const note& n);
+
+  /// Times are nanoseconds since the recording began. The block that the program gets.
+  block_id allocate(thread_number by, const request& asked, std::uint64_t at_ns);
+  void deallocate(thread_number by, const block_id& block, std::uint64_t at_ns);
+  block_id reallocate(thread_number by, const block_id& before, const request& asked, std::uint64_t at_ns);
+  /// Its last event.
+  void end_thread(thread_number which, std::uint64_t at_ns);
+
+  /// Writes a round of what there is.
+  void flush();
+
+  /// Writes what there is, and why the trace ends here. Nothing follows.
+  void end(const std::string& reason);
+
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+  [[nodiscard]] std::uint64_t written() const noexcept { return written_; }  ///< bytes
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+
+ private:
+  event_writer& of(thread_number by);
+  void note_event();
+  void put(std::span<const std::byte> bytes);
+  void put(const chunk_head& head, const byte_writer& payload);
+  void put_definitions(chunk_kind kind, byte_writer& waiting);
+
+  sink to_;
+  chunk_packer packer_;
+  std::vector<std::vector<event_writer>> threads_;  ///< by process and thread
+  byte_writer stacks_, modules_;                    ///< that are not written yet
+  std::size_t waiting_ = 0;                         ///< events
+  std::uint32_t round_ = 0;
+  std::uint64_t written_ = 0, events_ = 0;
+  bool has_failed_ = false;
+};
+
+}  // namespace heapwright::trace
