@@ -9,7 +9,7 @@
 #include <heapwright/core/bits.hpp>
 
 #include "../abi/export.hpp"
-#include "observer.hpp"
+#include "recording.hpp"
 
 using namespace heapwright;
 using namespace heapwright::probe;
@@ -24,7 +24,8 @@ bool overflows(std::size_t count, std::size_t size, std::size_t& bytes) noexcept
 
 void* get_aligned(std::size_t alignment, std::size_t size) noexcept {
   void* const p = next.allocate_aligned(alignment, size);
-  return is_counting() ? allocated(p, size) : p;
+  if (!is_counting()) return is_recording() ? record_allocation(p, size, alignment, false) : p;
+  return allocated(p, size);
 }
 
 void* aligned(std::size_t alignment, std::size_t size) noexcept {
@@ -40,24 +41,29 @@ void* aligned(std::size_t alignment, std::size_t size) noexcept {
 extern "C" {
 
 HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept {
-  if (!is_counting()) return next.allocate(size);
-  return allocated_anew(next.allocate(size), size);
+  void* const p = next.allocate(size);
+  if (!is_counting()) return is_recording() ? record_allocation(p, size, 0, false) : p;
+  return allocated_anew(p, size);
 }
 
 HEAPWRIGHT_EXPORT void free(void* p) noexcept {
-  if (is_counting() && p != nullptr) freeing(p);
+  note_free(p);
   next.deallocate(p);
 }
 
 HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
   std::size_t bytes = 0;
   if (overflows(count, size, bytes)) return nullptr;
-  if (!is_counting()) return next.allocate_zeroed(count, size);
-  return allocated_anew(next.allocate_zeroed(count, size), bytes);
+  void* const p = next.allocate_zeroed(count, size);
+  if (!is_counting()) return is_recording() ? record_allocation(p, bytes, 0, true) : p;
+  return allocated_anew(p, bytes);
 }
 
 HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
-  if (!is_counting()) return next.reallocate(p, size);
+  if (!is_counting()) {
+    if (!is_recording()) return next.reallocate(p, size);
+    return p == nullptr ? record_allocation(next.allocate(size), size, 0, false) : record_reallocation(p, size);
+  }
   if (p == nullptr) return allocated_anew(next.allocate(size), size);
   if (the_sampler.may_have(p)) [[unlikely]]
     return reallocate_sample(p, size);

@@ -6,7 +6,7 @@
 
 #include "../abi/cxx_runtime.hpp"
 #include "../abi/default_operators.hpp"
-#include "observer.hpp"
+#include "recording.hpp"
 
 using namespace heapwright::probe;
 using heapwright::process::defaults;
@@ -20,7 +20,8 @@ void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
 }
 
 inline void* noted(void* p, std::size_t size, std::size_t alignment) noexcept {
-  if (!is_counting()) return p;
+  if (!is_counting())
+    return is_recording() ? record_allocation(p, size, alignment <= natural_alignment ? 0 : alignment, false) : p;
   return alignment <= natural_alignment ? allocated_anew(p, size) : allocated(p, size);
 }
 
@@ -49,7 +50,7 @@ inline void* allocate_nothrow(std::size_t size, std::size_t alignment = 1) noexc
 }
 
 inline void deallocate(void* p) noexcept {
-  if (is_counting() && p != nullptr) freeing(p);
+  note_free(p);
   next.deallocate(p);
 }
 

@@ -12,6 +12,7 @@
 
 #include "clocks.hpp"
 #include "malloc_mappings.hpp"
+#include "recording.hpp"
 #include "thread_slots.hpp"
 #include "tick_clock.hpp"
 
@@ -38,6 +39,7 @@ constinit pthread_key_t thread_end_key{};
 constinit segment_header* parents_segment = nullptr;
 constinit slot_sums inherited;
 constinit std::uint64_t forked_at = 0;
+constinit std::uint64_t fork_number = 0;
 
 thread_local constinit bool is_inside [[gnu::tls_model("initial-exec")]] = false;
 thread_local constinit bool has_ended [[gnu::tls_model("initial-exec")]] = false;
@@ -81,6 +83,7 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
 
 void end_this_thread(void* slot) noexcept {
   inside guard;
+  record_thread_end();
   has_ended = true;
   this_slot = &early_slot;
   this_owner = 0;
@@ -130,6 +133,7 @@ void start() noexcept {
   now = stage::observed;
   if (before == stage::forked) {
     h->forked_from = parents_segment->process_id;
+    h->fork_number = fork_number;
     h->peak_number.store(parents_segment->peak_number.load(relaxed), relaxed);
     h->adapted_seconds.store(parents_segment->adapted_seconds.load(relaxed), relaxed);
     h->interval_by_seconds.store(parents_segment->interval_by_seconds.load(relaxed), relaxed);
@@ -175,6 +179,7 @@ void publish_net(thread_slot& s, unsigned size_class) noexcept {
 // --- fork
 
 void before_fork() noexcept {
+  fork_number = record_fork();
   is_inside = true;
   slots.fork_lock().acquire();
   the_sampler.lock_for_fork();
@@ -194,9 +199,12 @@ void after_fork_in_child() noexcept {
   if (now == stage::observed) {
     parents_segment = the_segment;
     forked_at = monotonic_ns();
+    close_rings_in_child();
+    chosen.is_recording = is_recording();
     chosen.is_counting = is_counting();
     chosen.interval = the_segment->interval.load(relaxed);
     early_header.counting = chosen.is_counting ? 1 : 0;
+    early_header.recording = chosen.is_recording ? 1 : 0;
     copy_meters(*parents_segment, early_header);
     malloc_mappings::copy(*parents_segment, early_header);
     clear(early_slot);
@@ -273,6 +281,14 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
 }
 
 void begin_thread() noexcept { (void)own_slot(); }
+
+std::uint32_t number_of_own_slot() noexcept { return own_slot() != nullptr ? this_owner : 0; }
+
+segment::reference stack_for_recording(const call_site& site) noexcept {
+  if (is_inside || own_slot() == nullptr) return 0;
+  inside guard;
+  return the_sampler.stack_at(site);
+}
 
 bool begin_peak_again() noexcept {
   thread_slot* const s = own_slot();

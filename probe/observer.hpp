@@ -61,6 +61,12 @@ void note_exit() noexcept;
 
 [[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
 
+/// Of the calling thread's slot, which it gets now if it has none. 0: it has none.
+[[nodiscard]] std::uint32_t number_of_own_slot() noexcept;
+
+/// The stack of a call that is recorded; 0: not known.
+[[nodiscard]] segment::reference stack_for_recording(const call_site& site) noexcept;
+
 /// At once, from what is live. False: there is no segment.
 bool begin_peak_again() noexcept;
 

@@ -230,6 +230,10 @@ reference sampler::stack_of(const call_site& site, std::uint32_t owner, bool wil
   return r;
 }
 
+reference sampler::stack_at(const call_site& site) noexcept {
+  return this_memory == nullptr ? 0 : stack_of(site, 0, true);
+}
+
 bool sampler::take_sample(std::uint32_t owner, void* p, const taken_sample& of, const call_site& site) noexcept {
   if (this_memory == nullptr) return false;
   taken_sample s = of;

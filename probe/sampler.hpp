@@ -46,6 +46,9 @@ class sampler {
   [[gnu::noinline]] void sample_due(segment::thread_slot& s, std::uint32_t owner, void* p, std::uint64_t bytes,
                                     const call_site& site) noexcept;
 
+  /// In the table of stacks, for any thread; 0: there is no room for it.
+  [[nodiscard]] segment::reference stack_at(const call_site& site) noexcept;
+
   /// False: the block is no sample.
   [[nodiscard]] bool may_have(const void* p) const noexcept { return samples_.may_have(p); }
 

@@ -83,6 +83,16 @@ void note_replaced(const char* path) noexcept {
   ::close(fd);
 }
 
+constinit char path_of_rings[1024]{};  // longer than a path_text
+
+/// The name of a segment, with another ending.
+void name_rings(path_text& segment) noexcept {
+  constexpr std::size_t ending = sizeof(".segment") - 1;
+  path_text path;
+  path.add(std::string_view(segment.c_str(), segment.size() - ending)).add(".rings");
+  std::memcpy(path_of_rings, path.c_str(), path.size() + 1);
+}
+
 /// A file that has not been there. A process has one segment for each program that it executes.
 int create_file(const char* directory, std::uint64_t start) noexcept {
   constexpr unsigned most = 1000;
@@ -91,6 +101,7 @@ int create_file(const char* directory, std::uint64_t start) noexcept {
     name_file(path, directory, start, number);
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == EEXIST) continue;
+    if (fd >= 0) name_rings(path);
     if (fd >= 0 && number > 0) {
       path_text before;
       name_file(before, directory, start, number - 1);
@@ -226,6 +237,8 @@ void tell_of_bad_sample(const char* value) noexcept {
 
 }  // namespace
 
+const char* rings_path() noexcept { return path_of_rings; }
+
 settings read_settings(char** environment) noexcept {
   settings s;
   const auto value_of = [](const char* entry, const char* name) noexcept -> const char* {
@@ -234,6 +247,7 @@ settings read_settings(char** environment) noexcept {
   };
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_PROBE")) s.is_counting = std::strcmp(v, "off") != 0;
+    if (const char* const v = value_of(*environment, "HEAPWRIGHT_RECORD")) s.is_recording = std::strcmp(v, "1") == 0;
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_SEGMENT_DIR"); v != nullptr && *v != '\0')
       s.directory = v;
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_SAMPLE"); v != nullptr && *v != '\0') {
@@ -244,14 +258,16 @@ settings read_settings(char** environment) noexcept {
       if (!is_number && std::strcmp(v, "auto") != 0) tell_of_bad_sample(v);
     }
   }
+  if (s.is_recording) s.is_counting = false;
   return s;
 }
 
 segment_header* create_segment(const settings& of) noexcept {
   const std::size_t page = linux_os::page_size();
-  const std::uint32_t stack_buckets = of.interval == 1 ? stack_buckets_for_all : stack_buckets_for_few;
-  const std::uint32_t sample_buckets = of.interval == 1 ? sample_buckets_for_all : sample_buckets_for_few;
-  const std::size_t stack_bytes = room_of(of.interval == 1 ? stack_bytes_for_all : stack_bytes_for_few);
+  const bool wants_all = of.interval == 1 || of.is_recording;
+  const std::uint32_t stack_buckets = wants_all ? stack_buckets_for_all : stack_buckets_for_few;
+  const std::uint32_t sample_buckets = wants_all ? sample_buckets_for_all : sample_buckets_for_few;
+  const std::size_t stack_bytes = room_of(wants_all ? stack_bytes_for_all : stack_bytes_for_few);
   std::uint64_t end = 0;
   const auto place = [&](std::uint64_t bytes) {
     const std::uint64_t begin = end;
@@ -304,6 +320,7 @@ segment_header* create_segment(const settings& of) noexcept {
   h.class_count = size_scale::count;
   h.interval = of.interval;
   h.counting = of.is_counting ? 1 : 0;
+  h.recording = of.is_recording ? 1 : 0;
   h.counting_since_ns = of.is_counting ? h.started_ns : 0;
   describe_process(h);
   slot_of(&h, 0).state = static_cast<std::uint32_t>(slot_state::everyone);

@@ -20,9 +20,10 @@ namespace heapwright::probe {
 using process_lock = lock<linux_os>;
 
 /// What the environment asks for: HEAPWRIGHT_PROBE=off, HEAPWRIGHT_SAMPLE=BYTES or auto,
-/// HEAPWRIGHT_SEGMENT_DIR=DIR.
+/// HEAPWRIGHT_SEGMENT_DIR=DIR, HEAPWRIGHT_RECORD=1.
 struct settings {
   bool is_counting = true;
+  bool is_recording = false;
   std::uint64_t interval = sampling_pace::finest | segment::interval_adapts;  ///< as in segment_header
   const char* directory = nullptr;                                            ///< null: /dev/shm/heapwright-UID
 };
@@ -32,6 +33,9 @@ struct settings {
 /// A new segment of this process, header complete and slot 0 ready; null when it cannot be had. It
 /// is mapped until the process ends.
 [[nodiscard]] segment::segment_header* create_segment(const settings& of) noexcept;
+
+/// Where the rings of this process's segment belong (recording.hpp).
+[[nodiscard]] const char* rings_path() noexcept;
 
 template <class T>
 [[nodiscard]] T* at_offset(segment::segment_header* s, std::uint64_t offset) noexcept {

@@ -31,13 +31,13 @@ void tick_clock::find_out() noexcept {
 std::uint64_t tick_clock::read_both() noexcept {
   std::uint64_t ns = monotonic_ns();
   if (!kernel_goes_by_ticks) return ns;
-  std::uint64_t ticks = processor_ticks(), since_ns = ns - ns_;
+  std::uint64_t ticks = ticks_now(), since_ns = ns - ns_;
   if (ns_ != 0 && since_ns < shortest_ns) return ns;
   // Another thread may have run between the two readings: of three times the one with the least
   // between them.
   std::uint64_t least = ~std::uint64_t{0};
   for (int i = 0; i < 3; ++i) {
-    const std::uint64_t before = processor_ticks(), read = monotonic_ns(), between = processor_ticks() - before;
+    const std::uint64_t before = ticks_now(), read = monotonic_ns(), between = ticks_now() - before;
     if (between >= least) continue;
     least = between;
     ns = read;

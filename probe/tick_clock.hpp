@@ -9,25 +9,18 @@
 
 #include <cstdint>
 
+#include "../trace/stamp.hpp"
 #include "clocks.hpp"
 
 namespace heapwright::probe {
 
-#if defined(__x86_64__)
-[[nodiscard]] inline std::uint64_t processor_ticks() noexcept { return __builtin_ia32_rdtsc(); }
-#elif defined(__aarch64__)
-[[nodiscard]] inline std::uint64_t processor_ticks() noexcept {
-  std::uint64_t ticks = 0;
-  asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-  return ticks;
-}
-#endif
+using trace::ticks_now;
 
 /// Of one thread. All zero is ready.
 class tick_clock {
  public:
   [[nodiscard]] std::uint64_t now() noexcept {
-    const std::uint64_t passed = processor_ticks() - ticks_;
+    const std::uint64_t passed = ticks_now() - ticks_;
     if (passed >= most_ticks_) [[unlikely]]
       return read_both();
     return ns_ + (passed * ns_per_tick_ >> 32);

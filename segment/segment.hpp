@@ -48,7 +48,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 5;
+inline constexpr std::uint32_t segment_version = 6;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
@@ -97,6 +97,7 @@ struct segment_header {
   std::uint64_t started_unix_ns{};     ///< the same moment by CLOCK_REALTIME
   std::uint64_t process_start{};       ///< when the process began, in clock ticks since boot: /proc/PID/stat, field 22
   counter ended_ns{};                  ///< CLOCK_MONOTONIC; 0: has not ended, or was killed
+  std::uint64_t fork_number{};         ///< of the parent's forks while it recorded, from 1; 0: it did not
   std::uint64_t forked_from{};         ///< process id of the parent whose figures this segment began with; 0: none
 
   std::uint64_t bytes{};  ///< of the whole file
@@ -117,6 +118,9 @@ struct segment_header {
   std::atomic<std::uint32_t>
       counting{};  ///< 0: the probe only passes calls on. Blocks allocated meanwhile are not known when they are freed.
   std::atomic<std::uint32_t> reset{};  ///< each increase makes the peak start again from what is live
+  /// Not 0: the probe records each call (trace/ring.hpp), if it does not count.
+  std::atomic<std::uint32_t> recording{};
+  std::uint32_t padding{};
   /// Bytes between samples, on average; 1: all blocks; 0: none. See sampling_interval. With
   /// `interval_adapts` the probe changes it, until a viewer stores one without that bit.
   counter interval{};

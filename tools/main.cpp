@@ -22,8 +22,10 @@
 #include "failure.hpp"
 #include "leaks.hpp"
 #include "live.hpp"
+#include "record.hpp"
 #include "terminal.hpp"
 #include "top.hpp"
+#include "trace_view.hpp"
 #include "version.hpp"
 
 namespace {
@@ -372,6 +374,25 @@ int run_subcommand(const std::vector<std::string>& words) {
       "Exit code: 1 if something is definitely lost; otherwise the command's own, 0 for a segment; 125 for bad input, "
       "126 if the command cannot be executed, 127 if it is not found.");
 
+  record_options record_with;
+  CLI::App& record_app = *app.add_subcommand("record", "Write every allocation event of a program into a trace");
+  record_app.add_option("-o,--output", record_with.output, "The trace")->type_name("FILE")->required();
+  record_app.add_option("--seconds", record_with.seconds, "Record no longer; the command goes on")
+      ->check(from_to(0.001, 1e9));
+  record_app.add_option("--max-bytes", record_with.max_bytes, "Record no longer than until the trace has so many")
+      ->type_name("BYTES");
+  record_app.add_option("COMMAND", record_with.command, "The command and its arguments")->required()->take_all();
+  record_app.positionals_at_end();
+  record_app.footer(
+      "Exit code: the command's own; 125 for bad input, 126 if the command cannot be executed, 127 if it is not "
+      "found.");
+
+  std::string trace_what, trace_file;
+  CLI::App& trace_app = *app.add_subcommand("trace", "What is in a trace");
+  trace_app.add_option("WHAT", trace_what, "info or dump")->required()->check(CLI::IsMember({"info", "dump"}));
+  trace_app.add_option("FILE", trace_file, "The trace")->required();
+  trace_app.footer("Exit code: 0; 1 if the trace is torn; 125 for bad input.");
+
   info_options info_with;
   CLI::App& info_app =
       *app.add_subcommand("info", "Is it loaded, which version, which options, how much memory and where");
@@ -413,6 +434,8 @@ int run_subcommand(const std::vector<std::string>& words) {
         what_has_leaked(leaks_words, is_command, leaks_with);
         return leaks(leaks_with);
       }
+      if (record_app.parsed()) return record(record_with);
+      if (trace_app.parsed()) return trace_what == "info" ? trace_info(trace_file) : trace_dump(trace_file);
       if (live_app.parsed()) {
         what_to_watch(live_words, live_with);
         if (!live_with.command.empty() && live_with.sample.empty()) check_sample_of_environment();

@@ -10,8 +10,10 @@
 // one than the next allocation at its address, whichever threads they are of: merger.hpp.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace heapwright::trace {
@@ -44,5 +46,34 @@ struct alignas(32) ring_record {
   }
 };
 static_assert(sizeof(ring_record) == 32);
+
+/// Of one ring. Only its thread writes, except to that of ring 0, which all threads without a ring
+/// of their own share: they take places by atomic additions.
+struct alignas(64) ring_head {
+  std::atomic<std::uint64_t> taken;      ///< places, while no thread has the ring
+  std::atomic<std::uint64_t> waited_ns;  ///< because the ring was full
+};
+
+/// The file of rings, beside the segment: PID-START-N.rings. The recorder holds a lock (flock) of
+/// their folder for as long as it reads: without it no thread waits. Behind this there are `rings`
+/// heads, and at `records_at` the rings, each of `records` records.
+struct alignas(64) ring_file {
+  static constexpr std::array<char, 16> right_magic{'h', 'e', 'a', 'p', 'w', 'r', 'i', 'g',
+                                                    'h', 't', ' ', 'r', 'i', 'n', 'g', 's'};
+  static constexpr std::uint32_t right_version = 1;
+
+  std::array<char, 16> magic;
+  std::uint32_t version;
+  std::uint32_t rings;
+  std::uint64_t records;  ///< a power of two
+  std::uint64_t records_at;
+  std::atomic<std::uint64_t> forks;  ///< that were recorded
+
+  [[nodiscard]] ring_head& head(std::uint32_t ring) noexcept { return reinterpret_cast<ring_head*>(this + 1)[ring]; }
+  [[nodiscard]] ring_record* begin_of(std::uint32_t ring) noexcept {
+    return reinterpret_cast<ring_record*>(reinterpret_cast<std::byte*>(this) + records_at) + ring * records;
+  }
+};
+static_assert(sizeof(ring_file) % alignof(ring_head) == 0);
 
 }  // namespace heapwright::trace

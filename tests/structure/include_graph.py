@@ -44,9 +44,9 @@ AROUND = {
     # Of its own too: what threads write (ring.hpp) is for the probe.
     "trace": ([], "sys/stat.h tsl/robin_map.h xxhash.h zstd.h"),
     # Is loaded into other people's programs, and brings little.
-    "probe": (["abi", "segment/segment.hpp", "segment/sample_weight.hpp", KIT + "core", KIT + "platform", KIT + "sync",
+    "probe": (["abi", "segment/segment.hpp", "segment/sample_weight.hpp", "trace/ring.hpp", "trace/stamp.hpp", KIT + "core", KIT + "platform", KIT + "sync",
                KIT + "live.h"],
-              "dirent.h dlfcn.h fcntl.h link.h pthread.h signal.h sys/auxv.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
+              "dirent.h dlfcn.h fcntl.h link.h pthread.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
               "sys/syscall.h time.h unistd.h"),
 }
 
@@ -64,14 +64,15 @@ TOOLS = {
                   "sys/wait.h termios.h unistd.h zlib.h",
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",
+    "tools/record": "fcntl.h fmt/format.h fmt/ranges.h sys/mman.h sys/stat.h",
     "tools/command_words.hpp": "CLI/CLI.hpp",
     "tools/command_words.cpp": "fmt/format.h",
     "tools/main.cpp": "CLI/CLI.hpp fmt/format.h unistd.h",
 }
-READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks"]
+READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks", "tools/record"]
 
 # Where a quoted include is looked for, after the folder of the file.
-INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "segment", "trace"]
+INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "tools/record", "segment", "trace"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 
@@ -86,7 +87,7 @@ def folders():
     for name, (used, headers) in AROUND.items():
         result[name] = (used, headers.split())
     for number, (name, headers) in enumerate(TOOLS.items()):
-        used = list(TOOLS)[:number] + TOOLS_SEE + (["segment"] if name in READS_SEGMENTS else [])
+        used = list(TOOLS)[:number] + TOOLS_SEE + (["segment", "trace"] if name in READS_SEGMENTS else [])
         result[name] = (used, headers.split())
     return result
 

@@ -1,0 +1,212 @@
+#include "recording.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <heapwright/core/bits.hpp>
+#include <heapwright/core/text.hpp>
+#include <heapwright/sync/lock.hpp>
+
+#include "clocks.hpp"
+#include "segment_writer.hpp"
+
+namespace heapwright::probe {
+
+using trace::ring_file;
+using trace::ring_kind;
+using trace::ring_record;
+
+thread_local constinit ring_cursor this_ring{};
+
+namespace {
+
+constexpr std::uint64_t ring_records = 1 << 14;
+constexpr std::uint32_t most_rings = 1024;  // one for each thread slot
+
+constinit ring_file* rings = nullptr;
+constinit process_lock rings_lock;
+
+std::size_t file_bytes() noexcept {
+  const std::size_t heads = align_up(sizeof(ring_file) + most_rings * sizeof(trace::ring_head), linux_os::page_size());
+  return heads + most_rings * ring_records * sizeof(ring_record);
+}
+
+/// The recorder holds a lock of the folder, which goes with it however it ends.
+bool has_recorder() noexcept {
+  text<1024> folder;
+  const char* const path = rings_path();
+  const char* const name = std::strrchr(path, '/');
+  if (name == nullptr) return false;
+  folder.add(std::string_view(path, static_cast<std::size_t>(name - path)));
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const bool is_locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return is_locked;
+}
+
+ring_file* open_rings() noexcept {
+  if (!has_recorder()) return nullptr;
+  const std::size_t bytes = file_bytes();
+  const int fd = ::open(rings_path(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return nullptr;
+  void* p = MAP_FAILED;
+  if (::ftruncate(fd, static_cast<off_t>(bytes)) == 0)
+    p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  ::close(fd);
+  if (p == MAP_FAILED) return nullptr;
+  auto* const file = static_cast<ring_file*>(p);
+  const std::size_t heads = bytes - most_rings * ring_records * sizeof(ring_record);
+  if (!make_present(p, heads) ||
+      !make_present(static_cast<std::byte*>(p) + heads, ring_records * sizeof(ring_record))) {
+    ::munmap(p, bytes);
+    return nullptr;
+  }
+  file->version = ring_file::right_version;
+  file->rings = most_rings;
+  file->records = ring_records;
+  file->records_at = heads;
+  std::memcpy(&file->magic[1], &ring_file::right_magic[1], file->magic.size() - 1);
+  std::atomic_ref(file->magic.front()).store(ring_file::right_magic.front(), std::memory_order_release);
+  return file;
+}
+
+/// The process's rings; null: there are none to be had, and nothing is recorded.
+ring_file* the_rings() noexcept {
+  if (rings != nullptr) return rings;
+  holding guard(rings_lock);
+  if (rings == nullptr) rings = open_rings();
+  if (rings == nullptr) the_segment->recording.store(0, relaxed);
+  return rings;
+}
+
+/// A place without locked instructions, and whole for signal handlers of this thread.
+std::uint64_t take_place(std::uint64_t& taken) noexcept {
+  std::uint64_t place = 1;
+#if defined(__x86_64__)
+  asm("xaddq %0, %1" : "+r"(place), "+m"(taken) : : "cc");
+#else
+  place = taken++;
+#endif
+  return place;
+}
+
+/// Until the recorder has read what is at this place. False: it does not any more.
+bool wait_for(ring_record& r, ring_file& file, std::uint32_t ring) noexcept {
+  constexpr unsigned looks_per_question = 1024;  // some 100 ms
+  const int kept = errno;
+  const std::uint64_t begun = monotonic_ns();
+  bool is_free = false;
+  for (unsigned looks = 1; !is_free && is_recording(); ++looks) {
+    const timespec shortly{0, 50'000};
+    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &shortly, nullptr);
+    is_free = r.ticks.load(std::memory_order_acquire) == 0;
+    if (looks % looks_per_question == 0 && !has_recorder()) the_segment->recording.store(0, relaxed);
+  }
+  file.head(ring).waited_ns.fetch_add(monotonic_ns() - begun, relaxed);
+  errno = kept;
+  return is_free;
+}
+
+/// The calling thread gets its ring.
+[[gnu::noinline]] bool begin_ring() noexcept {
+  const int kept = errno;
+  // First the slot: with it the child of a fork gets its segment, beside which its rings are.
+  const std::uint32_t ring = number_of_own_slot();
+  ring_file* const file = has_segment() ? the_rings() : nullptr;
+  const bool is_there =
+      file != nullptr && ring != 0 && make_present(file->begin_of(ring), ring_records * sizeof(ring_record));
+  if (is_there) this_ring = {file->begin_of(ring), ring_records - 1, file->head(ring).taken.load(relaxed)};
+  errno = kept;
+  return is_there;
+}
+
+void write(ring_record& r, std::uint64_t what, std::uint64_t size, std::uint64_t stack) noexcept {
+  r.what = what;
+  r.size = size;
+  r.stack = stack;
+  r.ticks.store(ticks_now(), std::memory_order_release);
+}
+
+[[gnu::noinline]] void put_in_shared_ring(std::uint64_t what, std::uint64_t size, std::uint64_t stack) noexcept {
+  ring_file* const file = has_segment() ? the_rings() : nullptr;
+  if (file == nullptr) return;
+  const std::uint64_t place = file->head(0).taken.fetch_add(1, relaxed);
+  ring_record& r = file->begin_of(0)[place & (ring_records - 1)];
+  if (r.ticks.load(std::memory_order_acquire) != 0 && !wait_for(r, *file, 0)) return;
+  write(r, what, size, stack);
+}
+
+[[gnu::noinline]] bool wait_in_own_ring(ring_record& r) noexcept {
+  const auto ring = static_cast<std::uint32_t>((&r - rings->begin_of(0)) / static_cast<std::ptrdiff_t>(ring_records));
+  return wait_for(r, *rings, ring);
+}
+
+inline void put(std::uint64_t what, std::uint64_t size, std::uint64_t stack) noexcept {
+  ring_cursor& c = this_ring;
+  if (c.begin == nullptr && !begin_ring()) [[unlikely]]
+    return put_in_shared_ring(what, size, stack);
+  ring_record& r = c.begin[take_place(c.taken) & c.mask];
+  if (r.ticks.load(std::memory_order_acquire) != 0 && !wait_in_own_ring(r)) [[unlikely]]
+    return;
+  write(r, what, size, stack);
+}
+
+}  // namespace
+
+void* record_allocation(void* p, std::size_t size, std::size_t alignment, bool zeroed) noexcept {
+  if (p == nullptr) return p;
+  const std::uint64_t stack =
+      stack_for_recording({current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
+  put(ring_record::pack(ring_kind::allocate, reinterpret_cast<std::uintptr_t>(p), alignment, zeroed), size, stack);
+  return p;
+}
+
+void record_free(void* p) noexcept {
+  put(ring_record::pack(ring_kind::deallocate, reinterpret_cast<std::uintptr_t>(p)), 0, 0);
+}
+
+void* record_reallocation(void* p, std::size_t size) noexcept {
+  put(ring_record::pack(ring_kind::reallocating, reinterpret_cast<std::uintptr_t>(p)), 0, 0);
+  void* const moved = next.reallocate(p, size);
+  if (moved == nullptr) {
+    put(ring_record::pack(size == 0 ? ring_kind::freed_by_realloc : ring_kind::reallocated, 0), 0, 0);
+    return nullptr;
+  }
+  const std::uint64_t stack =
+      stack_for_recording({current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
+  put(ring_record::pack(ring_kind::reallocated, reinterpret_cast<std::uintptr_t>(moved)), size, stack);
+  return moved;
+}
+
+void record_thread_end() noexcept {
+  ring_cursor& c = this_ring;
+  if (c.begin == nullptr) return;
+  if (is_recording()) put(ring_record::pack(ring_kind::end_thread, 0), 0, 0);
+  const auto ring =
+      static_cast<std::uint32_t>((c.begin - rings->begin_of(0)) / static_cast<std::ptrdiff_t>(ring_records));
+  rings->head(ring).taken.store(c.taken, relaxed);
+  c = {};
+}
+
+std::uint64_t record_fork() noexcept {
+  if (!is_recording() || rings == nullptr) return 0;
+  const std::uint64_t number = rings->forks.fetch_add(1, relaxed) + 1;
+  put(ring_record::pack(ring_kind::fork, 0), number, 0);
+  return number;
+}
+
+void close_rings_in_child() noexcept {
+  rings_lock.reset_after_fork();
+  if (rings != nullptr) ::munmap(rings, file_bytes());
+  rings = nullptr;
+  this_ring = {};
+}
+
+}  // namespace heapwright::probe

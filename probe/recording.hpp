@@ -1,0 +1,60 @@
+// Every call of malloc and free into the thread's ring (../trace/ring.hpp), for `heapwright
+// record`.
+//
+//   put            takes the next place of this_ring, writes the record, stamps it
+//   place_slow     the thread has no ring yet, or it is full: waits for the recorder
+//
+// States of a process: closed, open (its file of rings is mapped). A fork makes the child closed
+// again. Records while the segment says so, and the probe does not count; where there is no
+// recorder the segment says so no longer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "../segment/segment.hpp"
+#include "../trace/ring.hpp"
+#include "observer.hpp"
+#include "tick_clock.hpp"
+
+namespace heapwright::probe {
+
+[[nodiscard]] inline bool is_recording() noexcept { return the_segment->recording.load(relaxed) != 0; }
+
+/// Where the calling thread records. All zero: it has no ring.
+struct ring_cursor {
+  trace::ring_record* begin;
+  std::uint64_t mask;   ///< of places
+  std::uint64_t taken;  ///< places, since the ring began
+};
+
+extern thread_local constinit ring_cursor this_ring [[gnu::tls_model("initial-exec"), gnu::visibility("hidden")]];
+
+/// Notes that p has been allocated; returns p. Null is not noted.
+[[gnu::noinline]] void* record_allocation(void* p, std::size_t size, std::size_t alignment, bool zeroed) noexcept;
+
+/// Notes that p, not null, will be freed.
+[[gnu::noinline]] void record_free(void* p) noexcept;
+
+/// Before the free of p.
+inline void note_free(void* p) noexcept {
+  if (p == nullptr) [[unlikely]]
+    return;
+  if (is_counting()) {
+    freeing(p);
+  } else if (is_recording()) {
+    record_free(p);
+  }
+}
+
+/// realloc, noted.
+[[gnu::noinline]] void* record_reallocation(void* p, std::size_t size) noexcept;
+
+/// The calling thread ends.
+void record_thread_end() noexcept;
+
+/// Before fork: the number that the child is known by; 0: it does not record.
+[[nodiscard]] std::uint64_t record_fork() noexcept;
+void close_rings_in_child() noexcept;
+
+}  // namespace heapwright::probe

@@ -1,0 +1,216 @@
+"""`heapwright record` and `heapwright trace`, as a user meets them: whether a trace has what a program is known to have done, and what becomes of it where something ends too soon.
+
+usage: record_test.py HEAPWRIGHT RECORDED LIBHEAPWRIGHT
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HEAPWRIGHT, RECORDED, LIBRARY = (os.path.abspath(path) for path in sys.argv[1:4])
+PATIENCE = 100
+
+
+def clean_environment(**more):
+    return {k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))} | more
+
+
+def heapwright(*arguments, **environment):
+    return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=PATIENCE, env=clean_environment(**environment))
+
+
+class Trace:
+    """What `trace dump` prints, read; each free is of a block that was allocated and not freed before, by whichever thread."""
+
+    def __init__(self, file):
+        dumped = heapwright("trace", "dump", file)
+        self.code, self.notes, self.processes, self.stacks, self.events, self.end = dumped.returncode, [], [], {}, [], None
+        for line in dumped.stdout.splitlines():
+            words = line.split(" ")
+            if words[0] == "process":
+                self.processes.append(line)
+            elif words[0] == "note":
+                self.notes.append(line)
+            elif words[0] == "stack":
+                self.stacks[words[1], words[2]] = words[3:]
+            elif words[0] == "end":
+                self.end = line[4:]
+            elif re.match(r"\d+\.\d+ ", line):
+                self.events.append(words)
+
+    def of(self, process):
+        return [words for words in self.events if words[0].startswith(f"{process}.")]
+
+    def check_blocks(self):
+        """Blocks of which a free was recorded. Threads lie side by side, so all allocations are looked at first."""
+        allocated = {words[4] if words[2] == "reallocate" else words[3] for words in self.events if words[2] in ("allocate", "reallocate")}
+        freed = set()
+        for words in self.events:
+            if words[2] not in ("free", "reallocate") or words[3] == "?":
+                continue
+            block, key = words[3], (words[0].split(".")[0], words[3])
+            assert block in allocated, f"{words}: was not allocated"
+            assert key not in freed, f"{words}: was freed before"
+            freed.add(key)
+        return freed
+
+    def requests(self, process):
+        """Of the program's own blocks: (event, size, alignment, zeroed)."""
+        result = []
+        for words in self.of(process):
+            if found := re.search(r"(\d+) bytes(?: aligned to (\d+))?( zeroed)? stack", " ".join(words)):
+                if 70000 <= int(found[1]) < 80000:
+                    result.append((words[2], int(found[1]), int(found[2] or 0), bool(found[3])))
+        return result
+
+
+class Record(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = os.path.join(self.folder.name, "trace")
+
+    def recorded(self, *command, code=0, options=(), **environment):
+        result = heapwright("record", "-o", self.file, *options, "--", *command, **environment)
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.message = result.stderr
+        return Trace(self.file)
+
+    def test_each_kind_of_call(self):
+        for environment in ({}, {"LD_PRELOAD": LIBRARY}):
+            trace = self.recorded(RECORDED, "kinds", code=7, **environment)
+            self.assertEqual(trace.requests(0), [("allocate", 70001, 0, False), ("allocate", 70002, 0, True), ("allocate", 77824, 4096, False), ("allocate", 70004, 0, False),
+                                                 ("allocate", 70005, 256, False), ("reallocate", 70006, 0, False), ("allocate", 70007, 0, False), ("allocate", 70008, 0, False)])
+            freed = {block for _, block in trace.check_blocks()}
+            own = [(words[4] if words[2] == "reallocate" else words[3], size) for words, (_, size, _, _) in zip([w for w in trace.of(0) if re.search(r" 7\d{4} bytes", " ".join(w))], trace.requests(0))]
+            self.assertEqual([size for block, size in own if block not in freed], [70008])
+            self.assertEqual(trace.end, "the command has ended (exit code 7)")
+            self.assertIn(environment.get("LD_PRELOAD", "libc.so.6").split("/")[-1].split(".")[0], heapwright("trace", "info", self.file).stdout)
+
+    def test_blocks_that_change_hands(self):
+        trace = self.recorded(RECORDED, "handover", "50")
+        freed = trace.check_blocks()
+        by_thread = {}
+        for words in trace.events:
+            if words[2] == "allocate" and words[4] == "777":
+                by_thread.setdefault(words[0], []).append(words[3])
+        self.assertEqual([len(blocks) for blocks in by_thread.values()], [5000] * 4)
+        for blocks in by_thread.values():
+            self.assertTrue(all(("0", block) in freed for block in blocks))
+        # Freed by another: by one thread all of them, in the order of their allocation.
+        freed_by = {words[3]: words[0] for words in trace.events if words[2] == "free"}
+        for thread, blocks in by_thread.items():
+            by = [freed_by[block] for block in blocks]
+            self.assertEqual(len(set(by)), 1, "one thread frees what another has allocated")
+            self.assertNotEqual(by[0], thread)
+
+    def test_a_child_frees_what_its_parent_has_allocated(self):
+        trace = self.recorded(RECORDED, "fork")
+        trace.check_blocks()
+        self.assertEqual(len(trace.processes), 2)
+        named = {words[4]: words[3] for words in trace.of(0) if words[2] == "allocate"}
+        frees = [words[3] for words in trace.of(1) if words[2] == "free"]
+        self.assertIn(named["70001"], frees, "the parent's block")
+        self.assertEqual([size for _, size, _, _ in trace.requests(1)], [70003])
+
+    def test_a_program_that_becomes_another(self):
+        trace = self.recorded(RECORDED, "exec", code=7)
+        self.assertEqual([size for _, size, _, _ in trace.requests(0)], [70001])
+        self.assertEqual([size for _, size, _, _ in trace.requests(1)], [70001, 70002, 77824, 70004, 70005, 70006, 70007, 70008])
+        self.assertTrue(any("has become another program" in note for note in trace.notes), trace.notes)
+
+    def test_threads_that_end(self):
+        trace = self.recorded(RECORDED, "threads")
+        ends = [words[0] for words in trace.events if "the thread ends" in " ".join(words)]
+        self.assertEqual(len(set(ends)), 20)
+        by = {words[0] for words in trace.events if words[2] == "allocate" and words[4] == "777"}
+        self.assertEqual(by, set(ends))
+
+    def test_a_signal_handler_that_allocates(self):
+        trace = self.recorded(RECORDED, "signal")
+        trace.check_blocks()
+        sizes = [words[4] for words in trace.events if words[2] == "allocate"]
+        self.assertEqual((sizes.count("777"), sizes.count("70002")), (2000, 2000))
+
+    def test_call_stacks(self):
+        trace = self.recorded(RECORDED, "kinds", code=7)
+        of_own = {words[-1] for words in trace.of(0) if re.search(r" 7\d{4} bytes", " ".join(words))}
+        self.assertGreater(len(of_own), 4)
+        for stack in of_own:
+            self.assertGreater(len(trace.stacks["0", stack]), 1, "its addresses are there")
+
+    def started(self, *command):
+        process = subprocess.Popen([HEAPWRIGHT, "record", "-o", self.file, "--", *command], env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.assertEqual(process.stdout.readline(), "running\n")
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            return process, int(file.read().split()[0])
+
+    def test_a_program_that_is_killed(self):
+        process, program = self.started(RECORDED, "endless")
+        os.kill(program, signal.SIGKILL)
+        self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGKILL)
+        trace = Trace(self.file)
+        self.assertEqual((trace.code, trace.end), (0, "the command has ended (killed by SIGKILL)"))
+        self.assertGreater(len(trace.check_blocks()), 100000)
+
+    def test_a_signal_goes_on_to_the_program(self):
+        process, program = self.started(RECORDED, "endless")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGTERM)
+        self.assertEqual(Trace(self.file).end, "the command has ended (killed by SIGTERM)")
+
+    def test_the_program_goes_on_where_the_recorder_is_killed(self):
+        process, program = self.started(RECORDED, "endless")
+        self.addCleanup(lambda: os.kill(program, signal.SIGKILL))  # before the wait for the end of its output
+        process.kill()
+        process.wait(PATIENCE)
+        used = lambda: sum(int(field) for field in open(f"/proc/{program}/stat").read().rsplit(")", 1)[1].split()[11:13])
+        time.sleep(1)
+        before = used()
+        time.sleep(1)
+        self.assertGreater(used() - before, os.sysconf("SC_CLK_TCK") / 5, "it waits for nobody")
+
+    def test_limits(self):
+        for options, reason in ((("--seconds", "0.1"), r"after 0\.1 s, as asked"), (("--max-bytes", "2000"), r"after \d+(\.\d)? (B|KiB) of trace, as asked")):
+            trace = self.recorded("sh", "-c", f"timeout 1.5 {RECORDED} endless; {RECORDED} kinds", code=7, options=options)
+            self.assertRegex(trace.end, reason)
+            self.assertGreater(len(trace.check_blocks()), 1000)
+            self.assertEqual(sum(re.search(r"id \d+ \S+recorded kinds$", process) is not None for process in trace.processes), 0, "it began after that")
+
+    def test_a_full_disk(self):
+        result = heapwright("record", "-o", "/dev/full", "--", RECORDED, "kinds")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("No space left on device", result.stderr)
+
+    def test_what_cannot_be_recorded(self):
+        for command, code in ((["/no/such/program"], 127), (["/etc/passwd"], 126)):
+            self.assertEqual(heapwright("record", "-o", self.file, "--", *command).returncode, code)
+        self.assertEqual(heapwright("record", "-o", "/no/such/folder/trace", "--", "true").returncode, 125)
+        self.assertFalse(os.path.exists(self.file))
+
+    def test_traces_that_are_none(self):
+        self.recorded(RECORDED, "kinds", code=7)
+        with open(self.file, "rb") as file:
+            whole = file.read()
+
+        def info(data):
+            with open(self.file, "wb") as file:
+                file.write(data)
+            return heapwright("trace", "info", self.file)
+        torn = info(whole[:-1])
+        self.assertEqual(torn.returncode, 1)
+        self.assertIn("torn: the file is cut off", torn.stdout)
+        for data, complaint in ((b"", "is not a trace"), (b"no trace at all, but long", "is not a trace"), (whole[:12] + b"\x07" + whole[13:], "of version 7; this heapwright reads 1")):
+            result = info(data)
+            self.assertEqual(result.returncode, 125)
+            self.assertIn(complaint, result.stderr)
+        self.assertIn("No such file", heapwright("trace", "info", "/no/such/trace").stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

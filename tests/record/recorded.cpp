@@ -1,0 +1,123 @@
+// Programs whose events are known: blocks of 777 bytes and their kin are theirs alone, as sizes
+// 70,000 to 79,999 are.
+//   recorded kinds | handover BATCHES | fork | exec | endless | threads | signal
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+void* volatile kept;  // so that the compiler leaves out no pair of malloc and free
+
+void* block(std::size_t size) {
+  void* const p = std::malloc(size);
+  kept = p;
+  return p;
+}
+
+void kinds() {
+  void* const a = block(70'001);
+  void* const b = std::calloc(2, 35'001);
+  kept = b;
+  void* const c = std::aligned_alloc(4096, 77'824);
+  kept = c;
+  void* d = ::operator new(70'004);
+  d = (::operator delete(d), ::operator new(70'005, std::align_val_t(256)));
+  void* const e = std::realloc(a, 70'006);
+  void* const f = std::realloc(nullptr, 70'007);
+  kept = std::realloc(f, 0);
+  ::operator delete(d, std::align_val_t(256));
+  std::free(b);
+  std::free(c);
+  std::free(e);
+  block(70'008);  // is never freed
+}
+
+/// Each of four threads frees what the next one has allocated, a batch at a time.
+void handover(unsigned batches) {
+  constexpr unsigned threads = 4;
+  struct batch {
+    void* blocks[100];
+  };
+  std::vector<std::atomic<batch*>> places(threads);
+  std::vector<std::thread> all;
+  for (unsigned t = 0; t < threads; ++t) {
+    all.emplace_back([&, t] {
+      for (unsigned i = 0; i < batches; ++i) {
+        auto* const mine = new batch;
+        for (void*& b : mine->blocks) b = std::malloc(777);
+        while (places[t].load(std::memory_order_acquire) != nullptr) std::this_thread::yield();
+        places[t].store(mine, std::memory_order_release);
+        batch* others = nullptr;
+        while ((others = places[(t + 1) % threads].exchange(nullptr, std::memory_order_acq_rel)) == nullptr)
+          std::this_thread::yield();
+        for (void* const b : others->blocks) std::free(b);
+        delete others;
+      }
+    });
+  }
+  for (std::thread& t : all) t.join();
+}
+
+void fork_and_free() {
+  void* const first = block(70'001);
+  void* const second = block(70'002);
+  if (fork() == 0) {
+    std::free(first);
+    block(70'003);
+    _exit(0);
+  }
+  std::free(second);
+  wait(nullptr);
+  std::free(first);
+}
+
+void* volatile by_handler;
+void handle(int) { by_handler = std::malloc(70'002); }
+
+/// A handler allocates, wherever it interrupts the program's own calls.
+void interrupted() {
+  std::signal(SIGALRM, handle);
+  for (int i = 0; i < 2000; ++i) {
+    std::free(block(777));
+    std::raise(SIGALRM);
+    std::free(by_handler);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "kinds") kinds();
+  if (what == "handover") handover(static_cast<unsigned>(std::atoi(argv[2])));
+  if (what == "fork") fork_and_free();
+  if (what == "signal") interrupted();
+  if (what == "threads") {
+    for (int i = 0; i < 20; ++i) std::thread([] { std::free(block(777)); }).join();
+  }
+  if (what == "exec") {
+    block(70'001);
+    execl(argv[0], argv[0], "kinds", nullptr);
+  }
+  if (what == "endless") {
+    for (int i = 0;; ++i) {
+      std::free(block(777));
+      if (i == 100'000) {
+        std::printf("running\n");
+        std::fflush(stdout);
+      }
+    }
+  }
+  return what == "kinds" ? 7 : 0;
+}

@@ -1,0 +1,224 @@
+#include "recorder.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stamp.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+constexpr std::uint64_t ns_of_margin = 2'000'000, ns_of_skew = 2'000;
+
+std::uint64_t clock_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+/// Measured over 20 ms: what the trace needs of time is coarse.
+double measured_ns_per_tick() {
+  const std::uint64_t ticks = trace::ticks_now(), ns = clock_ns();
+  timespec shortly{0, 20'000'000};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &shortly, nullptr);
+  return static_cast<double>(clock_ns() - ns) / static_cast<double>(trace::ticks_now() - ticks);
+}
+
+}  // namespace
+
+recorder::recorder(std::filesystem::path folder, trace::trace_writer::sink to)
+    : folder_(std::move(folder)),
+      writer_(std::move(to)),
+      began_ticks_(trace::ticks_now()),
+      began_ns_(clock_ns()),
+      ns_per_tick_(measured_ns_per_tick()),
+      merger_(writer_, static_cast<std::uint64_t>(ns_of_skew / ns_per_tick_),
+              [this](std::uint64_t ticks) { return ns_of(ticks); }) {}
+
+std::uint64_t recorder::ns_of(std::uint64_t ticks) const noexcept {
+  return ticks < began_ticks_ ? 0
+                              : static_cast<std::uint64_t>(static_cast<double>(ticks - began_ticks_) * ns_per_tick_);
+}
+
+void recorder::find_processes() {
+  std::vector<std::pair<std::filesystem::path, std::unique_ptr<ring_source>>> fresh;
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {
+    if (file->path().extension() != ".rings") continue;
+    if (auto rings = ring_source::open(file->path())) {
+      std::filesystem::path segment = file->path();
+      fresh.emplace_back(segment.replace_extension(".segment"), std::move(rings));
+    }
+  }
+  // A parent began before its child.
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < fresh.size(); ++i)
+    order.emplace_back(segment::segment_reader(fresh[i].first).process().started_ns, i);
+  std::ranges::sort(order);
+  for (const auto& [started, i] : order) {
+    // Its memory goes with the last of the two that have it mapped.
+    std::filesystem::remove(std::filesystem::path(fresh[i].first).replace_extension(".rings"), error);
+    begin(fresh[i].first, std::move(fresh[i].second));
+  }
+}
+
+void recorder::begin(const std::filesystem::path& segment, std::unique_ptr<ring_source> rings) {
+  if (is_stopped_) {
+    segment::segment_file(segment, true).control().recording.store(0, std::memory_order_relaxed);
+    return;
+  }
+  auto p = std::make_unique<recorded_process>();
+  p->number = static_cast<std::uint32_t>(processes_.size());
+  p->segment = std::make_unique<segment::segment_file>(segment, true);
+  const auto header = p->segment->header();
+  p->stacks_at = header->stacks_at;
+  p->figures = segment::segment_reader(segment).process();
+  p->rings = std::move(rings);
+  p->thread_of_ring.assign(p->rings->rings(), -1);
+  p->waited_ns.assign(p->rings->rings(), 0);
+  const auto parent = std::ranges::find_if(processes_, [&](const auto& other) {
+    return header->fork_number != 0 && other->figures.own_id == header->forked_from && !other->is_gone;
+  });
+  trace::process described{.number = p->number,
+                           .id = p->figures.process_id,
+                           .forked_from_plus_one = 0,
+                           .started_unix_ns = p->figures.started_unix_ns,
+                           .program = p->figures.program,
+                           .allocator = p->figures.allocator,
+                           .arguments = p->figures.arguments};
+  if (parent != processes_.end()) {
+    described.forked_from_plus_one = (*parent)->number + 1;
+    merger_.begin_child((*parent)->number, header->fork_number);
+  } else {
+    merger_.begin_process();
+  }
+  writer_.add(described);
+  processes_.push_back(std::move(p));
+}
+
+std::uint32_t recorder::stack_of(recorded_process& p, std::uint64_t reference) {
+  if (reference == 0) return 0;
+  const auto [known, is_new] = p.stacks.emplace(reference, static_cast<std::uint32_t>(p.stacks.size() + 1));
+  if (!is_new) return known->second;
+  const std::uint64_t at = p.stacks_at + (reference - 1) * segment::reference_unit;
+  trace::stack s{.process = p.number, .id = known->second, .addresses = {}};
+  alignas(segment::stack) std::byte head[sizeof(segment::stack)];
+  if (p.segment->read(at, head, sizeof head) == sizeof head) {
+    constexpr std::uint32_t deepest = 512;
+    s.addresses.resize(std::min(reinterpret_cast<const segment::stack*>(head)->depth, deepest));
+    const std::size_t bytes = s.addresses.size() * sizeof(std::uint64_t);
+    if (p.segment->read(at + sizeof head, s.addresses.data(), bytes) != bytes) s.addresses.clear();
+  }
+  writer_.add(s);
+  return s.id;
+}
+
+std::uint64_t recorder::read(recorded_process& p) {
+  std::uint64_t records = 0;
+  for (std::uint32_t ring = 0; ring < p.rings->rings(); ++ring) {
+    p.rings->read(ring, [&](std::uint64_t ticks, const trace::ring_record& r) {
+      ++records;
+      std::int64_t& thread = p.thread_of_ring[ring];
+      if (thread < 0) thread = p.threads++;
+      const trace::recorded event = trace::read_record(ticks, r, stack_of(p, r.stack));
+      merger_.add({p.number, static_cast<std::uint32_t>(thread)}, event);
+      // Another thread may get the ring.
+      if (event.kind == trace::ring_kind::end_thread && ring != 0) thread = -1;
+    });
+  }
+  return records;
+}
+
+void recorder::note_modules(recorded_process& p) {
+  const auto modules = segment::segment_reader(p.segment->path()).read().modules;
+  for (; p.modules < modules.size(); ++p.modules) {
+    const segment::module_figures& m = modules[p.modules];
+    writer_.add(trace::module{p.number, m.begin, m.end, m.base, m.path});
+  }
+}
+
+void recorder::note_waits(recorded_process& p) {
+  for (std::uint32_t ring = 0; ring < p.rings->rings(); ++ring) {
+    const std::uint64_t more = p.rings->waited_ns(ring) - p.waited_ns[ring];
+    if (more == 0) continue;
+    p.waited_ns[ring] += more;
+    waited_ns_ += more;
+    writer_.add(
+        trace::note{p.number, clock_ns() - began_ns_,
+                    fmt::format("a thread waited {:.1f} ms for the recorder", static_cast<double>(more) / 1e6)});
+  }
+}
+
+void recorder::note_end(recorded_process& p) {
+  p.is_gone = true;
+  note_modules(p);
+  const auto state = segment::segment_reader(p.segment->path()).process().state;
+  const char* const how = state == segment::process_state::exited     ? "has exited"
+                          : state == segment::process_state::replaced ? "has become another program"
+                                                                      : "is gone: it was killed, or ended without exit";
+  writer_.add(trace::note{p.number, clock_ns() - began_ns_, fmt::format("process {} {}", p.figures.process_id, how)});
+  p.rings.reset();
+  std::error_code ignored;
+  std::filesystem::remove(p.segment->path(), ignored);
+}
+
+std::uint64_t recorder::look() {
+  constexpr std::uint64_t looks_per_search = 8, looks_per_round = 512;
+  const bool searches = looks_++ % looks_per_search == 0;
+  if (searches) find_processes();
+  const std::uint64_t before = trace::ticks_now();
+  std::uint64_t records = 0;
+  for (const auto& p : processes_) {
+    if (p->is_gone) continue;
+    // Asked before its rings are read: what it has recorded by its end is read then.
+    const bool is_there = !searches || segment::is_there(p->figures);
+    const bool is_replaced =
+        searches && segment::segment_reader(p->segment->path()).process().state == segment::process_state::replaced;
+    records += read(*p);
+    if (!is_there || is_replaced) {
+      merger_.settle(before);
+      note_waits(*p);
+      note_end(*p);
+    }
+  }
+  merger_.settle(before - static_cast<std::uint64_t>(ns_of_margin / ns_per_tick_));
+  if (looks_ % looks_per_round == 0) {
+    for (const auto& p : processes_) {
+      if (p->is_gone) continue;
+      note_modules(*p);
+      note_waits(*p);
+    }
+    writer_.flush();
+  }
+  return records;
+}
+
+bool recorder::has_running_processes() {
+  find_processes();  // one may have begun and ended since the last look
+  return std::ranges::any_of(processes_, [](const auto& p) { return !p->is_gone; });
+}
+
+void recorder::stop() {
+  is_stopped_ = true;
+  for (const auto& p : processes_) {
+    if (!p->is_gone) p->segment->control().recording.store(0, std::memory_order_relaxed);
+  }
+  for (const auto& p : processes_) {
+    if (!p->is_gone) (void)read(*p);
+  }
+}
+
+void recorder::end(const std::string& reason) {
+  for (const auto& p : processes_) {
+    if (p->is_gone) continue;
+    note_modules(*p);
+    note_waits(*p);
+  }
+  merger_.finish();
+  writer_.end(reason);
+}
+
+}  // namespace heapwright::tool

@@ -1,0 +1,80 @@
+// Reads the rings of all processes in a folder of segments, and writes their trace.
+//
+//   look    finds processes that have begun, reads all rings, and writes what is certain
+//   end     reads what is left, and writes why the trace ends
+//
+// States of a process: runs; gone (it is not there any more, and all that it had recorded is read).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "merger.hpp"
+#include "ring_source.hpp"
+#include "segment_file.hpp"
+#include "segment_reader.hpp"
+#include "trace_writer.hpp"
+
+namespace heapwright::tool {
+
+class recorder {
+ public:
+  recorder(std::filesystem::path folder, trace::trace_writer::sink to);
+
+  /// Returns how many records there were.
+  std::uint64_t look();
+
+  /// No process records any more; their rings are read to the end.
+  void stop();
+
+  /// After that, from time to time: processes that have begun since do not record.
+  void refuse_others() { find_processes(); }
+  void end(const std::string& reason);
+
+  /// Whether there are some that are not gone, or of which something is still to be read.
+  [[nodiscard]] bool has_running_processes();
+
+  [[nodiscard]] std::uint64_t written() const noexcept { return writer_.written(); }
+  [[nodiscard]] std::uint64_t events() const noexcept { return writer_.events(); }
+  [[nodiscard]] std::uint64_t waited_ns() const noexcept { return waited_ns_; }
+  [[nodiscard]] bool has_failed() const noexcept { return writer_.has_failed(); }
+
+ private:
+  struct recorded_process {
+    std::uint32_t number = 0;
+    segment::process_figures figures;
+    std::unique_ptr<segment::segment_file> segment;
+    std::uint64_t stacks_at = 0;
+    std::unique_ptr<ring_source> rings;
+    std::vector<std::int64_t> thread_of_ring;  ///< -1: none yet, or it has ended
+    std::vector<std::uint64_t> waited_ns;      ///< of each ring, of which notes tell
+    std::uint32_t threads = 0;
+    std::unordered_map<std::uint64_t, std::uint32_t> stacks;  ///< by reference
+    std::size_t modules = 0;
+    bool is_gone = false;
+  };
+
+  void find_processes();
+  void begin(const std::filesystem::path& segment, std::unique_ptr<ring_source> rings);
+  std::uint64_t read(recorded_process& p);
+  [[nodiscard]] std::uint32_t stack_of(recorded_process& p, std::uint64_t reference);
+  void note_modules(recorded_process& p);
+  void note_waits(recorded_process& p);
+  void note_end(recorded_process& p);
+  [[nodiscard]] std::uint64_t ns_of(std::uint64_t ticks) const noexcept;
+
+  std::filesystem::path folder_;
+  trace::trace_writer writer_;
+  std::uint64_t began_ticks_, began_ns_;
+  double ns_per_tick_;
+  trace::merger merger_;
+  std::vector<std::unique_ptr<recorded_process>> processes_;
+  std::uint64_t looks_ = 0, waited_ns_ = 0;
+  bool is_stopped_ = false;
+};
+
+}  // namespace heapwright::tool

@@ -1,0 +1,50 @@
+// The rings of one process (trace/ring.hpp), as its recorder reads them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "ring.hpp"
+
+namespace heapwright::tool {
+
+class ring_source {
+ public:
+  /// Null: the file is no file of rings, or not yet.
+  [[nodiscard]] static std::unique_ptr<ring_source> open(const std::filesystem::path& file);
+  ring_source(const ring_source&) = delete;
+  ring_source& operator=(const ring_source&) = delete;
+  ~ring_source();
+
+  [[nodiscard]] std::uint32_t rings() const noexcept { return static_cast<std::uint32_t>(taken_.size()); }
+
+  /// Calls f(ticks, record) for each record of this ring that was not read before, and makes room
+  /// for others. No more than one ring full: a thread may write as fast as they are read.
+  template <class F>
+  void read(std::uint32_t ring, F f) {
+    trace::ring_record* const begin = file_->begin_of(ring);
+    std::uint64_t& taken = taken_[ring];
+    for (const std::uint64_t end = taken + file_->records; taken != end; ++taken) {
+      trace::ring_record& r = begin[taken & (file_->records - 1)];
+      const std::uint64_t ticks = r.ticks.load(std::memory_order_acquire);
+      if (ticks == 0) return;
+      f(ticks, r);
+      r.ticks.store(0, std::memory_order_release);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t waited_ns(std::uint32_t ring) const noexcept {
+    return file_->head(ring).waited_ns.load(std::memory_order_relaxed);
+  }
+
+ private:
+  ring_source(trace::ring_file* file, std::size_t bytes);
+
+  trace::ring_file* file_;
+  std::size_t bytes_;
+  std::vector<std::uint64_t> taken_;  ///< places that were read, by ring
+};
+
+}  // namespace heapwright::tool

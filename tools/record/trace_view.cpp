@@ -1,0 +1,185 @@
+#include "trace_view.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "failure.hpp"
+#include "printable.hpp"
+#include "quantities.hpp"
+#include "terminal.hpp"
+#include "trace_reader.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using namespace trace;
+
+struct block_hash {
+  std::size_t operator()(const block_id& b) const noexcept { return (b.number * 31 + b.by.thread) * 31 + b.by.process; }
+};
+
+struct process_sums {
+  std::uint64_t allocations = 0, frees = 0, reallocations = 0;
+  std::uint64_t unknown = 0;  ///< frees of blocks from before the recording, or from before the fork
+  std::uint64_t requested = 0, live = 0, peak = 0;  ///< bytes
+  std::set<std::uint32_t> threads;
+};
+
+/// Events of a round are brought into the order of their times; what one thread frees before
+/// another has allocated it is counted when it has.
+class trace_summary {
+ public:
+  void add(const part& p) {
+    if (const auto* const one = std::get_if<process>(&p)) processes[one->number] = *one;
+    if (const auto* const one = std::get_if<note>(&p)) notes.push_back(*one);
+    stacks += std::holds_alternative<stack>(p) ? 1 : 0;
+    const auto* const some = std::get_if<events>(&p);
+    if (some == nullptr) return;
+    if (!round_.empty() && some->round != round_.front().round) end_round();
+    round_.push_back(*some);
+  }
+
+  void end_round() {
+    std::vector<std::size_t> done(round_.size(), 0);
+    for (;;) {
+      std::size_t next = round_.size();
+      for (std::size_t i = 0; i < round_.size(); ++i) {
+        if (done[i] == round_[i].all.size()) continue;
+        if (next == round_.size() || round_[i].all[done[i]].at_ns < round_[next].all[done[next]].at_ns) next = i;
+      }
+      if (next == round_.size()) break;
+      count(round_[next].by, round_[next].all[done[next]++]);
+    }
+    for (const auto& [block, by] : early_) ++sums[by].unknown;
+    early_.clear();
+    round_.clear();
+  }
+
+  std::map<std::uint32_t, process> processes;
+  std::map<std::uint32_t, process_sums> sums;
+  std::vector<note> notes;
+  std::uint64_t stacks = 0;
+
+ private:
+  void count(thread_number by, const event& e) {
+    process_sums& s = sums[by.process];
+    s.threads.insert(by.thread);
+    if (e.kind == event_kind::end_thread) return;
+    if (e.kind == event_kind::deallocate) {
+      ++s.frees;
+      return end(s, by.process, e.block);
+    }
+    if (e.kind == event_kind::reallocate) {
+      ++s.reallocations;
+      end(s, by.process, e.before);
+    } else {
+      ++s.allocations;
+    }
+    s.requested += e.asked.size;
+    if (early_.erase(e.block) > 0) return;
+    s.live += e.asked.size;
+    s.peak = std::max(s.peak, s.live);
+    live_[e.block] = e.asked.size;
+  }
+
+  void end(process_sums& s, std::uint32_t by, const block_id& block) {
+    const auto found = live_.find(block);
+    if (block.number == 0 || block.by.process != by) {
+      ++s.unknown;  // or inherited by fork: the parent's may live on
+    } else if (found == live_.end()) {
+      early_[block] = by;
+    } else {
+      s.live -= found->second;
+      live_.erase(found);
+    }
+  }
+
+  std::vector<events> round_;
+  std::unordered_map<block_id, std::uint64_t, block_hash> live_;   ///< bytes
+  std::unordered_map<block_id, std::uint32_t, block_hash> early_;  ///< freed, not yet allocated; by which process
+};
+
+template <class F>
+ending for_each_part(const std::string& file, F f) {
+  try {
+    trace_reader reader(file);
+    for (;;) {
+      const part p = reader.next();
+      if (const auto* const last = std::get_if<ending>(&p)) return *last;
+      f(p);
+    }
+  } catch (const bad_trace& why) {
+    throw failure(exit_code::bad_input, why.what());
+  }
+}
+
+std::string name_of(const block_id& b) {
+  return b.number == 0 ? "?" : fmt::format("{}.{}.{}", b.by.process, b.by.thread, b.number);
+}
+
+std::string line_of(const event& e) {
+  const auto asked = [&] {
+    return fmt::format("{} bytes{}{} stack {}", e.asked.size,
+                       e.asked.alignment != 0 ? fmt::format(" aligned to {}", e.asked.alignment) : "",
+                       e.asked.zeroed ? " zeroed" : "", e.asked.stack);
+  };
+  switch (e.kind) {
+    case event_kind::allocate: return fmt::format("allocate {} {}", name_of(e.block), asked());
+    case event_kind::deallocate: return fmt::format("free {}", name_of(e.block));
+    case event_kind::reallocate:
+      return fmt::format("reallocate {} {} {}", name_of(e.before), name_of(e.block), asked());
+    case event_kind::end_thread: return "the thread ends";
+  }
+  return "";
+}
+
+}  // namespace
+
+int trace_info(const std::string& file) {
+  trace_summary all;
+  const ending ended = for_each_part(file, [&](const part& p) { all.add(p); });
+  all.end_round();
+  for (const auto& [number, p] : all.processes) {
+    const process_sums& s = all.sums[number];
+    answer("process {} ({}): {}\n", number, p.id, printable(fmt::format("{}", fmt::join(p.arguments, " "))));
+    answer("  malloc of {}\n", p.allocator);
+    answer("  {} threads; {} allocations, {} reallocations, {} frees, of them {} of blocks from before\n",
+           s.threads.size(), s.allocations, s.reallocations, s.frees, s.unknown);
+    answer("  asked for {}; live at most {}, at the end {}\n", show_bytes(static_cast<double>(s.requested)),
+           show_bytes(static_cast<double>(s.peak)), show_bytes(static_cast<double>(s.live)));
+  }
+  for (const note& n : all.notes) answer("{:.3f} s: {}\n", static_cast<double>(n.at_ns) / 1e9, n.text);
+  answer("{} call stacks; {}{}\n", all.stacks, ended.is_torn ? "torn: " : "", ended.reason);
+  return ended.is_torn ? 1 : EXIT_SUCCESS;
+}
+
+int trace_dump(const std::string& file) {
+  const ending ended = for_each_part(file, [&](const part& p) {
+    if (const auto* const one = std::get_if<process>(&p))
+      answer("process {} id {} {}\n", one->number, one->id,
+             printable(fmt::format("{}", fmt::join(one->arguments, " "))));
+    if (const auto* const one = std::get_if<stack>(&p)) {
+      std::string addresses;
+      for (const std::uint64_t address : one->addresses) addresses += fmt::format(" {:#x}", address);
+      answer("stack {} {}{}\n", one->process, one->id, addresses);
+    }
+    if (const auto* const one = std::get_if<module>(&p))
+      answer("module {} {:#x}-{:#x} {:#x} {}\n", one->process, one->begin, one->end, one->base, one->path);
+    if (const auto* const one = std::get_if<note>(&p)) answer("note {} {}\n", one->process, one->text);
+    if (const auto* const some = std::get_if<events>(&p)) {
+      for (const event& e : some->all)
+        answer("{}.{} {:.6f} {}\n", some->by.process, some->by.thread, static_cast<double>(e.at_ns) / 1e9, line_of(e));
+    }
+  });
+  answer("end {}{}\n", ended.is_torn ? "torn: " : "", ended.reason);
+  return ended.is_torn ? 1 : EXIT_SUCCESS;
+}
+
+}  // namespace heapwright::tool
