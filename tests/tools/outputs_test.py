@@ -27,7 +27,7 @@ HEAPWRIGHT, FIXTURES = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 PLAIN = str(FIXTURES / "libplain_allocator.so")
 COMPARE = ["compare", "--rounds", "2", "--only", "glibc", "--with", "plain=" + PLAIN]
 LIVE = ["live", "--no-browser", "--exit-with-program", "--port", "0"]
-SUBCOMMANDS = ["run", "compare", "build", "live", "top", "diff", "leaks", "info"]
+SUBCOMMANDS = ["run", "compare", "build", "live", "top", "diff", "leaks", "record", "trace", "info"]
 
 # A mount namespace of one's own. In a chroot its root cannot be made private, and is so already as a rule.
 OWN_MOUNTS = ["unshare", "-m"] if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0 else ["unshare", "-m", "--propagation", "unchanged"]
@@ -54,6 +54,8 @@ ANSWERS = [
     ("leaks SEGMENT", ["leaks", "SEGMENT"], 125),
     ("leaks --json SEGMENT", ["leaks", "--json", "SEGMENT"], 125),
     ("leaks -o -", ["leaks", "-o", "-", "--", "true"], 125),
+    ("trace info", ["trace", "info", "TRACE"], 125),
+    ("trace dump", ["trace", "dump", "TRACE"], 125),
     ("leaks --json -o -", ["leaks", "--json", "-o", "-", "--", "true"], 125),
 ]
 
@@ -72,6 +74,7 @@ FILES = [
     ("build", ["build", "HEADER", "-o", "FILE"], 125),
     ("live --save", [*LIVE, "--save", "FILE", "--", "true"], 125),
     ("leaks -o", ["leaks", "-o", "FILE", "--", "true"], 125),
+    ("record -o", ["record", "-o", "FILE", "--", "true"], 125),
     ("leaks --json -o", ["leaks", "--json", "-o", "FILE", "--", "true"], 125),
 ]
 
@@ -86,9 +89,11 @@ class Outputs(unittest.TestCase):
         header.write_text("#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe mine{};\n")
         segment = cls.folder / "run.segment"
         subprocess.run([HEAPWRIGHT, *LIVE, "--save", segment, "--", "true"], check=True, capture_output=True)
+        trace = cls.folder / "run.trace"
+        subprocess.run([HEAPWRIGHT, "record", "-o", trace, "--", "true"], check=True, capture_output=True)
         libraries = pathlib.Path(HEAPWRIGHT).resolve().parent.parent / "lib"
         preload = f"{libraries}/libheapwright-probe.so:{libraries}/libheapwright.so"
-        cls.words = {"HEADER": str(header), "SEGMENT": str(segment), "LIBRARY": str(cls.folder / "libmine.so")}
+        cls.words = {"HEADER": str(header), "SEGMENT": str(segment), "TRACE": str(trace), "LIBRARY": str(cls.folder / "libmine.so")}
         for name, environment in (("PID", {"LD_PRELOAD": preload}), ("OTHER", {})):
             child = subprocess.Popen(["sleep", "600"], env={**os.environ, **environment})
             cls.addClassCleanup(child.wait)

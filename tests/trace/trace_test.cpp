@@ -114,7 +114,7 @@ TEST(Trace, HasTheEventsOfEachThreadInProgramOrder) {
 TEST(Trace, AnAllocationIsInNoLaterRoundThanItsFree) {
   file_bytes bytes;
   trace_writer writer(into(bytes));
-  random_program(2).run(writer, 300'000);
+  random_program(2).run(writer, 600'000);
   writer.end("");
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> round_of;
   std::uint32_t last = 0;
