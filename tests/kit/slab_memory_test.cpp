@@ -58,10 +58,10 @@ TEST(SlabMemory, RangesOfMallocLieSideBySide) {
   if constexpr (poisons) GTEST_SKIP() << "AddressSanitizer puts red zones between blocks";
   slab_memory source;
   std::set<std::uintptr_t> ranges;
-  while (ranges.size() < 40) ranges.insert(address_of(source.allocate(range)));
+  while (ranges.size() < 200) ranges.insert(address_of(source.allocate(range)));
   const auto beside = std::count_if(ranges.begin(), ranges.end(),
                                     [&](std::uintptr_t p) { return ranges.contains(p + range.alignment); });
-  EXPECT_GE(beside, 15) << "the reserve alone has three, and the heap has gaps from before";
+  EXPECT_GE(beside, 150) << "of 200; some go into gaps that the heap has from before";
   for (const std::uintptr_t p : ranges) source.deallocate(reinterpret_cast<void*>(p), range);
 }
 

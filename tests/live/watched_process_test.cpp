@@ -28,7 +28,7 @@ struct own_segment {
 
 /// A look at all mappings costs the more the more of them there are, and at most a hundredth of the
 /// time goes to such looks. With a sanitizer one takes 0.1 s, so the wait is long.
-constexpr auto patience = 60s;
+constexpr auto patience = 240s;
 
 TEST(watched_process, pss_is_not_forgotten_whatever_else_looks) {
   const own_segment own;

@@ -30,6 +30,17 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// Nothing: the segment is another process's, or has gone since it was found.
+std::optional<segment::process_state> state_of(const std::filesystem::path& segment, pid_t process) {
+  try {
+    const segment::process_figures found = segment::segment_reader(segment).process();
+    if (found.process_id == static_cast<std::uint32_t>(process)) return found.state;
+  } catch (const segment::bad_segment&) {
+    // The child's children come and go meanwhile.
+  }
+  return std::nullopt;
+}
+
 std::vector<pid_t> running_with_segments(const std::filesystem::path& folder) {
   std::vector<pid_t> ids;
   for (const auto& path : segment::segments_in(folder)) {
@@ -102,11 +113,10 @@ std::filesystem::path launched_program::segment() {
     const std::optional<int> ended = exit_code();
     std::filesystem::path replaced;
     for (const auto& path : segment::segments_in(folder_.path())) {
-      const segment::process_figures process = segment::segment_reader(path).process();
-      if (process.process_id != static_cast<std::uint32_t>(id_)) continue;
-      if (process.state != segment::process_state::replaced) return path;
+      const auto state = state_of(path, id_);
+      if (state && *state != segment::process_state::replaced) return path;
       // A script became the program by exec: what counts is the program.
-      replaced = path;
+      if (state) replaced = path;
     }
     const bool is_late = std::chrono::steady_clock::now() > until;
     if ((ended || is_late) && !replaced.empty()) return replaced;

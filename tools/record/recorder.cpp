@@ -44,43 +44,43 @@ std::uint64_t recorder::ns_of(std::uint64_t ticks) const noexcept {
 }
 
 void recorder::find_processes() {
-  std::vector<std::pair<std::filesystem::path, std::unique_ptr<ring_source>>> fresh;
+  std::vector<std::unique_ptr<recorded_process>> fresh;
   std::error_code error;
   for (std::filesystem::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {
     if (file->path().extension() != ".rings") continue;
-    if (auto rings = ring_source::open(file->path())) {
-      std::filesystem::path segment = file->path();
-      fresh.emplace_back(segment.replace_extension(".segment"), std::move(rings));
+    auto rings = ring_source::open(file->path());
+    if (!rings) continue;
+    auto p = std::make_unique<recorded_process>();
+    p->rings = std::move(rings);
+    // Its memory goes with the last of the two that have it mapped.
+    std::error_code ignored;
+    std::filesystem::remove(file->path(), ignored);
+    try {
+      const auto segment = std::filesystem::path(file->path()).replace_extension(".segment");
+      p->segment = std::make_unique<segment::segment_file>(segment, true);
+      p->reader = std::make_unique<segment::segment_reader>(segment);
+      p->figures = p->reader->process();
+      fresh.push_back(std::move(p));
+    } catch (const segment::bad_segment& why) {
+      // It has ended, and others have made its segment go.
+      writer_.add(trace::note{0, clock_ns() - began_ns_, fmt::format("a process is not recorded: {}", why.what())});
     }
   }
   // A parent began before its child.
-  std::vector<std::pair<std::uint64_t, std::size_t>> order;
-  for (std::size_t i = 0; i < fresh.size(); ++i)
-    order.emplace_back(segment::segment_reader(fresh[i].first).process().started_ns, i);
-  std::ranges::sort(order);
-  for (const auto& [started, i] : order) {
-    // Its memory goes with the last of the two that have it mapped.
-    std::filesystem::remove(std::filesystem::path(fresh[i].first).replace_extension(".rings"), error);
-    begin(fresh[i].first, std::move(fresh[i].second));
-  }
+  std::ranges::sort(fresh, {}, [](const auto& p) { return p->figures.started_ns; });
+  for (auto& p : fresh) begin(std::move(p));
 }
 
-void recorder::begin(const std::filesystem::path& segment, std::unique_ptr<ring_source> rings) {
-  if (is_stopped_) {
-    segment::segment_file(segment, true).control().recording.store(0, std::memory_order_relaxed);
-    return;
-  }
-  auto p = std::make_unique<recorded_process>();
+void recorder::begin(std::unique_ptr<recorded_process> p) {
+  if (is_stopped_) return p->segment->control().recording.store(0, std::memory_order_relaxed);
   p->number = static_cast<std::uint32_t>(processes_.size());
-  p->segment = std::make_unique<segment::segment_file>(segment, true);
   const auto header = p->segment->header();
   p->stacks_at = header->stacks_at;
-  p->figures = segment::segment_reader(segment).process();
-  p->rings = std::move(rings);
   p->thread_of_ring.assign(p->rings->rings(), -1);
   p->waited_ns.assign(p->rings->rings(), 0);
-  const auto parent = std::ranges::find_if(processes_, [&](const auto& other) {
-    return header->fork_number != 0 && other->figures.own_id == header->forked_from && !other->is_gone;
+  // The last one that had the parent's id.
+  const auto parent = std::ranges::find_if(processes_.rbegin(), processes_.rend(), [&](const auto& other) {
+    return header->fork_number != 0 && other->figures.own_id == header->forked_from;
   });
   trace::process described{.number = p->number,
                            .id = p->figures.process_id,
@@ -89,7 +89,7 @@ void recorder::begin(const std::filesystem::path& segment, std::unique_ptr<ring_
                            .program = p->figures.program,
                            .allocator = p->figures.allocator,
                            .arguments = p->figures.arguments};
-  if (parent != processes_.end()) {
+  if (parent != processes_.rend()) {
     described.forked_from_plus_one = (*parent)->number + 1;
     merger_.begin_child((*parent)->number, header->fork_number);
   } else {
@@ -133,7 +133,7 @@ std::uint64_t recorder::read(recorded_process& p) {
 }
 
 void recorder::note_modules(recorded_process& p) {
-  const auto modules = segment::segment_reader(p.segment->path()).read().modules;
+  const auto modules = p.reader->read().modules;
   for (; p.modules < modules.size(); ++p.modules) {
     const segment::module_figures& m = modules[p.modules];
     writer_.add(trace::module{p.number, m.begin, m.end, m.base, m.path});
@@ -155,7 +155,7 @@ void recorder::note_waits(recorded_process& p) {
 void recorder::note_end(recorded_process& p) {
   p.is_gone = true;
   note_modules(p);
-  const auto state = segment::segment_reader(p.segment->path()).process().state;
+  const auto state = p.reader->process().state;
   const char* const how = state == segment::process_state::exited     ? "has exited"
                           : state == segment::process_state::replaced ? "has become another program"
                                                                       : "is gone: it was killed, or ended without exit";
@@ -175,8 +175,7 @@ std::uint64_t recorder::look() {
     if (p->is_gone) continue;
     // Asked before its rings are read: what it has recorded by its end is read then.
     const bool is_there = !searches || segment::is_there(p->figures);
-    const bool is_replaced =
-        searches && segment::segment_reader(p->segment->path()).process().state == segment::process_state::replaced;
+    const bool is_replaced = searches && p->reader->process().state == segment::process_state::replaced;
     records += read(*p);
     if (!is_there || is_replaced) {
       merger_.settle(before);

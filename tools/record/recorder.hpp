@@ -48,6 +48,7 @@ class recorder {
     std::uint32_t number = 0;
     segment::process_figures figures;
     std::unique_ptr<segment::segment_file> segment;
+    std::unique_ptr<segment::segment_reader> reader;  ///< of the same file
     std::uint64_t stacks_at = 0;
     std::unique_ptr<ring_source> rings;
     std::vector<std::int64_t> thread_of_ring;  ///< -1: none yet, or it has ended
@@ -59,7 +60,7 @@ class recorder {
   };
 
   void find_processes();
-  void begin(const std::filesystem::path& segment, std::unique_ptr<ring_source> rings);
+  void begin(std::unique_ptr<recorded_process> p);
   std::uint64_t read(recorded_process& p);
   [[nodiscard]] std::uint32_t stack_of(recorded_process& p, std::uint64_t reference);
   void note_modules(recorded_process& p);
