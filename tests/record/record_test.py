@@ -177,7 +177,7 @@ class Record(unittest.TestCase):
 
     def test_limits(self):
         for options, reason in ((("--seconds", "0.1"), r"after 0\.1 s, as asked"), (("--max-bytes", "2000"), r"after \d+(\.\d)? (B|KiB) of trace, as asked")):
-            trace = self.recorded("sh", "-c", f"timeout 1.5 {RECORDED} endless; {RECORDED} kinds", code=7, options=options)
+            trace = self.recorded("sh", "-c", f"timeout 3 {RECORDED} endless; {RECORDED} kinds", code=7, options=options)
             self.assertRegex(trace.end, reason)
             self.assertGreater(len(trace.check_blocks()), 1000)
             self.assertEqual(sum(re.search(r"id \d+ \S+recorded kinds$", process) is not None for process in trace.processes), 0, "it began after that")
