@@ -135,7 +135,9 @@ void write(ring_record& r, std::uint64_t what, std::uint64_t size, std::uint64_t
 }
 
 [[gnu::noinline]] void put_in_shared_ring(std::uint64_t what, std::uint64_t size, std::uint64_t stack) noexcept {
+  const int kept = errno;
   ring_file* const file = has_segment() ? the_rings() : nullptr;
+  errno = kept;
   if (file == nullptr) return;
   const std::uint64_t place = file->head(0).taken.fetch_add(1, relaxed);
   ring_record& r = file->begin_of(0)[place & (ring_records - 1)];

@@ -68,7 +68,13 @@ void recorder::find_processes() {
   }
   // A parent began before its child.
   std::ranges::sort(fresh, {}, [](const auto& p) { return p->figures.started_ns; });
-  for (auto& p : fresh) begin(std::move(p));
+  for (auto& p : fresh) {
+    try {
+      begin(std::move(p));
+    } catch (const segment::bad_segment& why) {
+      writer_.add(trace::note{0, clock_ns() - began_ns_, fmt::format("a process is not recorded: {}", why.what())});
+    }
+  }
 }
 
 void recorder::begin(std::unique_ptr<recorded_process> p) {
@@ -145,7 +151,6 @@ void recorder::note_waits(recorded_process& p) {
     const std::uint64_t more = p.rings->waited_ns(ring) - p.waited_ns[ring];
     if (more == 0) continue;
     p.waited_ns[ring] += more;
-    waited_ns_ += more;
     writer_.add(
         trace::note{p.number, clock_ns() - began_ns_,
                     fmt::format("a thread waited {:.1f} ms for the recorder", static_cast<double>(more) / 1e6)});

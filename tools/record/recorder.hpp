@@ -40,7 +40,6 @@ class recorder {
 
   [[nodiscard]] std::uint64_t written() const noexcept { return writer_.written(); }
   [[nodiscard]] std::uint64_t events() const noexcept { return writer_.events(); }
-  [[nodiscard]] std::uint64_t waited_ns() const noexcept { return waited_ns_; }
   [[nodiscard]] bool has_failed() const noexcept { return writer_.has_failed(); }
 
  private:
@@ -74,7 +73,7 @@ class recorder {
   double ns_per_tick_;
   trace::merger merger_;
   std::vector<std::unique_ptr<recorded_process>> processes_;
-  std::uint64_t looks_ = 0, waited_ns_ = 0;
+  std::uint64_t looks_ = 0;
   bool is_stopped_ = false;
 };
 
