@@ -5,9 +5,9 @@ install(DIRECTORY include/heapwright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FIL
 install(TARGETS heapwright_headers heapwright_shared heapwright_static EXPORT heapwright-targets)
 if(HEAPWRIGHT_BUILD_TOOLS AND NOT HEAPWRIGHT_SANITIZE)
   install(TARGETS heapwright heapwright_probe)
-  # What `heapwright build` compiles, and what it tries the result with.
+  # What `heapwright build` compiles, and the programs that subcommands run.
   install(DIRECTORY abi malloc DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cpp")
-  install(TARGETS malloc_conformance malloc_limit stress DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/heapwright)
+  install(TARGETS malloc_conformance malloc_limit stress heapwright_replayer DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/heapwright)
 endif()
 install(EXPORT heapwright-targets NAMESPACE heapwright:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
 # Not where find_package looks: of a PATH with build/release/bin it makes a prefix.

@@ -249,6 +249,7 @@ void begin(char** environment) noexcept {
 void note_exit() noexcept {
   // The child of a vfork ends in its parent's memory.
   if (now != stage::observed || the_segment->process_id != static_cast<std::uint32_t>(::getpid())) return;
+  record_exit();
   the_segment->ended_ns.store(monotonic_ns(), relaxed);
   the_segment->state.store(static_cast<std::uint32_t>(process_state::exited), relaxed);
 }

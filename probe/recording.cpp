@@ -13,7 +13,9 @@
 #include <heapwright/core/text.hpp>
 #include <heapwright/sync/lock.hpp>
 
+#include "../trace/anonymous_memory.hpp"
 #include "clocks.hpp"
+#include "large_blocks.hpp"
 #include "segment_writer.hpp"
 
 namespace heapwright::probe {
@@ -31,6 +33,7 @@ constexpr std::uint32_t most_rings = 1024;  // one for each thread slot
 
 constinit ring_file* rings = nullptr;
 constinit process_lock rings_lock;
+constinit large_blocks large;
 
 std::size_t file_bytes() noexcept {
   const std::size_t heads = align_up(sizeof(ring_file) + most_rings * sizeof(trace::ring_head), linux_os::page_size());
@@ -72,6 +75,7 @@ ring_file* open_rings() noexcept {
   file->rings = most_rings;
   file->records = ring_records;
   file->records_at = heads;
+  file->anonymous_before = trace::anonymous_bytes("/proc/self/smaps_rollup");
   std::memcpy(&file->magic[1], &ring_file::right_magic[1], file->magic.size() - 1);
   std::atomic_ref(file->magic.front()).store(ring_file::right_magic.front(), std::memory_order_release);
   return file;
@@ -160,6 +164,15 @@ inline void put(std::uint64_t what, std::uint64_t size, std::uint64_t stack) noe
   write(r, what, size, stack);
 }
 
+[[gnu::noinline]] void put_touched(const void* p) noexcept {
+  const std::uint64_t bytes = large.take(p);
+  if (bytes == 0) return;
+  const int kept = errno;
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  put(ring_record::pack(ring_kind::touched, address), resident_bytes(address, bytes), 0);
+  errno = kept;
+}
+
 }  // namespace
 
 void* record_allocation(void* p, std::size_t size, std::size_t alignment, bool zeroed) noexcept {
@@ -167,14 +180,20 @@ void* record_allocation(void* p, std::size_t size, std::size_t alignment, bool z
   const std::uint64_t stack =
       stack_for_recording({current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
   put(ring_record::pack(ring_kind::allocate, reinterpret_cast<std::uintptr_t>(p), alignment, zeroed), size, stack);
+  if (size >= trace::large_block) [[unlikely]]
+    large.add(p, size);
   return p;
 }
 
 void record_free(void* p) noexcept {
+  if (large.may_have(p)) [[unlikely]]
+    put_touched(p);
   put(ring_record::pack(ring_kind::deallocate, reinterpret_cast<std::uintptr_t>(p)), 0, 0);
 }
 
 void* record_reallocation(void* p, std::size_t size) noexcept {
+  if (large.may_have(p)) [[unlikely]]
+    put_touched(p);
   put(ring_record::pack(ring_kind::reallocating, reinterpret_cast<std::uintptr_t>(p)), 0, 0);
   void* const moved = next.reallocate(p, size);
   if (moved == nullptr) {
@@ -184,6 +203,7 @@ void* record_reallocation(void* p, std::size_t size) noexcept {
   const std::uint64_t stack =
       stack_for_recording({current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
   put(ring_record::pack(ring_kind::reallocated, reinterpret_cast<std::uintptr_t>(moved)), size, stack);
+  if (size >= trace::large_block) large.add(moved, size);
   return moved;
 }
 
@@ -204,7 +224,15 @@ std::uint64_t record_fork() noexcept {
   return number;
 }
 
+void record_exit() noexcept {
+  if (!is_recording() || rings == nullptr) return;
+  large.for_each([](std::uintptr_t address, std::uint64_t bytes) {
+    put(ring_record::pack(ring_kind::touched, address), resident_bytes(address, bytes), 0);
+  });
+}
+
 void close_rings_in_child() noexcept {
+  if (rings != nullptr) large.clear();
   rings_lock.reset_after_fork();
   if (rings != nullptr) ::munmap(rings, file_bytes());
   rings = nullptr;

@@ -53,6 +53,9 @@ inline void note_free(void* p) noexcept {
 /// The calling thread ends.
 void record_thread_end() noexcept;
 
+/// The process exits: of the large blocks that live, how much was touched.
+void record_exit() noexcept;
+
 /// Before fork: the number that the child is known by; 0: it does not record.
 [[nodiscard]] std::uint64_t record_fork() noexcept;
 void close_rings_in_child() noexcept;

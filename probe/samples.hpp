@@ -10,11 +10,8 @@
 // there, with one look. Where every block is sampled it could only slow down: it is given up.
 #pragma once
 
-#include <array>
-
-#include <heapwright/core/hash.hpp>
-
 #include "../segment/sample_weight.hpp"
+#include "address_filter.hpp"
 #include "segment_writer.hpp"
 #include "thinning.hpp"
 
@@ -25,73 +22,6 @@ struct taken_sample {
   segment::reference at_stack = 0;  ///< 0: there is none
   segment::sampling_interval interval{1};
   std::uint64_t bytes = 0, at_ns = 0;
-};
-
-/// Which addresses may be samples: a slot for each of 32,768 groups of addresses.
-///
-///   slot   count   tag
-///          0       0      no sample
-///          1       t      one sample, whose address has the tag
-///          n + 1   0      n samples, of any tag: from the second one until there is none
-///          63      0      62 samples or more: it stays, as does a filter that was given up
-///
-/// With m live samples a free of another block is looked for in the table once in 2 (32,768 / m)^2
-/// times.
-class sample_filter {
- public:
-  /// The look of every free: one load and one branch. A branch of its own for an empty slot would
-  /// be mispredicted in up to a quarter of the frees.
-  [[nodiscard]] bool may_have(const void* p) const noexcept {
-    const std::uint64_t hash = hash_of(p);
-    // 0: the tag is that of `p`. Below 2 * one_sample: no sample, or one of another tag.
-    const unsigned difference = slots_[index_of(hash)].load(relaxed) ^ (one_sample | tag_of(hash));
-    return difference - 1 >= 2 * one_sample - 1;
-  }
-
-  void add(const void* p) noexcept {
-    change(p, [tag = tag_of(hash_of(p))](unsigned slot) {
-      if (slot == 0) return one_sample | tag;
-      return (slot & tag_mask) == 0 ? slot + one_sample : 3 * one_sample;
-    });
-  }
-
-  void remove(const void* p) noexcept {
-    change(p, [](unsigned slot) { return slot <= 2 * one_sample ? 0 : slot - one_sample; });
-  }
-
-  void clear() noexcept { fill(0); }
-  void give_up() noexcept { fill(most_samples); }
-  [[nodiscard]] bool is_given_up() const noexcept { return is_full(slots_[0].load(relaxed)); }
-
- private:
-  static constexpr auto relaxed = std::memory_order_relaxed;
-  static constexpr unsigned bits = 15, tag_bits = 10;
-  static constexpr unsigned tag_mask = (1U << tag_bits) - 1, one_sample = 1U << tag_bits;
-  static constexpr unsigned most_samples = 0x10000 - one_sample;
-
-  static bool is_full(unsigned slot) noexcept { return slot >= most_samples; }
-
-  static std::uint64_t hash_of(const void* p) noexcept { return fibonacci_hash(reinterpret_cast<std::uintptr_t>(p)); }
-  /// Never 0.
-  static unsigned tag_of(std::uint64_t hash) noexcept {
-    return (static_cast<unsigned>(hash >> (64 - bits - tag_bits)) & tag_mask) | 1;
-  }
-
-  static std::size_t index_of(std::uint64_t hash) noexcept { return hash >> (64 - bits); }
-
-  template <class NextSlot>
-  void change(const void* p, NextSlot after) noexcept {
-    std::atomic<std::uint16_t>& slot = slots_[index_of(hash_of(p))];
-    std::uint16_t old = slot.load(relaxed);
-    while (!is_full(old) && !slot.compare_exchange_weak(old, static_cast<std::uint16_t>(after(old)), relaxed)) {
-    }
-  }
-
-  void fill(unsigned slot) noexcept {
-    for (auto& s : slots_) s.store(static_cast<std::uint16_t>(slot), relaxed);
-  }
-
-  std::array<std::atomic<std::uint16_t>, std::size_t{1} << bits> slots_{};
 };
 
 class sample_table {
@@ -150,7 +80,7 @@ class sample_table {
   growing_part part_;
   link* buckets_ = nullptr;
   std::uint64_t mask_ = 0;
-  sample_filter filter_;
+  address_filter filter_;
   live_sample_counts counts_;
 };
 

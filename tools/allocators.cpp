@@ -70,6 +70,14 @@ std::string own_library(const char* file) {
                                                   (here / "../lib").lexically_normal().string()));
 }
 
+std::string own_helper(const std::string& name) {
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  for (const auto& path : {here / "../" HEAPWRIGHT_LIBEXECDIR "/heapwright" / name, here / name}) {
+    if (std::filesystem::exists(path)) return std::filesystem::weakly_canonical(path);
+  }
+  return {};
+}
+
 std::string own_preload(const char* file) {
   std::string path = own_library(file);
   // A link does not help: the path of this executable is known with all links followed.

@@ -22,6 +22,9 @@ std::string own_library(const char* file = "libheapwright.so");
 /// The same, to be preloaded. Throws `failure` if LD_PRELOAD cannot express its path, too.
 std::string own_preload(const char* file = "libheapwright.so");
 
+/// A program that comes with this one, of the same build or installation. Empty: it is not there.
+std::string own_helper(const std::string& name);
+
 /// A word after --with: `path` or `name=path`. The name is empty where there is none. Throws
 /// `failure` for `=path`.
 struct given_path {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "allocators.hpp"
 #include "commands.hpp"
 #include "elf_file.hpp"
 #include "failure.hpp"
@@ -29,10 +30,8 @@ namespace files = std::filesystem;
 
 /// The programs that try a malloc, installed or of this build.
 std::string find_trial(const std::string& name) {
-  const files::path here = folder_of_this_program();
-  for (const auto& path : {here / "../" HEAPWRIGHT_LIBEXECDIR "/heapwright" / name, here / name}) {
-    if (files::exists(path)) return files::weakly_canonical(path);
-  }
+  std::string path = own_helper(name);
+  if (!path.empty()) return path;
   throw failure(exit_code::bad_input,
                 fmt::format("{}, which --check runs, is not here: this copy was built without its tests", name));
 }

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -15,10 +14,9 @@
 #include "commands.hpp"
 #include "experiment.hpp"
 #include "failure.hpp"
+#include "given_allocators.hpp"
 #include "line_search.hpp"
-#include "loader.hpp"
 #include "output_file.hpp"
-#include "recipe_build.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
@@ -65,48 +63,6 @@ std::optional<scratch_file> given_input() {
   input->fill_from(STDIN_FILENO);
   return input;
 }
-
-/// LD_PRELOAD cannot express the colons of "x::mine".
-std::string library_name(std::string recipe) {
-  std::ranges::replace(recipe, ':', '_');
-  return fmt::format("lib{}.so", recipe);
-}
-
-/// What --with names: libraries, and recipes that a library is made of here, which goes away with
-/// this object.
-class given_allocators {
- public:
-  explicit given_allocators(const std::vector<std::string>& words) {
-    if (std::ranges::any_of(words, [](const auto& word) { return is_header(given_path::parse(word).path); }))
-      guard_.emplace();
-    for (const std::string& word : words) {
-      const given_path given = given_path::parse(word);
-      if (!is_header(given.path)) {
-        all_.push_back(allocator_at(given));
-        continue;
-      }
-      const recipe_build& recipe = *recipes_.emplace_back(std::make_unique<recipe_build>(
-          given.path, "", "",
-          fmt::format("build one, heapwright build {} --recipe NAME -o libmine.so, and compare --with ./libmine.so",
-                      given.path)));
-      const std::string& name = given.name.empty() ? recipe.name() : given.name;
-      tell("heapwright: building {} from {}\n", recipe.name(), given.path);
-      const std::string library = recipe.scratch().file(library_name(recipe.name()));
-      recipe.check();
-      recipe.make(library);
-      show_step("");
-      all_.push_back({name, library_path(library), fmt::format("{} of {}", recipe.name(), given.path)});
-    }
-    if (guard_ && interruptible::is_noted()) throw failure(exit_code::bad_input, "interrupted");
-  }
-
-  [[nodiscard]] const std::vector<allocator>& all() const noexcept { return all_; }
-
- private:
-  std::optional<interruptible> guard_;  ///< outlives what would be left behind
-  std::vector<std::unique_ptr<recipe_build>> recipes_;
-  std::vector<allocator> all_;
-};
 
 std::optional<server_plan> server_of(const compare_options& options) {
   if (options.driver.empty()) return std::nullopt;
@@ -158,7 +114,7 @@ int compare(const compare_options& options) {
   check_outputs(options, target);
   // Before signals are held back: it may wait for ever.
   const auto input = server ? std::nullopt : given_input();
-  const given_allocators given(options.with);
+  const given_allocators given("compare", options.with);
   const auto candidates = choose_allocators(target, given.all(), options.only);
   if (candidates.empty()) throw failure(exit_code::bad_input, "nothing to compare glibc with");
   check_baseline(options.baseline, candidates);

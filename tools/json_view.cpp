@@ -109,14 +109,6 @@ std::string json_view(const comparison& all) {
   return result.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-std::string page_view(const comparison& all) {
-  std::string data = json_view(all);
-  // Inside <script>, only '<' can end the data or open a comment; as an escape it means the same to
-  // JSON.
-  for (std::size_t at = 0; (at = data.find('<', at)) != std::string::npos;) data.replace(at, 1, "\\u003c");
-  std::string page(compare_page);
-  const std::string_view place = "/*DATA*/";
-  return page.replace(page.find(place), place.size(), data);
-}
+std::string page_view(const comparison& all) { return page_with_data(compare_page, json_view(all)); }
 
 }  // namespace heapwright::tool

@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <type_traits>
 
@@ -23,8 +24,10 @@
 #include "leaks.hpp"
 #include "live.hpp"
 #include "record.hpp"
+#include "replay.hpp"
 #include "terminal.hpp"
 #include "top.hpp"
+#include "trace_slice.hpp"
 #include "trace_view.hpp"
 #include "version.hpp"
 
@@ -155,6 +158,26 @@ void check_sample_of_environment() {
   if (!complaint.empty()) throw failure(exit_code::bad_input, "HEAPWRIGHT_SAMPLE: " + complaint);
 }
 
+void add_allocator_options(CLI::App& app, std::vector<std::string>& with, std::vector<std::string>& only) {
+  app.add_option(
+         "--with", with,
+         "One more allocator: a library, or a recipe (.hpp) to build one from; NAME=LIB names its row; repeatable")
+      ->type_name("LIB")
+      ->allow_extra_args(false);
+  app.add_option("--only", only, "Only these (glibc is always there): heapwright,jemalloc,...")
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->transform(without_spaces_around)
+      ->check(check_not_empty)
+      ->allow_extra_args(false);
+}
+
+/// Of a trace. Nothing for an empty text.
+std::optional<std::uint32_t> process_number(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return static_cast<std::uint32_t>(std::stoul(text));
+}
+
 void add_server_options(CLI::App& app, compare_options& options) {
   const char* const group = "Servers";
   CLI::Option* const driver =
@@ -235,18 +258,7 @@ int run_subcommand(const std::vector<std::string>& words) {
       ->type_name("PERCENT")
       ->check(from_to(0.1, 50))
       ->capture_default_str();
-  compare_app
-      .add_option(
-          "--with", compare_with.with,
-          "One more allocator: a library, or a recipe (.hpp) to build one from; NAME=LIB names its row; repeatable")
-      ->type_name("LIB")
-      ->allow_extra_args(false);
-  compare_app.add_option("--only", compare_with.only, "Only these (glibc is always there): heapwright,jemalloc,...")
-      ->type_name("NAMES")
-      ->delimiter(',')
-      ->transform(without_spaces_around)
-      ->check(check_not_empty)
-      ->allow_extra_args(false);
+  add_allocator_options(compare_app, compare_with.with, compare_with.only);
   compare_app.add_option("--json", compare_with.json, "Write all results as JSON; - for standard output")
       ->type_name("FILE");
   compare_app.add_option("--html", compare_with.html, "Write a page with plots")->type_name("FILE");
@@ -387,11 +399,42 @@ int run_subcommand(const std::vector<std::string>& words) {
       "Exit code: the command's own; 125 for bad input, 126 if the command cannot be executed, 127 if it is not "
       "found.");
 
-  std::string trace_what, trace_file;
-  CLI::App& trace_app = *app.add_subcommand("trace", "What is in a trace");
-  trace_app.add_option("WHAT", trace_what, "info or dump")->required()->check(CLI::IsMember({"info", "dump"}));
-  trace_app.add_option("FILE", trace_file, "The trace")->required();
+  std::string trace_what, slice_process;
+  slice_options slice_with;
+  CLI::App& trace_app = *app.add_subcommand("trace", "What is in a trace; a piece of it");
+  trace_app.add_option("WHAT", trace_what, "info, dump or slice")
+      ->required()
+      ->check(CLI::IsMember({"info", "dump", "slice"}));
+  trace_app.add_option("FILE", slice_with.trace, "The trace")->required();
+  trace_app.add_option("-o,--output", slice_with.output, "Of slice: the piece, a trace too")->type_name("FILE");
+  trace_app.add_option("--from", slice_with.from_seconds, "Of slice: events from then on")
+      ->type_name("SECONDS")
+      ->check(from_to(0, 1e9));
+  trace_app.add_option("--to", slice_with.to_seconds, "Of slice: events before then")
+      ->type_name("SECONDS")
+      ->check(from_to(0, 1e9));
+  trace_app.add_option("--process", slice_process, "Of slice: this process alone, as info numbers them")
+      ->check(from_to(0, 1e9));
   trace_app.footer("Exit code: 0; 1 if the trace is torn; 125 for bad input.");
+
+  replay_options replay_with;
+  std::string replay_process;
+  CLI::App& replay_app = *app.add_subcommand("replay", "What if: a trace under other mallocs, memory and time");
+  replay_app.add_option("TRACE", replay_with.trace, "The trace of `heapwright record`")->required();
+  add_allocator_options(replay_app, replay_with.with, replay_with.only);
+  replay_app.add_option("--process", replay_process, "The process, as `heapwright trace info` numbers them")
+      ->check(from_to(0, 1e9));
+  replay_app.add_option("--rounds", replay_with.rounds, "Rounds at full speed, for the time")
+      ->check(from_to(1, most_rounds))
+      ->capture_default_str();
+  CLI::Option& only_memory =
+      *replay_app.add_flag("--memory", replay_with.only_memory, "Only the memory: in turns, on the recorded clock");
+  replay_app.add_flag("--time", replay_with.only_time, "Only the time: all threads at full speed")->excludes(&only_memory);
+  replay_app.add_flag("--touch-all", replay_with.touch_all, "Touch blocks in full, not as the program did");
+  replay_app.add_option("--json", replay_with.json, "Write the figures as JSON; - for standard output")
+      ->type_name("FILE");
+  replay_app.add_option("--html", replay_with.html, "Write a page with plots")->type_name("FILE");
+  replay_app.footer("Exit code: 0; 1 if a malloc failed; 125 for bad input.");
 
   info_options info_with;
   CLI::App& info_app =
@@ -435,7 +478,21 @@ int run_subcommand(const std::vector<std::string>& words) {
         return leaks(leaks_with);
       }
       if (record_app.parsed()) return record(record_with);
-      if (trace_app.parsed()) return trace_what == "info" ? trace_info(trace_file) : trace_dump(trace_file);
+      for (std::string& wanted : replay_with.only) CLI::detail::trim(wanted);
+      if (replay_app.parsed()) {
+        replay_with.process = process_number(replay_process);
+        return replay(replay_with);
+      }
+      if (trace_app.parsed()) {
+        if (trace_what == "slice") {
+          if (slice_with.output.empty()) throw failure(exit_code::bad_input, "trace slice: -o FILE is missing");
+          slice_with.process = process_number(slice_process);
+          return trace_slice(slice_with);
+        }
+        if (trace_app.count_all() > 3)
+          throw failure(exit_code::bad_input, fmt::format("trace {} takes a trace and no options", trace_what));
+        return trace_what == "info" ? trace_info(slice_with.trace) : trace_dump(slice_with.trace);
+      }
       if (live_app.parsed()) {
         what_to_watch(live_words, live_with);
         if (!live_with.command.empty() && live_with.sample.empty()) check_sample_of_environment();

@@ -14,7 +14,16 @@ namespace heapwright::trace {
 /// Behind it, the version as four bytes.
 inline constexpr std::array<char, 12> file_mark{'h', 'e', 'a', 'p', 'w', 'r', 'i', 'g', 'h', 't', ' ', 't'};
 
-enum class chunk_kind : std::uint32_t { process = 1, stacks = 2, modules = 3, events = 4, note = 5, ending = 6 };
+enum class chunk_kind : std::uint32_t {
+  process = 1,
+  stacks = 2,
+  modules = 3,
+  events = 4,
+  note = 5,
+  ending = 6,
+  memory = 7,
+  touched = 8
+};
 
 struct chunk_head {
   static constexpr std::uint32_t right_mark = 0x43545748;  // "HWTC"

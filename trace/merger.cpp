@@ -73,7 +73,8 @@ void merger::finish() {
 }
 
 std::optional<std::uint64_t> merger::blocked_on(const process_state& p, const recorded& r) {
-  const bool takes = r.kind == ring_kind::deallocate || r.kind == ring_kind::reallocating;
+  const bool takes =
+      r.kind == ring_kind::deallocate || r.kind == ring_kind::reallocating || r.kind == ring_kind::touched;
   const bool gives = r.kind == ring_kind::allocate || (r.kind == ring_kind::reallocated && r.address != 0);
   if ((takes && !p.live.contains(r.address)) || (gives && p.live.contains(r.address))) return r.address;
   return std::nullopt;
@@ -179,6 +180,10 @@ void merger::write_front(process_state& p, thread& t) {
       to_.deallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), at_ns);
       break;
     case ring_kind::end_thread: to_.end_thread(t.number, at_ns); break;
+    case ring_kind::touched:
+      if (const auto found = p.live.find(r.address); found != p.live.end())
+        to_.add(trace::touched{found->second, r.asked.size});
+      break;
     case ring_kind::fork: give_fork(t.number.process, r.fork, p.live); break;
   }
 }

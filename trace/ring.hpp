@@ -25,8 +25,12 @@ enum class ring_kind : std::uint8_t {
   reallocated,   ///< and ends: the block now, or address 0: it has failed
   freed_by_realloc,
   end_thread,
-  fork,  ///< a child begins with all that is live now; `size`: its number
+  fork,     ///< a child begins with all that is live now; `size`: its number
+  touched,  ///< `size`: bytes that are resident of a large block, which is about to go
 };
+
+/// From so many bytes on a block is large: it is noted how much of it was touched.
+inline constexpr std::uint64_t large_block = 64 << 10;
 
 /// 32 bytes, two on a line of the processor's cache.
 struct alignas(32) ring_record {
@@ -60,7 +64,7 @@ struct alignas(64) ring_head {
 struct alignas(64) ring_file {
   static constexpr std::array<char, 16> right_magic{'h', 'e', 'a', 'p', 'w', 'r', 'i', 'g',
                                                     'h', 't', ' ', 'r', 'i', 'n', 'g', 's'};
-  static constexpr std::uint32_t right_version = 1;
+  static constexpr std::uint32_t right_version = 2;
 
   std::array<char, 16> magic;
   std::uint32_t version;
@@ -68,6 +72,7 @@ struct alignas(64) ring_file {
   std::uint64_t records;  ///< a power of two
   std::uint64_t records_at;
   std::atomic<std::uint64_t> forks;  ///< that were recorded
+  std::uint64_t anonymous_before;    ///< bytes of the process, when it began to record
 
   [[nodiscard]] ring_head& head(std::uint32_t ring) noexcept { return reinterpret_cast<ring_head*>(this + 1)[ring]; }
   [[nodiscard]] ring_record* begin_of(std::uint32_t ring) noexcept {

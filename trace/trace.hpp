@@ -110,6 +110,24 @@ struct note {
   friend bool operator==(const note&, const note&) = default;
 };
 
+/// The anonymous memory that a process had, less what it had when its recording began.
+struct memory {
+  std::uint32_t process = 0;
+  std::uint64_t at_ns = 0;
+  std::uint64_t bytes = 0;
+
+  friend bool operator==(const memory&, const memory&) = default;
+};
+
+/// How much of a large block (ring.hpp) was resident when it was freed, or when its process exited. Of a large
+/// block without one it is not known; smaller ones have none.
+struct touched {
+  block_id block;
+  std::uint64_t bytes = 0;
+
+  friend bool operator==(const touched&, const touched&) = default;
+};
+
 /// The last part of each trace. A reader makes one where the file has none.
 struct ending {
   std::string reason;
@@ -118,7 +136,7 @@ struct ending {
   friend bool operator==(const ending&, const ending&) = default;
 };
 
-using part = std::variant<process, stack, module, events, note, ending>;
+using part = std::variant<process, stack, module, events, note, memory, touched, ending>;
 
 /// Not a trace, or not one that this version reads.
 class bad_trace : public std::runtime_error {

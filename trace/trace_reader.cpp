@@ -40,6 +40,23 @@ module read_module(byte_reader& from) {
   return m;
 }
 
+memory read_memory(byte_reader& from) {
+  memory m;
+  m.process = from.small_number();
+  m.at_ns = from.number();
+  m.bytes = from.number();
+  return m;
+}
+
+touched read_touched(byte_reader& from) {
+  touched t;
+  t.block.by.process = from.small_number();
+  t.block.by.thread = from.small_number();
+  t.block.number = from.number();
+  t.bytes = from.number();
+  return t;
+}
+
 process read_process(std::uint32_t number, byte_reader from) {
   process p;
   p.number = number;
@@ -114,6 +131,12 @@ void trace_reader::read_chunk() {
         break;
       case chunk_kind::modules:
         each_definition(payload, [&](byte_reader& from) { read_ahead_.emplace_back(read_module(from)); });
+        break;
+      case chunk_kind::memory:
+        each_definition(payload, [&](byte_reader& from) { read_ahead_.emplace_back(read_memory(from)); });
+        break;
+      case chunk_kind::touched:
+        each_definition(payload, [&](byte_reader& from) { read_ahead_.emplace_back(read_touched(from)); });
         break;
       case chunk_kind::events: read_ahead_.emplace_back(read_events(head, payload)); break;
       case chunk_kind::note: {

@@ -44,4 +44,14 @@ class trace_reader {
   ending end_;
 };
 
+/// Calls f(part) for each part before the ending, which it returns.
+template <class F>
+ending for_each_part(trace_reader& reader, F f) {
+  for (;;) {
+    const part p = reader.next();
+    if (const auto* const last = std::get_if<ending>(&p)) return *last;
+    f(p);
+  }
+}
+
 }  // namespace heapwright::trace

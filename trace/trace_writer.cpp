@@ -59,6 +59,19 @@ void trace_writer::add(const note& n) {
   put({.kind = static_cast<std::uint32_t>(chunk_kind::note), .process = n.process}, payload);
 }
 
+void trace_writer::add(const memory& m) {
+  memory_.number(m.process);
+  memory_.number(m.at_ns);
+  memory_.number(m.bytes);
+}
+
+void trace_writer::add(const touched& t) {
+  touched_.number(t.block.by.process);
+  touched_.number(t.block.by.thread);
+  touched_.number(t.block.number);
+  touched_.number(t.bytes);
+}
+
 event_writer& trace_writer::of(thread_number by) {
   if (by.process >= threads_.size()) threads_.resize(by.process + std::size_t{1});
   auto& threads = threads_[by.process];
@@ -102,6 +115,8 @@ void trace_writer::put_definitions(chunk_kind kind, byte_writer& waiting) {
 void trace_writer::flush() {
   put_definitions(chunk_kind::modules, modules_);
   put_definitions(chunk_kind::stacks, stacks_);
+  put_definitions(chunk_kind::memory, memory_);
+  put_definitions(chunk_kind::touched, touched_);
   if (waiting_ == 0) return;
   for (std::uint32_t process = 0; process < threads_.size(); ++process) {
     for (std::uint32_t thread = 0; thread < threads_[process].size(); ++thread) {

@@ -31,6 +31,8 @@ class trace_writer {
   void add(const stack& s);
   void add(const module& m);
   void add(const note& n);
+  void add(const memory& m);
+  void add(const touched& t);
 
   /// Times are nanoseconds since the recording began. The block that the program gets.
   block_id allocate(thread_number by, const request& asked, std::uint64_t at_ns);
@@ -59,7 +61,7 @@ class trace_writer {
   sink to_;
   chunk_packer packer_;
   std::vector<std::vector<event_writer>> threads_;  ///< by process and thread
-  byte_writer stacks_, modules_;                    ///< that are not written yet
+  byte_writer stacks_, modules_, memory_, touched_;  ///< that are not written yet
   std::size_t waiting_ = 0;                         ///< events
   std::uint32_t round_ = 0;
   std::uint64_t written_ = 0, events_ = 0;

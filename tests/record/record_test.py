@@ -28,7 +28,7 @@ class Trace:
 
     def __init__(self, file):
         dumped = heapwright("trace", "dump", file)
-        self.code, self.notes, self.processes, self.stacks, self.events, self.end = dumped.returncode, [], [], {}, [], None
+        self.code, self.notes, self.processes, self.stacks, self.memory, self.touched, self.events, self.end = dumped.returncode, [], [], {}, [], {}, [], None
         for line in dumped.stdout.splitlines():
             words = line.split(" ")
             if words[0] == "process":
@@ -37,6 +37,10 @@ class Trace:
                 self.notes.append(line)
             elif words[0] == "stack":
                 self.stacks[words[1], words[2]] = words[3:]
+            elif words[0] == "memory":
+                self.memory.append(words[1:])
+            elif words[0] == "touched":
+                self.touched[words[1]] = int(words[2])
             elif words[0] == "end":
                 self.end = line[4:]
             elif re.match(r"\d+\.\d+ ", line):
@@ -181,6 +185,50 @@ class Record(unittest.TestCase):
             self.assertRegex(trace.end, reason)
             self.assertGreater(len(trace.check_blocks()), 1000)
             self.assertEqual(sum(re.search(r"id \d+ \S+recorded kinds$", process) is not None for process in trace.processes), 0, "it began after that")
+
+    def test_a_piece_of_a_trace(self):
+        whole = self.recorded(RECORDED, "handover", "50")
+        middle = sorted(float(words[1]) for words in whole.events)[len(whole.events) // 2] + 3e-5  # between two units of time
+        pieces = []
+        for name, options in (("first", ("--to", str(middle))), ("second", ("--from", str(middle)))):
+            piece = os.path.join(self.folder.name, name)
+            result = heapwright("trace", "slice", self.file, "-o", piece, *options)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            pieces.append(Trace(piece))
+        for piece in pieces:
+            piece.check_blocks()
+            self.assertEqual(len(piece.processes), 1)
+            self.assertTrue({words[-1] for words in piece.events if words[2] == "allocate"} - {"0"} <= {stack for _, stack in piece.stacks})
+            self.assertIn("which ended: the command has ended", piece.end)
+        kind = lambda words: (words[0], words[1], words[2])
+        self.assertEqual(sorted(map(kind, pieces[0].events + pieces[1].events)), sorted(map(kind, whole.events)), "each event is in one of them")
+        self.assertTrue(all(float(words[1]) < middle for words in pieces[0].events))
+        # What the first piece has allocated is from before the second one.
+        freed = lambda trace: sum(words[2] == "free" and words[3] != "?" for words in trace.events)
+        unknown = sum(words[2] == "free" and words[3] == "?" for words in pieces[1].events)
+        self.assertEqual(freed(pieces[0]) + freed(pieces[1]) + unknown, freed(whole))
+
+    def test_a_piece_is_one_process(self):
+        self.recorded(RECORDED, "fork")
+        piece = os.path.join(self.folder.name, "piece")
+        self.assertEqual(heapwright("trace", "slice", self.file, "-o", piece, "--process", "1").returncode, 0)
+        trace = Trace(piece)
+        self.assertEqual(([size for _, size, _, _ in trace.requests(1)], trace.of(0)), ([70003], []))
+        for words, complaint in ((("--process", "7"), "has no process 7"), (("--from", "2", "--to", "1"), "--to is not behind --from"), ((), "-o FILE is missing")):
+            result = heapwright("trace", "slice", self.file, *words, *(["-o", piece] if words else []))
+            self.assertEqual(result.returncode, 125)
+            self.assertIn(complaint, result.stderr)
+        self.assertIn("takes a trace and no options", heapwright("trace", "info", self.file, "--from", "1").stderr)
+        self.assertIn("--output", heapwright("trace", "slice", self.file, "-o", self.file).stderr)
+
+    def test_memory_over_time(self):
+        trace = self.recorded("sh", "-c", f"{RECORDED} kinds; sleep 0.2")
+        self.assertGreater(len(trace.memory), 5)
+        sizes = {words[3]: int(words[4]) for words in trace.of(1) if words[2] == "allocate"}
+        touched = {sizes[block]: bytes for block, bytes in trace.touched.items() if block in sizes}
+        self.assertEqual(set(touched), {size for size in sizes.values() if size >= 65536})
+        self.assertTrue(all(bytes <= size for size, bytes in touched.items()))
+        self.assertLess(touched[70008], 10000, "it is never written to")
 
     def test_a_full_disk(self):
         result = heapwright("record", "-o", "/dev/full", "--", RECORDED, "kinds")

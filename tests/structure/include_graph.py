@@ -42,9 +42,9 @@ AROUND = {
     # The format: its readers need nothing but the C++ library.
     "segment": ([], "fcntl.h sys/mman.h sys/stat.h time.h unistd.h"),
     # Of its own too: what threads write (ring.hpp) is for the probe.
-    "trace": ([], "sys/stat.h tsl/robin_map.h xxhash.h zstd.h"),
+    "trace": ([], "fcntl.h sys/stat.h tsl/robin_map.h unistd.h xxhash.h zstd.h"),
     # Is loaded into other people's programs, and brings little.
-    "probe": (["abi", "segment/segment.hpp", "segment/sample_weight.hpp", "trace/ring.hpp", "trace/stamp.hpp", KIT + "core", KIT + "platform", KIT + "sync",
+    "probe": (["abi", "segment/segment.hpp", "segment/sample_weight.hpp", "trace/anonymous_memory.hpp", "trace/ring.hpp", "trace/stamp.hpp", KIT + "core", KIT + "platform", KIT + "sync",
                KIT + "live.h"],
               "dirent.h dlfcn.h fcntl.h link.h pthread.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
               "sys/syscall.h time.h unistd.h"),
@@ -65,14 +65,16 @@ TOOLS = {
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",
     "tools/record": "fcntl.h fmt/format.h fmt/ranges.h sys/mman.h sys/stat.h",
+    "tools/replay": "fcntl.h fmt/format.h fmt/ranges.h linux/futex.h nlohmann/json.hpp pthread.h sched.h sys/mman.h sys/resource.h "
+                    "sys/stat.h sys/syscall.h time.h tsl/robin_map.h tsl/robin_set.h unistd.h",
     "tools/command_words.hpp": "CLI/CLI.hpp",
     "tools/command_words.cpp": "fmt/format.h",
     "tools/main.cpp": "CLI/CLI.hpp fmt/format.h unistd.h",
 }
-READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks", "tools/record"]
+READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay"]
 
 # Where a quoted include is looked for, after the folder of the file.
-INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "tools/record", "segment", "trace"]
+INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay", "segment", "trace"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 

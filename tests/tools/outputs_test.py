@@ -27,7 +27,8 @@ HEAPWRIGHT, FIXTURES = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 PLAIN = str(FIXTURES / "libplain_allocator.so")
 COMPARE = ["compare", "--rounds", "2", "--only", "glibc", "--with", "plain=" + PLAIN]
 LIVE = ["live", "--no-browser", "--exit-with-program", "--port", "0"]
-SUBCOMMANDS = ["run", "compare", "build", "live", "top", "diff", "leaks", "record", "trace", "info"]
+REPLAY = ["replay", "TRACE", "--only", "glibc", "--memory"]
+SUBCOMMANDS = ["run", "compare", "build", "live", "top", "diff", "leaks", "record", "trace", "replay", "info"]
 
 # A mount namespace of one's own. In a chroot its root cannot be made private, and is so already as a rule.
 OWN_MOUNTS = ["unshare", "-m"] if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0 else ["unshare", "-m", "--propagation", "unchanged"]
@@ -56,6 +57,9 @@ ANSWERS = [
     ("leaks -o -", ["leaks", "-o", "-", "--", "true"], 125),
     ("trace info", ["trace", "info", "TRACE"], 125),
     ("trace dump", ["trace", "dump", "TRACE"], 125),
+    ("replay", REPLAY, 1),
+    ("replay --json -", [*REPLAY, "--json", "-"], 1),
+    ("replay --html -", [*REPLAY, "--html", "-"], 1),
     ("leaks --json -o -", ["leaks", "--json", "-o", "-", "--", "true"], 125),
 ]
 
@@ -75,6 +79,9 @@ FILES = [
     ("live --save", [*LIVE, "--save", "FILE", "--", "true"], 125),
     ("leaks -o", ["leaks", "-o", "FILE", "--", "true"], 125),
     ("record -o", ["record", "-o", "FILE", "--", "true"], 125),
+    ("trace slice -o", ["trace", "slice", "TRACE", "-o", "FILE"], 125),
+    ("replay --json", [*REPLAY, "--json", "FILE"], 1),
+    ("replay --html", [*REPLAY, "--html", "FILE"], 1),
     ("leaks --json -o", ["leaks", "--json", "-o", "FILE", "--", "true"], 125),
 ]
 

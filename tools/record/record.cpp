@@ -6,11 +6,10 @@
 // the end goes on to the command.
 #include "record.hpp"
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
+#include <functional>
 #include <optional>
 
 #include <fmt/format.h>
@@ -22,6 +21,7 @@
 #include "quantities.hpp"
 #include "recorder.hpp"
 #include "terminal.hpp"
+#include "trace_sink.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -45,23 +45,11 @@ int record(const record_options& options) {
   // Before the file, which holds signals back too: the command gets them as they are now.
   const awaited_signals signals{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
   output_file file(options.output);
-  int write_error = 0;
-  const auto write_all = [&](std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(file.fd(), bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        write_error = errno;
-        return false;
-      }
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-    return true;
-  };
+  trace_sink sink(file);
   setenv("HEAPWRIGHT_RECORD", "1", 1);
   launched_program started(options.command, {}, signals);
   const auto begun = clock::now();
-  recorder trace(started.segment().parent_path(), write_all);
+  recorder trace(started.segment().parent_path(), std::ref(sink));
   std::string ended;  // why the recording has; empty: it goes on
   for (bool was_signalled = false;;) {
     const std::uint64_t records = ended.empty() ? trace.look() : 0;
@@ -85,10 +73,7 @@ int record(const record_options& options) {
   }
   if (ended.empty()) ended = fmt::format("the command has ended ({})", started.how_it_ended());
   trace.end(ended);
-  if (trace.has_failed()) {
-    errno = write_error;
-    throw file.trouble();
-  }
+  if (trace.has_failed()) throw sink.trouble();
   file.finish();
   tell("heapwright: {} events in {} ({:.2f} bytes an event); {}\n", trace.events(), options.output,
        static_cast<double>(trace.written()) / static_cast<double>(std::max<std::uint64_t>(trace.events(), 1)), ended);

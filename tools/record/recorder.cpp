@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "anonymous_memory.hpp"
 #include "stamp.hpp"
 
 namespace heapwright::tool {
@@ -146,6 +147,21 @@ void recorder::note_modules(recorded_process& p) {
   }
 }
 
+/// At most some per cent of this process's time.
+void recorder::note_memory(recorded_process& p) {
+  constexpr std::uint64_t least_interval_ns = 10'000'000, rest = 30;
+  const std::uint64_t began = clock_ns();
+  if (began < p.next_memory_ns) return;
+  const std::uint64_t bytes =
+      trace::anonymous_bytes(fmt::format("/proc/{}/smaps_rollup", p.figures.process_id).c_str());
+  const std::uint64_t ended = clock_ns();
+  p.next_memory_ns = ended + std::max(least_interval_ns, rest * (ended - began));
+  // Of another program, which the process has become meanwhile, it is not.
+  if (bytes > 0 && p.reader->process().state == segment::process_state::running)
+    writer_.add(
+        trace::memory{p.number, ended - began_ns_, bytes - std::min(bytes, p.rings->anonymous_before())});
+}
+
 void recorder::note_waits(recorded_process& p) {
   for (std::uint32_t ring = 0; ring < p.rings->rings(); ++ring) {
     const std::uint64_t more = p.rings->waited_ns(ring) - p.waited_ns[ring];
@@ -182,6 +198,7 @@ std::uint64_t recorder::look() {
     const bool is_there = !searches || segment::is_there(p->figures);
     const bool is_replaced = searches && p->reader->process().state == segment::process_state::replaced;
     records += read(*p);
+    note_memory(*p);
     if (!is_there || is_replaced) {
       merger_.settle(before);
       note_waits(*p);

@@ -55,6 +55,7 @@ class recorder {
     std::uint32_t threads = 0;
     std::unordered_map<std::uint64_t, std::uint32_t> stacks;  ///< by reference
     std::size_t modules = 0;
+    std::uint64_t next_memory_ns = 0;  ///< when its memory is looked at again
     bool is_gone = false;
   };
 
@@ -63,6 +64,7 @@ class recorder {
   std::uint64_t read(recorded_process& p);
   [[nodiscard]] std::uint32_t stack_of(recorded_process& p, std::uint64_t reference);
   void note_modules(recorded_process& p);
+  void note_memory(recorded_process& p);
   void note_waits(recorded_process& p);
   void note_end(recorded_process& p);
   [[nodiscard]] std::uint64_t ns_of(std::uint64_t ticks) const noexcept;

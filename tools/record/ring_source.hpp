@@ -35,6 +35,7 @@ class ring_source {
     }
   }
 
+  [[nodiscard]] std::uint64_t anonymous_before() const noexcept { return file_->anonymous_before; }
   [[nodiscard]] std::uint64_t waited_ns(std::uint32_t ring) const noexcept {
     return file_->head(ring).waited_ns.load(std::memory_order_relaxed);
   }

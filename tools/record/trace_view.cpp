@@ -39,6 +39,8 @@ class trace_summary {
   void add(const part& p) {
     if (const auto* const one = std::get_if<process>(&p)) processes[one->number] = *one;
     if (const auto* const one = std::get_if<note>(&p)) notes.push_back(*one);
+    if (const auto* const one = std::get_if<memory>(&p))
+      memory_peaks[one->process] = std::max(memory_peaks[one->process], one->bytes);
     stacks += std::holds_alternative<stack>(p) ? 1 : 0;
     const auto* const some = std::get_if<events>(&p);
     if (some == nullptr) return;
@@ -64,6 +66,7 @@ class trace_summary {
 
   std::map<std::uint32_t, process> processes;
   std::map<std::uint32_t, process_sums> sums;
+  std::map<std::uint32_t, std::uint64_t> memory_peaks;  ///< bytes
   std::vector<note> notes;
   std::uint64_t stacks = 0;
 
@@ -107,14 +110,10 @@ class trace_summary {
 };
 
 template <class F>
-ending for_each_part(const std::string& file, F f) {
+ending read_trace(const std::string& file, F f) {
   try {
     trace_reader reader(file);
-    for (;;) {
-      const part p = reader.next();
-      if (const auto* const last = std::get_if<ending>(&p)) return *last;
-      f(p);
-    }
+    return for_each_part(reader, f);
   } catch (const bad_trace& why) {
     throw failure(exit_code::bad_input, why.what());
   }
@@ -144,7 +143,7 @@ std::string line_of(const event& e) {
 
 int trace_info(const std::string& file) {
   trace_summary all;
-  const ending ended = for_each_part(file, [&](const part& p) { all.add(p); });
+  const ending ended = read_trace(file, [&](const part& p) { all.add(p); });
   all.end_round();
   for (const auto& [number, p] : all.processes) {
     const process_sums& s = all.sums[number];
@@ -154,6 +153,8 @@ int trace_info(const std::string& file) {
            s.threads.size(), s.allocations, s.reallocations, s.frees, s.unknown);
     answer("  asked for {}; live at most {}, at the end {}\n", show_bytes(static_cast<double>(s.requested)),
            show_bytes(static_cast<double>(s.peak)), show_bytes(static_cast<double>(s.live)));
+    if (const auto found = all.memory_peaks.find(number); found != all.memory_peaks.end())
+      answer("  anonymous memory of at most {}\n", show_bytes(static_cast<double>(found->second)));
   }
   for (const note& n : all.notes) answer("{:.3f} s: {}\n", static_cast<double>(n.at_ns) / 1e9, n.text);
   answer("{} call stacks; {}{}\n", all.stacks, ended.is_torn ? "torn: " : "", ended.reason);
@@ -161,7 +162,7 @@ int trace_info(const std::string& file) {
 }
 
 int trace_dump(const std::string& file) {
-  const ending ended = for_each_part(file, [&](const part& p) {
+  const ending ended = read_trace(file, [&](const part& p) {
     if (const auto* const one = std::get_if<process>(&p))
       answer("process {} id {} {}\n", one->number, one->id,
              printable(fmt::format("{}", fmt::join(one->arguments, " "))));
@@ -173,6 +174,9 @@ int trace_dump(const std::string& file) {
     if (const auto* const one = std::get_if<module>(&p))
       answer("module {} {:#x}-{:#x} {:#x} {}\n", one->process, one->begin, one->end, one->base, one->path);
     if (const auto* const one = std::get_if<note>(&p)) answer("note {} {}\n", one->process, one->text);
+    if (const auto* const one = std::get_if<memory>(&p))
+      answer("memory {} {:.6f} {}\n", one->process, static_cast<double>(one->at_ns) / 1e9, one->bytes);
+    if (const auto* const one = std::get_if<touched>(&p)) answer("touched {} {}\n", name_of(one->block), one->bytes);
     if (const auto* const some = std::get_if<events>(&p)) {
       for (const event& e : some->all)
         answer("{}.{} {:.6f} {}\n", some->by.process, some->by.thread, static_cast<double>(e.at_ns) / 1e9, line_of(e));

@@ -1,0 +1,146 @@
+"""`heapwright replay`, as a user meets it: whether the memory of a replay is that of the program, what it says of other mallocs, and what becomes of bad input.
+
+usage: replay_test.py HEAPWRIGHT REPLAYED HOARDING_MALLOC ABORTING_MALLOC
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HEAPWRIGHT, REPLAYED, HOARDING, ABORTING = (os.path.abspath(path) for path in sys.argv[1:5])
+PATIENCE = 100
+MIB = 1 << 20
+
+
+def heapwright(*arguments):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))}
+    return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=PATIENCE, env=environment)
+
+
+class Replay(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+
+    def trace_of(self, what):
+        """Recorded once."""
+        file = os.path.join(self.folder, what)
+        if not os.path.exists(file):
+            recorded = heapwright("record", "-o", file, "--", REPLAYED, what)
+            self.assertEqual(recorded.returncode, 0, recorded.stderr)
+        return file
+
+    def replayed(self, what, *options, code=0, only="heapwright"):
+        """Rows by the name of the malloc."""
+        result = heapwright("replay", self.trace_of(what), "--only", only, *options, "--json", "-")
+        self.assertEqual(result.returncode, code, result.stderr)
+        return {row["allocator"]: row for row in json.loads(result.stdout)}
+
+    def test_its_figures(self):
+        rows = self.replayed("growing", "--rounds", "2")
+        self.assertEqual(list(rows), ["glibc", "heapwright"])
+        for row in rows.values():
+            self.assertGreaterEqual(row.items(), {"failure": None}.items())
+            for name in ("peak_rss_bytes", "mean_rss_bytes", "final_rss_bytes", "live_peak_bytes", "page_faults"):
+                self.assertIsInstance(row[name], int)
+            self.assertGreater(row["seconds"], 0)
+            self.assertGreater(row["wall_seconds"], 0)
+            self.assertAlmostEqual(row["live_peak_bytes"], 40_000_000, delta=2_000_000)
+            self.assertAlmostEqual(row["peak_rss_bytes"], 42_000_000, delta=4_000_000)
+            self.assertLess(row["mean_rss_bytes"], row["peak_rss_bytes"])
+            self.assertGreater(row["page_faults"], 5000)
+
+    def test_the_peak_is_that_of_the_program(self):
+        for what in ("growing", "reserving", "threads"):
+            with self.subTest(what):
+                row = self.replayed(what, "--memory")["glibc"]
+                self.assertLess(abs(row["prediction_error"]), 0.05 if row["peak_rss_bytes"] > 8 * MIB else 0.15, row)
+
+    def test_memory_is_touched_as_the_program_has(self):
+        self.assertAlmostEqual(self.replayed("reserving", "--memory")["glibc"]["peak_rss_bytes"], 8 * MIB, delta=MIB)
+        self.assertAlmostEqual(self.replayed("reserving", "--memory", "--touch-all")["glibc"]["peak_rss_bytes"], 64 * MIB, delta=MIB)
+
+    def test_each_replay_in_turns_is_the_same(self):
+        first, second = (self.replayed("threads", "--memory") for _ in range(2))
+        for name in first:
+            self.assertAlmostEqual(first[name]["peak_rss_bytes"], second[name]["peak_rss_bytes"], delta=128 << 10)
+            self.assertIsNone(first[name]["seconds"])
+
+    def test_the_time_alone(self):
+        for row in self.replayed("threads", "--time", "--rounds", "2").values():
+            self.assertIsNone(row["peak_rss_bytes"])
+            self.assertGreater(row["seconds"], 0)
+
+    def test_the_malloc_sees_the_clock_of_the_recording(self):
+        rows = self.replayed("pausing", "--memory", "--with", f"hoarding={HOARDING}")
+        self.assertLess(rows["glibc"]["peak_rss_bytes"], MIB)
+        self.assertAlmostEqual(rows["hoarding"]["peak_rss_bytes"], 64 * MIB, delta=MIB)
+
+    def test_a_malloc_that_fails(self):
+        rows = self.replayed("odd", "--rounds", "1", "--with", f"aborting={ABORTING}", code=1)
+        self.assertIn("SIGABRT", rows["aborting"]["failure"])
+        self.assertIn("no such block", rows["aborting"]["failure"])
+        self.assertIsNone(rows["aborting"]["peak_rss_bytes"])
+        self.assertIsNone(rows["heapwright"]["failure"])
+
+    def test_a_recipe(self):
+        recipe = os.path.join(self.folder, "recipe.hpp")
+        with open(recipe, "w") as file:
+            file.write("#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe mine{};\n")
+        rows = self.replayed("odd", "--memory", "--with", recipe)
+        self.assertIn("mine", rows)
+
+    def test_the_table_and_the_page(self):
+        page = os.path.join(self.folder, "page.html")
+        result = heapwright("replay", self.trace_of("growing"), "--only", "heapwright", "--rounds", "2", "--html", page)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"the program itself had at most \d+(\.\d)? MiB on glibc: this replay is off by [+-]\d")
+        self.assertRegex(result.stdout, r"(?m)^heapwright +\d\d\.\d MiB [+-]")
+        with open(page) as file:
+            self.assertIn('"moments"', file.read())
+
+    def test_interrupted_it_tells_what_it_knows(self):
+        trace = self.trace_of("growing")
+        process = subprocess.Popen([HEAPWRIGHT, "replay", trace, "--only", "heapwright", "--rounds", "1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        output, messages = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, -signal.SIGINT, messages)
+        self.assertRegex(output, r"interrupted by SIGINT after \d+ of 1000 rounds")
+        self.assertRegex(output, r"(?m)^heapwright +\d\d\.\d MiB")
+
+    def test_bad_input(self):
+        trace = self.trace_of("odd")
+        with open(trace, "rb") as file:
+            whole = file.read()
+        bad = os.path.join(self.folder, "bad")
+        for data, complaint in ((b"no trace at all, but long", "is not a trace"), (whole[:12] + b"\x07" + whole[13:], "of version 7"), (whole[:16], "has no process")):
+            with open(bad, "wb") as file:
+                file.write(data)
+            result = heapwright("replay", bad)
+            self.assertEqual(result.returncode, 125, result.stdout)
+            self.assertIn(complaint, result.stderr)
+        for words, complaint in ((["/no/such/trace"], "No such file"), ([trace, "--process", "7"], "has no process 7; it has 1, numbered from 0"),
+                                 ([trace, "--only", "nothing"], "no allocator named 'nothing'"), ([trace, "--memory", "--time"], "say one of them"),
+                                 ([trace, "--json", trace], "--json"), ([trace, "--with", "/no/such/lib.so"], "/no/such/lib.so"), ([trace, "--rounds", "0"], "--rounds")):
+            result = heapwright("replay", *words)
+            self.assertEqual(result.returncode, 125, words)
+            self.assertIn(complaint, result.stderr)
+
+    def test_a_torn_trace_is_replayed_as_far_as_it_goes(self):
+        torn = os.path.join(self.folder, "torn")
+        with open(self.trace_of("growing"), "rb") as whole, open(torn, "wb") as file:
+            file.write(whole.read()[:-1])
+        result = heapwright("replay", torn, "--only", "heapwright", "--memory")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("Note: the trace is torn: the file is cut off", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
