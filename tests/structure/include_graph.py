@@ -64,7 +64,7 @@ TOOLS = {
                   "sys/wait.h termios.h unistd.h zlib.h",
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",
-    "tools/record": "fcntl.h fmt/format.h fmt/ranges.h sys/mman.h sys/stat.h",
+    "tools/record": "fcntl.h fmt/format.h fmt/ranges.h sys/mman.h sys/stat.h tsl/robin_map.h unistd.h",
     "tools/replay": "fcntl.h fmt/format.h fmt/ranges.h linux/futex.h nlohmann/json.hpp pthread.h sched.h sys/mman.h sys/resource.h "
                     "sys/stat.h sys/syscall.h time.h tsl/robin_map.h tsl/robin_set.h unistd.h",
     "tools/command_words.hpp": "CLI/CLI.hpp",

@@ -108,10 +108,11 @@ void recorder::begin(std::unique_ptr<recorded_process> p) {
 
 std::uint32_t recorder::stack_of(recorded_process& p, std::uint64_t reference) {
   if (reference == 0) return 0;
-  const auto [known, is_new] = p.stacks.emplace(reference, static_cast<std::uint32_t>(p.stacks.size() + 1));
-  if (!is_new) return known->second;
+  if (const auto known = p.stacks.find(reference); known != p.stacks.end()) return known->second;
+  const auto id = static_cast<std::uint32_t>(p.stacks.size() + 1);
+  p.stacks.emplace(reference, id);
   const std::uint64_t at = p.stacks_at + (reference - 1) * segment::reference_unit;
-  trace::stack s{.process = p.number, .id = known->second, .addresses = {}};
+  trace::stack s{.process = p.number, .id = id, .addresses = {}};
   alignas(segment::stack) std::byte head[sizeof(segment::stack)];
   if (p.segment->read(at, head, sizeof head) == sizeof head) {
     constexpr std::uint32_t deepest = 512;

@@ -10,8 +10,9 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
+
+#include <tsl/robin_map.h>
 
 #include "merger.hpp"
 #include "ring_source.hpp"
@@ -53,7 +54,7 @@ class recorder {
     std::vector<std::int64_t> thread_of_ring;  ///< -1: none yet, or it has ended
     std::vector<std::uint64_t> waited_ns;      ///< of each ring, of which notes tell
     std::uint32_t threads = 0;
-    std::unordered_map<std::uint64_t, std::uint32_t> stacks;  ///< by reference
+    tsl::robin_map<std::uint64_t, std::uint32_t> stacks;  ///< by reference
     std::size_t modules = 0;
     std::uint64_t next_memory_ns = 0;  ///< when its memory is looked at again
     bool is_gone = false;
