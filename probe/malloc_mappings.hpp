@@ -5,8 +5,7 @@
 // of libc's malloc do not come by, and those of a malloc within the program cannot be told from the
 // program's own: of these nothing is known.
 //
-// A place is taken by exchanging its address. Only the malloc unmaps what it has mapped, so one
-// thread at a time changes a place.
+// Only the malloc unmaps what it has mapped, as mapping_table.hpp asks for.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// mmap and its kin, passed on; calls that come from the malloc below are noted.
+// mmap and its kin, passed on; calls that come from the malloc below are noted, and while the
+// process records, those of the program.
 //
 // While the functions below are not known, calls go to the kernel: the first may come before dlsym
 // can be asked.
@@ -15,6 +16,7 @@
 #include "../abi/export.hpp"
 #include "malloc_mappings.hpp"
 #include "next_malloc.hpp"
+#include "recording.hpp"
 
 using namespace heapwright::probe;
 
@@ -38,9 +40,13 @@ void look_up(std::atomic<Function*>& function, const char* name) noexcept {
   if (void* const found = ::dlsym(RTLD_NEXT, name)) function.store(reinterpret_cast<Function*>(found));
 }
 
-void* noted(void* mapped, std::size_t bytes, const void* caller) noexcept {
+void* noted(void* mapped, std::size_t bytes, int flags, const void* caller) noexcept {
   find_next_malloc();  // it may map memory before it is first asked for a block
-  if (mapped != MAP_FAILED && the_mappings.is_caller(caller)) malloc_mappings::add(mapped, bytes);
+  if (mapped == MAP_FAILED) return mapped;
+  if (the_mappings.is_caller(caller))
+    malloc_mappings::add(mapped, bytes);
+  else if (is_recording())
+    record_mapping(mapped, bytes, (flags & MAP_ANONYMOUS) != 0);
   return mapped;
 }
 
@@ -85,18 +91,20 @@ void find_next_mappings() noexcept {
 extern "C" {
 
 HEAPWRIGHT_EXPORT void* mmap(void* p, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-  return noted(next_mmap.load(std::memory_order_relaxed)(p, bytes, protection, flags, fd, offset), bytes,
+  return noted(next_mmap.load(std::memory_order_relaxed)(p, bytes, protection, flags, fd, offset), bytes, flags,
                __builtin_return_address(0));
 }
 
 HEAPWRIGHT_EXPORT void* mmap64(void* p, std::size_t bytes, int protection, int flags, int fd, off64_t offset) noexcept {
-  return noted(next_mmap.load(std::memory_order_relaxed)(p, bytes, protection, flags, fd, offset), bytes,
+  return noted(next_mmap.load(std::memory_order_relaxed)(p, bytes, protection, flags, fd, offset), bytes, flags,
                __builtin_return_address(0));
 }
 
 HEAPWRIGHT_EXPORT int munmap(void* p, std::size_t bytes) noexcept {
   // Before: another thread can be given the addresses at once.
   if (the_mappings.is_caller(__builtin_return_address(0))) malloc_mappings::remove(p, bytes);
+  else if (is_recording())
+    record_mapping(p, bytes, false);
   return next_munmap.load(std::memory_order_relaxed)(p, bytes);
 }
 
@@ -109,9 +117,12 @@ HEAPWRIGHT_EXPORT void* mremap(void* p, std::size_t bytes, std::size_t wanted, i
   mremap_function* const below = next_mremap.load(std::memory_order_relaxed);
   void* const moved = below != nullptr ? below(p, bytes, wanted, flags, place)
                                        : reinterpret_cast<void*>(::syscall(SYS_mremap, p, bytes, wanted, flags, place));
-  if (is_mallocs && moved != MAP_FAILED) {
+  if (moved == MAP_FAILED) return moved;
+  if (is_mallocs) {
     malloc_mappings::remove(p, bytes);
     malloc_mappings::add(moved, wanted);
+  } else if (is_recording()) {
+    move_recorded_mapping(p, bytes, moved, wanted);
   }
   return moved;
 }

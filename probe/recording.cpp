@@ -1,5 +1,6 @@
 #include "recording.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -16,6 +17,7 @@
 #include "../trace/anonymous_memory.hpp"
 #include "clocks.hpp"
 #include "large_blocks.hpp"
+#include "mapping_table.hpp"
 #include "segment_writer.hpp"
 
 namespace heapwright::probe {
@@ -222,6 +224,27 @@ std::uint64_t record_fork() noexcept {
   const std::uint64_t number = rings->forks.fetch_add(1, relaxed) + 1;
   put(ring_record::pack(ring_kind::fork, 0), number, 0);
   return number;
+}
+
+void record_mapping(const void* p, std::size_t bytes, bool is_anonymous) noexcept {
+  ring_file* const file = rings;
+  if (file == nullptr) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(p);
+  // A fixed mapping replaces what was there. A range without a place counts as the malloc's.
+  (void)remove_range(file->own_mappings, begin, bytes);
+  if (is_anonymous) (void)add_range(file->own_mappings, begin, bytes);
+}
+
+void move_recorded_mapping(const void* from, std::size_t bytes, const void* to, std::size_t wanted) noexcept {
+  ring_file* const file = rings;
+  if (file == nullptr) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(from);
+  const bool is_noted = std::ranges::any_of(file->own_mappings, [&](const trace::own_mapping& m) {
+    const std::uint64_t first = m.begin.load(relaxed);
+    return first != 0 && first <= begin && begin - first < m.bytes.load(relaxed);
+  });
+  record_mapping(from, bytes, false);
+  record_mapping(to, wanted, is_noted);
 }
 
 void record_exit() noexcept {

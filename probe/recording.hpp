@@ -50,6 +50,11 @@ inline void note_free(void* p) noexcept {
 /// realloc, noted.
 [[gnu::noinline]] void* record_reallocation(void* p, std::size_t size) noexcept;
 
+/// The program has mapped this range, as anonymous memory or something else, or unmaps it.
+void record_mapping(const void* p, std::size_t bytes, bool is_anonymous) noexcept;
+/// mremap. Only what was noted before is noted where it is now.
+void move_recorded_mapping(const void* from, std::size_t bytes, const void* to, std::size_t wanted) noexcept;
+
 /// The calling thread ends.
 void record_thread_end() noexcept;
 

@@ -58,13 +58,18 @@ struct alignas(64) ring_head {
   std::atomic<std::uint64_t> waited_ns;  ///< because the ring was full
 };
 
+/// Anonymous memory that the program itself has mapped, and that is no malloc's. 0: a free place.
+struct own_mapping {
+  std::atomic<std::uint64_t> begin, bytes;
+};
+
 /// The file of rings, beside the segment: PID-START-N.rings. The recorder holds a lock (flock) of
 /// their folder for as long as it reads: without it no thread waits. Behind this there are `rings`
 /// heads, and at `records_at` the rings, each of `records` records.
 struct alignas(64) ring_file {
   static constexpr std::array<char, 16> right_magic{'h', 'e', 'a', 'p', 'w', 'r', 'i', 'g',
                                                     'h', 't', ' ', 'r', 'i', 'n', 'g', 's'};
-  static constexpr std::uint32_t right_version = 2;
+  static constexpr std::uint32_t right_version = 3;
 
   std::array<char, 16> magic;
   std::uint32_t version;
@@ -73,6 +78,7 @@ struct alignas(64) ring_file {
   std::uint64_t records_at;
   std::atomic<std::uint64_t> forks;  ///< that were recorded
   std::uint64_t anonymous_before;    ///< bytes of the process, when it began to record
+  std::array<own_mapping, 4096> own_mappings;
 
   [[nodiscard]] ring_head& head(std::uint32_t ring) noexcept { return reinterpret_cast<ring_head*>(this + 1)[ring]; }
   [[nodiscard]] ring_record* begin_of(std::uint32_t ring) noexcept {

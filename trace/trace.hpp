@@ -110,7 +110,8 @@ struct note {
   friend bool operator==(const note&, const note&) = default;
 };
 
-/// The anonymous memory that a process had, less what it had when its recording began.
+/// The anonymous memory that a process had, less what it had when its recording began, and less what
+/// it has mapped itself: what is left is the malloc's, and stacks of threads.
 struct memory {
   std::uint32_t process = 0;
   std::uint64_t at_ns = 0;

@@ -1,12 +1,17 @@
 #include "recorder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "anonymous_memory.hpp"
+#include "descriptor.hpp"
 #include "stamp.hpp"
 
 namespace heapwright::tool {
@@ -148,6 +153,26 @@ void recorder::note_modules(recorded_process& p) {
   }
 }
 
+/// Bytes that are in memory of what the program itself has mapped.
+std::uint64_t recorder::own_memory(const recorded_process& p) {
+  const descriptor pages(::open(fmt::format("/proc/{}/pagemap", p.figures.process_id).c_str(), O_RDONLY | O_CLOEXEC));
+  constexpr std::uint64_t page = 4096, present = std::uint64_t{1} << 63, of_file = std::uint64_t{1} << 61;
+  std::array<std::uint64_t, 8192> entries{};
+  std::uint64_t bytes = 0;
+  p.rings->for_each_own_mapping([&](std::uint64_t begin, std::uint64_t length) {
+    for (std::uint64_t at = begin / page, end = (begin + length + page - 1) / page; at < end;) {
+      const std::uint64_t wanted = std::min<std::uint64_t>(entries.size(), end - at);
+      const ssize_t got = ::pread(pages.get(), entries.data(), wanted * sizeof entries[0],
+                                  static_cast<off_t>(at * sizeof entries[0]));
+      if (got <= 0) return;
+      const std::uint64_t count = static_cast<std::uint64_t>(got) / sizeof entries[0];
+      for (std::uint64_t i = 0; i < count; ++i) bytes += (entries[i] & (present | of_file)) == present ? page : 0;
+      at += count;
+    }
+  });
+  return bytes;
+}
+
 /// At most some per cent of this process's time.
 void recorder::note_memory(recorded_process& p) {
   constexpr std::uint64_t least_interval_ns = 10'000'000, rest = 30;
@@ -155,12 +180,12 @@ void recorder::note_memory(recorded_process& p) {
   if (began < p.next_memory_ns) return;
   const std::uint64_t bytes =
       trace::anonymous_bytes(fmt::format("/proc/{}/smaps_rollup", p.figures.process_id).c_str());
+  const std::uint64_t others = p.rings->anonymous_before() + own_memory(p);
   const std::uint64_t ended = clock_ns();
   p.next_memory_ns = ended + std::max(least_interval_ns, rest * (ended - began));
   // Of another program, which the process has become meanwhile, it is not.
   if (bytes > 0 && p.reader->process().state == segment::process_state::running)
-    writer_.add(
-        trace::memory{p.number, ended - began_ns_, bytes - std::min(bytes, p.rings->anonymous_before())});
+    writer_.add(trace::memory{p.number, ended - began_ns_, bytes - std::min(bytes, others)});
 }
 
 void recorder::note_waits(recorded_process& p) {

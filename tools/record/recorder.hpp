@@ -65,6 +65,7 @@ class recorder {
   std::uint64_t read(recorded_process& p);
   [[nodiscard]] std::uint32_t stack_of(recorded_process& p, std::uint64_t reference);
   void note_modules(recorded_process& p);
+  [[nodiscard]] static std::uint64_t own_memory(const recorded_process& p);
   void note_memory(recorded_process& p);
   void note_waits(recorded_process& p);
   void note_end(recorded_process& p);

@@ -36,6 +36,15 @@ class ring_source {
   }
 
   [[nodiscard]] std::uint64_t anonymous_before() const noexcept { return file_->anonymous_before; }
+  /// What the program itself has mapped as anonymous memory, and is no malloc's: f(begin, bytes).
+  template <class F>
+  void for_each_own_mapping(F f) const {
+    for (const trace::own_mapping& m : file_->own_mappings) {
+      const std::uint64_t begin = m.begin.load(std::memory_order_relaxed);
+      if (begin != 0) f(begin, m.bytes.load(std::memory_order_relaxed));
+    }
+  }
+
   [[nodiscard]] std::uint64_t waited_ns(std::uint32_t ring) const noexcept {
     return file_->head(ring).waited_ns.load(std::memory_order_relaxed);
   }
