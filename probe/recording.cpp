@@ -77,7 +77,7 @@ ring_file* open_rings() noexcept {
   file->rings = most_rings;
   file->records = ring_records;
   file->records_at = heads;
-  file->anonymous_before = trace::anonymous_bytes("/proc/self/smaps_rollup");
+  file->anonymous_before = trace::anonymous_bytes("/proc/self/smaps");
   std::memcpy(&file->magic[1], &ring_file::right_magic[1], file->magic.size() - 1);
   std::atomic_ref(file->magic.front()).store(ring_file::right_magic.front(), std::memory_order_release);
   return file;

@@ -1,6 +1,8 @@
-// How much anonymous memory of a process is resident.
+// How much memory of a process is anonymous and could be its heap: resident pages that belong to no
+// file, less its main thread's stack.
 //
-// /proc/PID/statm is cheaper, and off by up to some hundred KiB for each processor since Linux 6.2.
+// /proc/PID/statm is cheaper, and off by up to some hundred KiB for each processor since Linux 6.2;
+// smaps_rollup is exact, and has the data of programs and libraries in it.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +15,51 @@
 
 namespace heapwright::trace {
 
-/// Bytes, exact. `rollup`: /proc/PID/smaps_rollup. 0: it cannot be read. Does not allocate; takes
-/// some nanoseconds for each page of the process.
-[[nodiscard]] inline std::uint64_t anonymous_bytes(const char* rollup) noexcept {
-  const int fd = ::open(rollup, O_RDONLY | O_CLOEXEC);
+/// Reads the text of an smaps file, piece by piece.
+class smaps_reader {
+ public:
+  void read(const char* text, std::size_t length) noexcept {
+    for (std::size_t i = 0; i < length; ++i) {
+      if (text[i] != '\n') {
+        if (length_ < sizeof line_ - 1) line_[length_++] = text[i];
+        continue;
+      }
+      line_[length_] = '\0';
+      take_line();
+      length_ = 0;
+    }
+  }
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  /// Of a mapping: its head, "7f00-7f10 rw-p 00000000 00:00 0 /a/path"; then a line for each figure.
+  void take_line() noexcept {
+    constexpr char name[] = "Anonymous:";
+    if (line_[0] >= 'A' && line_[0] <= 'Z') {
+      if (is_counted_ && std::strncmp(line_, name, sizeof name - 1) == 0)
+        bytes_ += std::strtoull(line_ + sizeof name - 1, nullptr, 10) * 1024;
+      return;
+    }
+    is_counted_ = std::strchr(line_, '/') == nullptr && std::strstr(line_, "[stack]") == nullptr;
+  }
+
+  char line_[256];  ///< cut off: a path is known by its first character
+  std::size_t length_ = 0;
+  std::uint64_t bytes_ = 0;
+  bool is_counted_ = false;
+};
+
+/// `smaps`: /proc/PID/smaps. 0: it cannot be read. Does not allocate; takes some nanoseconds for
+/// each page of the process, and some microseconds for each mapping.
+[[nodiscard]] inline std::uint64_t anonymous_bytes(const char* smaps) noexcept {
+  const int fd = ::open(smaps, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
-  char content[4096];
-  std::size_t length = 0;
-  for (ssize_t n = 1; n > 0 && length < sizeof content - 1; length += n > 0 ? static_cast<std::size_t>(n) : 0)
-    n = ::read(fd, content + length, sizeof content - 1 - length);
+  smaps_reader reader;
+  char piece[4096];
+  for (ssize_t n = 0; (n = ::read(fd, piece, sizeof piece)) > 0;) reader.read(piece, static_cast<std::size_t>(n));
   ::close(fd);
-  content[length] = '\0';
-  constexpr char name[] = "\nAnonymous:";
-  const char* const line = std::strstr(content, name);
-  return line == nullptr ? 0 : std::strtoull(line + sizeof name - 1, nullptr, 10) * 1024;
+  return reader.bytes();
 }
 
 }  // namespace heapwright::trace

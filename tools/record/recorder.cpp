@@ -173,13 +173,14 @@ std::uint64_t recorder::own_memory(const recorded_process& p) {
   return bytes;
 }
 
-/// At most some per cent of this process's time.
-void recorder::note_memory(recorded_process& p) {
-  constexpr std::uint64_t least_interval_ns = 10'000'000, rest = 30;
+/// Often, so that a short peak is seen, but seldom where events wait to be read.
+void recorder::note_memory(recorded_process& p, bool is_busy) {
+  constexpr std::uint64_t least_interval_ns = 10'000'000;
+  const std::uint64_t rest = is_busy ? 40 : 4;
   const std::uint64_t began = clock_ns();
   if (began < p.next_memory_ns) return;
   const std::uint64_t bytes =
-      trace::anonymous_bytes(fmt::format("/proc/{}/smaps_rollup", p.figures.process_id).c_str());
+      trace::anonymous_bytes(fmt::format("/proc/{}/smaps", p.figures.process_id).c_str());
   const std::uint64_t others = p.rings->anonymous_before() + own_memory(p);
   const std::uint64_t ended = clock_ns();
   p.next_memory_ns = ended + std::max(least_interval_ns, rest * (ended - began));
@@ -223,8 +224,10 @@ std::uint64_t recorder::look() {
     // Asked before its rings are read: what it has recorded by its end is read then.
     const bool is_there = !searches || segment::is_there(p->figures);
     const bool is_replaced = searches && p->reader->process().state == segment::process_state::replaced;
-    records += read(*p);
-    note_memory(*p);
+    const std::uint64_t its_records = read(*p);
+    constexpr std::uint64_t many = 2000;
+    note_memory(*p, its_records > many);
+    records += its_records;
     if (!is_there || is_replaced) {
       merger_.settle(before);
       note_waits(*p);

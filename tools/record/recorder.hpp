@@ -66,7 +66,7 @@ class recorder {
   [[nodiscard]] std::uint32_t stack_of(recorded_process& p, std::uint64_t reference);
   void note_modules(recorded_process& p);
   [[nodiscard]] static std::uint64_t own_memory(const recorded_process& p);
-  void note_memory(recorded_process& p);
+  void note_memory(recorded_process& p, bool is_busy);
   void note_waits(recorded_process& p);
   void note_end(recorded_process& p);
   [[nodiscard]] std::uint64_t ns_of(std::uint64_t ticks) const noexcept;

@@ -39,7 +39,7 @@ json row_json(const replay_report& all, const replay_row& row) {
   result["seconds"] = or_null(row.seconds());
   result["page_faults"] = row.failure.empty() ? json(row.page_faults) : json(nullptr);
   result["wall_seconds"] = or_null(row.wall_seconds());
-  result["live_bytes_at_peak"] = bytes(peak == nullptr ? 0 : peak->live);
+  result["live_bytes_at_peak"] = bytes(row.live_at_peak());
   result["failure"] = row.failure.empty() ? json(nullptr) : json(row.failure);
   result["prediction_error"] = or_null(all.prediction_error());
   return result;
@@ -76,6 +76,14 @@ json page_json(const replay_report& all) {
 const memory_moment* replay_row::peak() const noexcept {
   const auto found = std::ranges::max_element(moments, {}, &memory_moment::bytes);
   return found == moments.end() ? nullptr : &*found;
+}
+
+std::uint64_t replay_row::live_at_peak() const noexcept {
+  const memory_moment* const most = peak();
+  std::uint64_t live = 0;
+  for (const memory_moment& m : moments)
+    if (m.bytes >= most->bytes - most->bytes / 100) live = std::max(live, m.live);
+  return live;
 }
 
 double replay_row::mean_bytes() const noexcept {
@@ -157,7 +165,7 @@ std::string table_view(const replay_report& all, bool colour) {
       std::string shown = show_bytes(static_cast<double>(peak->bytes));
       if (base != nullptr && base != peak && base->bytes > 0)
         shown += " " + show_ratio(static_cast<double>(peak->bytes) / static_cast<double>(base->bytes));
-      const double part = peak->bytes == 0 ? 1 : static_cast<double>(peak->live) / static_cast<double>(peak->bytes);
+      const double part = peak->bytes == 0 ? 1 : static_cast<double>(row.live_at_peak()) / static_cast<double>(peak->bytes);
       text += fmt::format("{:<22}{:<12}{:<12}{:<14}", shown, show_bytes(row.mean_bytes()),
                           show_bytes(static_cast<double>(row.final_bytes)), fmt::format("{:.0f} %", part * 100));
     } else {
@@ -176,7 +184,7 @@ std::string table_view(const replay_report& all, bool colour) {
     text = text.substr(0, text.find_last_not_of(' ') + 1) + '\n';
   }
   text +=
-      "\nMemory: anonymous, from the first operation on. Live at peak: what was asked for and not freed, of that.\n";
+      "\nMemory: anonymous, from the first operation on. Live at peak: the most that was asked for and not freed while memory was within 1 % of its peak.\n";
   if (all.rounds > 0)
     text += fmt::format(
         "Time: processor time less that of a replay without a malloc, median of {} round{}{}.\n", all.rounds,

@@ -34,6 +34,8 @@ struct replay_row {
   std::vector<replay_time> rounds{};
 
   [[nodiscard]] const memory_moment* peak() const noexcept;  ///< null: there is none
+  /// The most that was live while memory was within a hundredth of its peak; bytes.
+  [[nodiscard]] std::uint64_t live_at_peak() const noexcept;
   [[nodiscard]] double mean_bytes() const noexcept;          ///< over the time of the recording
   [[nodiscard]] std::optional<double> seconds() const;       ///< the median of allocator_seconds
   [[nodiscard]] std::optional<double> wall_seconds() const;

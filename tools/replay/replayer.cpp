@@ -126,7 +126,7 @@ T* shared_table(std::uint64_t count) noexcept {
   return static_cast<T*>(p);
 }
 
-std::uint64_t anonymous_bytes() noexcept { return heapwright::trace::anonymous_bytes("/proc/self/smaps_rollup"); }
+std::uint64_t anonymous_bytes() noexcept { return heapwright::trace::anonymous_bytes("/proc/self/smaps"); }
 
 std::uint64_t clock_ns(clockid_t which) noexcept {
   timespec t{};
