@@ -55,6 +55,8 @@ class Replay(unittest.TestCase):
             self.assertAlmostEqual(row["peak_rss_bytes"], 42_000_000, delta=4_000_000)
             self.assertLess(row["mean_rss_bytes"], row["peak_rss_bytes"])
             self.assertGreater(row["page_faults"], 5000)
+            self.assertGreater(row["system_calls"], 0)
+            self.assertLess(row["system_calls"], 1000)
 
     def test_the_peak_is_that_of_the_program(self):
         for what in ("growing", "reserving", "threads"):
@@ -69,7 +71,8 @@ class Replay(unittest.TestCase):
     def test_each_replay_in_turns_is_the_same(self):
         first, second = (self.replayed("threads", "--memory") for _ in range(2))
         for name in first:
-            self.assertAlmostEqual(first[name]["peak_rss_bytes"], second[name]["peak_rss_bytes"], delta=128 << 10)
+            for figure in ("peak_rss_bytes", "final_rss_bytes", "page_faults", "system_calls"):
+                self.assertEqual(first[name][figure], second[name][figure], name)
             self.assertIsNone(first[name]["seconds"])
 
     def test_the_time_alone(self):

@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <sys/personality.h>
 #include <unistd.h>
 
 #include "awaited_signals.hpp"
@@ -36,6 +37,7 @@ namespace {
 struct replayer_figures {
   std::vector<memory_moment> moments;
   std::uint64_t final_bytes = 0, wall_ns = 0, processor_ns = 0, page_faults = 0;
+  std::optional<std::uint64_t> memory_calls;
 };
 
 replayer_figures read_figures(const std::string& output) {
@@ -55,6 +57,7 @@ replayer_figures read_figures(const std::string& output) {
     if (name == "wall_ns") all.wall_ns = value;
     if (name == "processor_ns") all.processor_ns = value;
     if (name == "page_faults") all.page_faults = value;
+    if (name == "memory_calls") all.memory_calls = value;
   }
   return all;
 }
@@ -97,7 +100,25 @@ class replays {
   const awaited_signals& signals_;
 };
 
+/// Of replays in turns: what a malloc does goes by addresses, too. Containers may forbid it.
+class fixed_addresses {
+ public:
+  fixed_addresses() : before_(personality(asked)) {
+    if (before_ >= 0) (void)personality(static_cast<unsigned>(before_) | ADDR_NO_RANDOMIZE);
+  }
+  fixed_addresses(const fixed_addresses&) = delete;
+  fixed_addresses& operator=(const fixed_addresses&) = delete;
+  ~fixed_addresses() {
+    if (before_ >= 0) (void)personality(static_cast<unsigned>(before_));
+  }
+
+ private:
+  static constexpr unsigned long asked = 0xFFFFFFFF;  // changes nothing
+  int before_;
+};
+
 void replay_memory(const replays& by, replay_report& into) {
+  const fixed_addresses guard;
   for (std::size_t i = 0; i < into.rows.size(); ++i) {
     replay_row& row = into.rows[i];
     show_step(fmt::format("memory under {}: {} of {}", row.who.name, i + 1, into.rows.size()));
@@ -106,6 +127,7 @@ void replay_memory(const replays& by, replay_report& into) {
     row.moments = std::move(figures->moments);
     row.final_bytes = figures->final_bytes;
     row.page_faults = figures->page_faults;
+    row.memory_calls = figures->memory_calls;
   }
 }
 

@@ -38,6 +38,7 @@ json row_json(const replay_report& all, const replay_row& row) {
   result["live_peak_bytes"] = all.plan.live_peak;
   result["seconds"] = or_null(row.seconds());
   result["page_faults"] = row.failure.empty() ? json(row.page_faults) : json(nullptr);
+  result["system_calls"] = or_null(row.memory_calls);
   result["wall_seconds"] = or_null(row.wall_seconds());
   result["live_bytes_at_peak"] = bytes(row.live_at_peak());
   result["failure"] = row.failure.empty() ? json(nullptr) : json(row.failure);
@@ -152,8 +153,8 @@ std::string table_view(const replay_report& all, bool colour) {
                         show_ratio(*error + 1));
   std::size_t name_width = 12;
   for (const replay_row& row : all.rows) name_width = std::max(name_width, row.who.name.size() + 2);
-  text += fmt::format("\n{:<{}}{:<22}{:<12}{:<12}{:<14}{:<13}{}\n", "", name_width, "Peak memory", "Mean", "At end",
-                      "Live at peak", "Page faults", "Time in malloc");
+  text += fmt::format("\n{:<{}}{:<22}{:<12}{:<12}{:<14}{:<13}{:<14}{}\n", "", name_width, "Peak memory", "Mean",
+                      "At end", "Live at peak", "Page faults", "System calls", "Time in malloc");
   const memory_moment* const base = all.rows.front().peak();
   for (const replay_row& row : all.rows) {
     text += fmt::format("{}{:<{}}{}", bold, row.who.name, name_width, end);
@@ -171,7 +172,8 @@ std::string table_view(const replay_report& all, bool colour) {
     } else {
       text += fmt::format("{:<60}", "");
     }
-    text += fmt::format("{:<13}", show_count(static_cast<double>(row.page_faults)));
+    text += fmt::format("{:<13}{:<14}", show_count(static_cast<double>(row.page_faults)),
+                        row.memory_calls ? show_count(static_cast<double>(*row.memory_calls)) : "");
     if (const auto seconds = row.seconds()) text += show_seconds(*seconds);
     if (const auto r = all.time_ratio(row)) {
       const ratio_verdict said = r->judge(all.tolerance);

@@ -31,6 +31,7 @@ struct replay_row {
   std::vector<memory_moment> moments{};  ///< empty: memory was not asked for
   std::uint64_t final_bytes = 0;
   std::uint64_t page_faults = 0;  ///< of the replay in turns, or else of the last one
+  std::optional<std::uint64_t> memory_calls{};  ///< system calls for memory, of the replay in turns
   std::vector<replay_time> rounds{};
 
   [[nodiscard]] const memory_moment* peak() const noexcept;  ///< null: there is none

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "anonymous_memory.hpp"
+#include "memory_calls.hpp"
 #include "plan.hpp"
 
 using namespace heapwright::replay;
@@ -106,14 +107,14 @@ struct replay_state {
 
 constinit replay_state is{};
 
-/// The clock of the recording goes on from the system's, in turns: a malloc that has looked at that
-/// before sees no time go back.
+/// What the malloc takes for the time. It stands still from the start of the process on, as a malloc
+/// may look at it before main; in turns it then goes as the recorded one did, else as the system's,
+/// which is never behind.
 struct recorded_clock {
-  static constexpr clockid_t clocks = 12;  // of Linux
+  static constexpr std::uint64_t begin_ns = 1'000'000'000;
 
-  std::atomic<bool> is_on{false};
+  std::atomic<bool> is_on{true};
   std::atomic<std::uint64_t> passed_ns{0};
-  std::uint64_t begun_ns[clocks] = {};
 };
 
 constinit recorded_clock the_clock{};
@@ -390,10 +391,9 @@ void print(const char* name, std::uint64_t value) noexcept { std::printf("result
 
 /// For all that this process's libraries ask.
 extern "C" int clock_gettime(clockid_t which, timespec* t) noexcept {
-  const bool is_time = which != CLOCK_PROCESS_CPUTIME_ID && which != CLOCK_THREAD_CPUTIME_ID && which >= 0 &&
-                       which < recorded_clock::clocks;
+  const bool is_time = which != CLOCK_PROCESS_CPUTIME_ID && which != CLOCK_THREAD_CPUTIME_ID && which >= 0;
   if (!is_time || !the_clock.is_on.load(relaxed)) return static_cast<int>(syscall(SYS_clock_gettime, which, t));
-  const std::uint64_t ns = the_clock.begun_ns[which] + the_clock.passed_ns.load(relaxed);
+  const std::uint64_t ns = recorded_clock::begin_ns + the_clock.passed_ns.load(relaxed);
   t->tv_sec = static_cast<time_t>(ns / 1'000'000'000);
   t->tv_nsec = static_cast<long>(ns % 1'000'000'000);
   return 0;
@@ -403,6 +403,7 @@ int main(int count, char** words) {
   const auto is_word = [&](const char* word) { return count == 3 && std::strcmp(words[2], word) == 0; };
   const bool in_turns = is_word("turns");
   is.is_nothing = is_word("nothing");
+  the_clock.is_on.store(in_turns, relaxed);
   if (!in_turns && !is.is_nothing && !is_word("speed")) {
     dprintf(STDERR_FILENO, "usage: heapwright-replayer PLAN turns|speed|nothing\n");
     return 1;
@@ -413,10 +414,10 @@ int main(int count, char** words) {
   rusage before{}, behind{};
   getrusage(RUSAGE_SELF, &before);
   const std::uint64_t began = clock_ns(CLOCK_MONOTONIC);
+  bool counts_calls = false;
   if (is.footer->turns > 0) {
     if (in_turns) {
-      for (clockid_t which = 0; which < recorded_clock::clocks; ++which) the_clock.begun_ns[which] = clock_ns(which);
-      the_clock.is_on.store(true, relaxed);
+      counts_calls = count_memory_calls();
       pass_on();
       run_in_turns(nullptr);
     } else {
@@ -424,7 +425,7 @@ int main(int count, char** words) {
       run_at_once(nullptr);
     }
   }
-  const std::uint64_t ended = clock_ns(CLOCK_MONOTONIC);
+  const std::uint64_t ended = clock_ns(CLOCK_MONOTONIC), calls = memory_calls();
   getrusage(RUSAGE_SELF, &behind);
   const std::uint64_t anonymous = anonymous_bytes();
   the_clock.is_on.store(false, relaxed);
@@ -437,6 +438,7 @@ int main(int count, char** words) {
   print("wall_ns", ended - began);
   print("processor_ns", processor_ns(behind) - processor_ns(before));
   print("page_faults", static_cast<std::uint64_t>(behind.ru_minflt - before.ru_minflt + behind.ru_majflt - before.ru_majflt));
+  if (counts_calls) print("memory_calls", calls);
   print("waits", is.waits.load(relaxed));
   std::fflush(stdout);
   _exit(std::ferror(stdout) != 0 ? 1 : 0);
