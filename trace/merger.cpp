@@ -4,25 +4,6 @@
 
 namespace heapwright::trace {
 
-recorded read_record(std::uint64_t ticks, const ring_record& r, std::uint32_t stack) noexcept {
-  constexpr unsigned kind_at = ring_record::address_bits, alignment_at = kind_at + ring_record::kind_bits,
-                     zeroed_at = alignment_at + ring_record::alignment_bits;
-  const unsigned logarithm = r.what >> alignment_at & ((1U << ring_record::alignment_bits) - 1);
-  recorded result;
-  result.ticks = ticks;
-  result.kind = static_cast<ring_kind>(r.what >> kind_at & ((1U << ring_record::kind_bits) - 1));
-  result.address = r.what & ((std::uint64_t{1} << ring_record::address_bits) - 1);
-  result.asked = {.size = r.size,
-                  .alignment = logarithm == 0 ? 0 : std::uint64_t{1} << logarithm,
-                  .stack = stack,
-                  .zeroed = (r.what >> zeroed_at & 1) != 0};
-  result.fork = r.size;
-  return result;
-}
-
-merger::merger(trace_writer& to, std::uint64_t skew, std::function<std::uint64_t(std::uint64_t)> ns_of)
-    : to_(to), skew_(skew), ns_of_(std::move(ns_of)) {}
-
 void merger::begin_process() { processes_.emplace_back(); }
 
 void merger::begin_child(std::uint32_t parent, std::uint64_t fork) {
@@ -36,7 +17,7 @@ void merger::begin_child(std::uint32_t parent, std::uint64_t fork) {
   }
 }
 
-merger::thread& merger::of(thread_number by) {
+merger::thread& merger::begin_thread(thread_number by) {
   auto& threads = processes_[by.process].threads;
   while (threads.size() <= by.thread) {
     threads.push_back(std::make_unique<thread>());
@@ -72,14 +53,6 @@ void merger::finish() {
   settle(UINT64_MAX);
 }
 
-std::optional<std::uint64_t> merger::blocked_on(const process_state& p, const recorded& r) {
-  const bool takes =
-      r.kind == ring_kind::deallocate || r.kind == ring_kind::reallocating || r.kind == ring_kind::touched;
-  const bool gives = r.kind == ring_kind::allocate || (r.kind == ring_kind::reallocated && r.address != 0);
-  if ((takes && !p.live.contains(r.address)) || (gives && p.live.contains(r.address))) return r.address;
-  return std::nullopt;
-}
-
 void merger::write_ready(std::uint64_t ticks) {
   while (!ready_.empty() && ready_.top()->records.front().ticks < ticks) {
     thread& t = *ready_.top();
@@ -88,12 +61,7 @@ void merger::write_ready(std::uint64_t ticks) {
     // As long as this thread has the oldest record the others need not be asked.
     const auto until = [&] { return ready_.empty() ? ticks : std::min(ticks, ready_.top()->records.front().ticks); };
     do {
-      if (const auto address = blocked_on(p, t.records.front())) {
-        t.is_waiting = true;
-        p.waiting.emplace(*address, &t);
-        break;
-      }
-      write_front(p, t);
+      if (!write_front(p, t, false)) break;
       t.records.pop_front();
     } while (!t.records.empty() && t.records.front().ticks <= until());
     if (!t.is_waiting && !t.records.empty()) make_ready(t);
@@ -113,32 +81,10 @@ bool merger::force_one(std::uint64_t ticks) {
   process_state& p = processes_[oldest->number.process];
   std::erase_if(p.waiting, [&](const auto& waits) { return waits.second == oldest; });
   oldest->is_waiting = false;
-  write_front(p, *oldest);
+  (void)write_front(p, *oldest, true);
   oldest->records.pop_front();
   if (!oldest->records.empty()) make_ready(*oldest);
   return true;
-}
-
-block_id merger::take(process_state& p, std::uint64_t address) {
-  const auto found = p.live.find(address);
-  if (found == p.live.end()) {
-    ++unknown_;
-    return {};
-  }
-  const block_id block = found->second;
-  p.live.erase(found);
-  wake(p, address);
-  return block;
-}
-
-void merger::set_live(process_state& p, thread& t, std::uint64_t address, const block_id& block, std::uint64_t at_ns) {
-  const auto [place, is_new] = p.live.emplace(address, block);
-  if (!is_new) {
-    ++missed_frees_;
-    to_.deallocate(t.number, place->second, at_ns);
-    place.value() = block;
-  }
-  wake(p, address);
 }
 
 void merger::wake(process_state& p, std::uint64_t address) {
@@ -152,40 +98,80 @@ void merger::wake(process_state& p, std::uint64_t address) {
   p.waiting.erase(begin, end);
 }
 
-void merger::write_front(process_state& p, thread& t) {
+bool merger::wait(process_state& p, thread& t, std::uint64_t address) {
+  t.is_waiting = true;
+  p.waiting.emplace(address, &t);
+  return false;
+}
+
+/// The oldest record of this thread. False: it waits, and nothing is written. `is_forced`: it does
+/// not, as nothing that could let it go on is to come.
+bool merger::write_front(process_state& p, thread& t, bool is_forced) {
   const recorded& r = t.records.front();
-  const std::uint64_t at_ns = ns_of_(r.ticks);
   switch (r.kind) {
-    case ring_kind::allocate: {
-      const block_id block = to_.allocate(t.number, r.asked, at_ns);
-      set_live(p, t, r.address, block, at_ns);
-      break;
-    }
-    case ring_kind::deallocate: to_.deallocate(t.number, take(p, r.address), at_ns); break;
-    case ring_kind::reallocating:
-      t.before_address = r.address;
-      t.before = take(p, r.address);
-      break;
-    case ring_kind::reallocated: {
-      const block_id before = std::exchange(t.before, std::nullopt).value_or(block_id{});
-      if (r.address == 0) {  // it has failed, and the block is as it was
-        if (before.number != 0) set_live(p, t, t.before_address, before, at_ns);
-      } else {
-        const block_id block = to_.reallocate(t.number, before, r.asked, at_ns);
-        set_live(p, t, r.address, block, at_ns);
+    case ring_kind::allocate: return give(p, t, r, is_forced);
+    case ring_kind::deallocate:
+    case ring_kind::reallocating: return take(p, t, r, is_forced);
+    case ring_kind::reallocated:
+      if (r.address != 0) return give(p, t, r, is_forced);
+      // It has failed, and the block is as it was.
+      if (const block_id before = std::exchange(t.before, std::nullopt).value_or(block_id{}); before.number != 0) {
+        p.live[t.before_address] = before;
+        wake(p, t.before_address);
       }
-      break;
-    }
+      return true;
     case ring_kind::freed_by_realloc:
-      to_.deallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), at_ns);
-      break;
-    case ring_kind::end_thread: to_.end_thread(t.number, at_ns); break;
+      to_.deallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), scale_.ns(r.ticks));
+      return true;
+    case ring_kind::end_thread: to_.end_thread(t.number, scale_.ns(r.ticks)); return true;
     case ring_kind::touched:
       if (const auto found = p.live.find(r.address); found != p.live.end())
         to_.add(trace::touched{found->second, r.asked.size});
-      break;
-    case ring_kind::fork: give_fork(t.number.process, r.fork, p.live); break;
+      else if (!is_forced)
+        return wait(p, t, r.address);
+      return true;
+    case ring_kind::fork: give_fork(t.number.process, r.asked.size, p.live); return true;
   }
+  return true;
+}
+
+/// A block for the program, at an address that must not be live.
+bool merger::give(process_state& p, thread& t, const recorded& r, bool is_forced) {
+  const auto [place, is_new] = p.live.try_emplace(r.address);
+  if (!is_new && !is_forced) return wait(p, t, r.address);
+  const std::uint64_t at_ns = scale_.ns(r.ticks);
+  const block_id missed = place->second;
+  place.value() = r.kind == ring_kind::allocate
+                      ? to_.allocate(t.number, r.asked, at_ns)
+                      : to_.reallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), r.asked,
+                                       at_ns);
+  if (!is_new) {
+    ++missed_frees_;
+    to_.deallocate(t.number, missed, at_ns);
+  }
+  wake(p, r.address);
+  return true;
+}
+
+/// A block from the program, at an address that must be live.
+bool merger::take(process_state& p, thread& t, const recorded& r, bool is_forced) {
+  const auto found = p.live.find(r.address);
+  if (found == p.live.end() && !is_forced) return wait(p, t, r.address);
+  block_id block;
+  if (found == p.live.end()) {
+    ++unknown_;
+  } else {
+    block = found->second;
+    p.live.erase(found);
+    wake(p, r.address);
+  }
+  if (r.kind == ring_kind::deallocate) {
+    to_.deallocate(t.number, block, scale_.ns(r.ticks));
+  } else {
+    t.before = block;
+    t.before_address = r.address;
+  }
+  return true;
 }
 
 void merger::give_fork(std::uint32_t parent, std::uint64_t fork, const live_blocks& live) {

@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,11 +35,31 @@ struct recorded {
   std::uint64_t ticks = 0;
   ring_kind kind = ring_kind::allocate;
   std::uint64_t address = 0;
-  request asked;           ///< its stack by the trace's number
-  std::uint64_t fork = 0;  ///< of `fork`: the child's number
+  request asked;  ///< its stack by the trace's number; of `fork` and `touched` the size alone
 };
 
-[[nodiscard]] recorded read_record(std::uint64_t ticks, const ring_record& r, std::uint32_t stack) noexcept;
+[[nodiscard]] inline recorded read_record(std::uint64_t ticks, const ring_record& r, std::uint32_t stack) noexcept {
+  constexpr unsigned kind_at = ring_record::address_bits, alignment_at = kind_at + ring_record::kind_bits,
+                     zeroed_at = alignment_at + ring_record::alignment_bits;
+  const unsigned logarithm = r.what >> alignment_at & ((1U << ring_record::alignment_bits) - 1);
+  return {.ticks = ticks,
+          .kind = static_cast<ring_kind>(r.what >> kind_at & ((1U << ring_record::kind_bits) - 1)),
+          .address = r.what & ((std::uint64_t{1} << ring_record::address_bits) - 1),
+          .asked = {.size = r.size,
+                    .alignment = logarithm == 0 ? 0 : std::uint64_t{1} << logarithm,
+                    .stack = stack,
+                    .zeroed = (r.what >> zeroed_at & 1) != 0}};
+}
+
+/// From ticks to nanoseconds since the recording began.
+struct tick_scale {
+  std::uint64_t begin = 0;  ///< ticks, when it did
+  double ns_per_tick = 1;
+
+  [[nodiscard]] std::uint64_t ns(std::uint64_t ticks) const noexcept {
+    return ticks < begin ? 0 : static_cast<std::uint64_t>(static_cast<double>(ticks - begin) * ns_per_tick);
+  }
+};
 
 /// Blocks lie at multiples of 16.
 struct address_hash {
@@ -51,8 +70,8 @@ struct address_hash {
 
 class merger {
  public:
-  /// `skew` in ticks. `ns_of`: nanoseconds since the recording began, of ticks.
-  merger(trace_writer& to, std::uint64_t skew, std::function<std::uint64_t(std::uint64_t)> ns_of);
+  /// `skew` in ticks.
+  merger(trace_writer& to, std::uint64_t skew, const tick_scale& scale) : to_(to), skew_(skew), scale_(scale) {}
 
   /// A process without blocks, or, as a child of a fork, with those that its parent had then. Its
   /// number is how many there were.
@@ -98,20 +117,24 @@ class merger {
     }
   };
 
-  thread& of(thread_number by);
-  [[nodiscard]] static std::optional<std::uint64_t> blocked_on(const process_state& p, const recorded& r);
+  thread& of(thread_number by) {
+    auto& threads = processes_[by.process].threads;
+    return by.thread < threads.size() ? *threads[by.thread] : begin_thread(by);
+  }
+  thread& begin_thread(thread_number by);
   void make_ready(thread& t);
   void write_ready(std::uint64_t ticks);
-  void write_front(process_state& p, thread& t);
+  bool write_front(process_state& p, thread& t, bool is_forced);
+  bool give(process_state& p, thread& t, const recorded& r, bool is_forced);
+  bool take(process_state& p, thread& t, const recorded& r, bool is_forced);
+  static bool wait(process_state& p, thread& t, std::uint64_t address);
   void wake(process_state& p, std::uint64_t address);
   bool force_one(std::uint64_t ticks);
-  [[nodiscard]] block_id take(process_state& p, std::uint64_t address);
-  void set_live(process_state& p, thread& t, std::uint64_t address, const block_id& block, std::uint64_t at_ns);
   void give_fork(std::uint32_t parent, std::uint64_t fork, const live_blocks& live);
 
   trace_writer& to_;
   std::uint64_t skew_;
-  std::function<std::uint64_t(std::uint64_t)> ns_of_;
+  tick_scale scale_;
   std::vector<process_state> processes_;
   std::priority_queue<thread*, std::vector<thread*>, later> ready_;  ///< with records, not waiting
   std::uint64_t unknown_ = 0, missed_frees_ = 0;

@@ -72,7 +72,7 @@ void trace_writer::add(const touched& t) {
   touched_.number(t.bytes);
 }
 
-event_writer& trace_writer::of(thread_number by) {
+event_writer& trace_writer::begin_thread(thread_number by) {
   if (by.process >= threads_.size()) threads_.resize(by.process + std::size_t{1});
   auto& threads = threads_[by.process];
   if (by.thread >= threads.size()) threads.resize(by.thread + std::size_t{1});

@@ -52,7 +52,11 @@ class trace_writer {
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
 
  private:
-  event_writer& of(thread_number by);
+  event_writer& of(thread_number by) {
+    const bool is_known = by.process < threads_.size() && by.thread < threads_[by.process].size();
+    return is_known ? threads_[by.process][by.thread] : begin_thread(by);
+  }
+  event_writer& begin_thread(thread_number by);
   void note_event();
   void put(std::span<const std::byte> bytes);
   void put(const chunk_head& head, const byte_writer& payload);

@@ -103,7 +103,7 @@ class history {
     // Stamps of one thread never go back.
     const std::uint64_t stamp =
         std::max(ticks_ + random_() % (skew_ + 1), records_[t].empty() ? 0 : records_[t].back().ticks);
-    records_[t].push_back({stamp, kind, address, asked, 0});
+    records_[t].push_back({stamp, kind, address, asked});
   }
   std::uint64_t free_address() {
     for (;;) {
@@ -156,7 +156,7 @@ class Merger : public testing::Test {
 TEST_F(Merger, FindsTheBlockOfEachFreeWhereStampsAreRight) {
   history h(1, 4, 0);
   h.run(50'000);
-  merger m(writer_, 0, [](std::uint64_t ticks) { return ticks; });
+  merger m(writer_, 0, {});
   m.begin_process();
   h.read_into(m);
   EXPECT_EQ(m.unknown(), 0U);
@@ -169,7 +169,7 @@ TEST_F(Merger, EachBlockIsFreedOnceWhereStampsAreWrongByLessThanSkew) {
   history h(2, 4, skew);
   h.run(50'000);
   h.end_thread(3);
-  merger m(writer_, skew, [](std::uint64_t ticks) { return ticks; });
+  merger m(writer_, skew, {});
   m.begin_process();
   h.read_into(m);
   EXPECT_EQ(m.unknown(), 0U);
@@ -197,12 +197,12 @@ TEST_F(Merger, EachBlockIsFreedOnceWhereStampsAreWrongByLessThanSkew) {
 }
 
 TEST_F(Merger, AFreeOfWhatWasThereBeforeIsOfAnUnknownBlock) {
-  merger m(writer_, 10, [](std::uint64_t ticks) { return ticks; });
+  merger m(writer_, 10, {});
   m.begin_process();
-  m.add({0, 0}, {100, ring_kind::deallocate, 16, {}, 0});
-  m.add({0, 0}, {200, ring_kind::reallocating, 32, {}, 0});
-  m.add({0, 0}, {210, ring_kind::reallocated, 48, {.size = 5, .alignment = 0, .stack = 0, .zeroed = false}, 0});
-  m.add({0, 1}, {300, ring_kind::deallocate, 48, {}, 0});
+  m.add({0, 0}, {100, ring_kind::deallocate, 16, {}});
+  m.add({0, 0}, {200, ring_kind::reallocating, 32, {}});
+  m.add({0, 0}, {210, ring_kind::reallocated, 48, {.size = 5, .alignment = 0, .stack = 0, .zeroed = false}});
+  m.add({0, 1}, {300, ring_kind::deallocate, 48, {}});
   m.finish();
   EXPECT_EQ(m.unknown(), 2U);
   const auto found = events_of(0);
@@ -212,10 +212,10 @@ TEST_F(Merger, AFreeOfWhatWasThereBeforeIsOfAnUnknownBlock) {
 }
 
 TEST_F(Merger, AnAddressThatIsAllocatedAgainWithoutAFreeIsFreedFirst) {
-  merger m(writer_, 10, [](std::uint64_t ticks) { return ticks; });
+  merger m(writer_, 10, {});
   m.begin_process();
-  m.add({0, 0}, {100, ring_kind::allocate, 16, {}, 0});
-  m.add({0, 1}, {200, ring_kind::allocate, 16, {}, 0});
+  m.add({0, 0}, {100, ring_kind::allocate, 16, {}});
+  m.add({0, 1}, {200, ring_kind::allocate, 16, {}});
   m.settle(205);
   EXPECT_EQ(m.missed_frees(), 0U) << "the free may still come";
   m.settle(1000);
@@ -234,20 +234,20 @@ TEST_F(Merger, AChildBeginsWithTheBlocksThatItsParentHadAtTheFork) {
       bytes_.insert(bytes_.end(), more.begin(), more.end());
       return true;
     });
-    merger m(writer, 10, [](std::uint64_t ticks) { return ticks; });
+    merger m(writer, 10, {});
     m.begin_process();
     const auto parents = [&] {
-      m.add({0, 0}, {100, ring_kind::allocate, 16, {}, 0});
-      m.add({0, 0}, {200, ring_kind::fork, 0, {}, 7});
-      m.add({0, 0}, {300, ring_kind::deallocate, 16, {}, 0});
-      m.add({0, 0}, {400, ring_kind::allocate, 16, {}, 0});
+      m.add({0, 0}, {100, ring_kind::allocate, 16, {}});
+      m.add({0, 0}, {200, ring_kind::fork, 0, {.size = 7}});
+      m.add({0, 0}, {300, ring_kind::deallocate, 16, {}});
+      m.add({0, 0}, {400, ring_kind::allocate, 16, {}});
     };
     if (!is_child_first) {
       parents();
       m.settle(500);
     }
     m.begin_child(0, 7);
-    m.add({1, 0}, {350, ring_kind::deallocate, 16, {}, 0});
+    m.add({1, 0}, {350, ring_kind::deallocate, 16, {}});
     m.settle(500);
     if (is_child_first) parents();
     m.finish();

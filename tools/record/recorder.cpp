@@ -38,16 +38,9 @@ double measured_ns_per_tick() {
 recorder::recorder(std::filesystem::path folder, trace::trace_writer::sink to)
     : folder_(std::move(folder)),
       writer_(std::move(to)),
-      began_ticks_(trace::ticks_now()),
       began_ns_(clock_ns()),
-      ns_per_tick_(measured_ns_per_tick()),
-      merger_(writer_, static_cast<std::uint64_t>(ns_of_skew / ns_per_tick_),
-              [this](std::uint64_t ticks) { return ns_of(ticks); }) {}
-
-std::uint64_t recorder::ns_of(std::uint64_t ticks) const noexcept {
-  return ticks < began_ticks_ ? 0
-                              : static_cast<std::uint64_t>(static_cast<double>(ticks - began_ticks_) * ns_per_tick_);
-}
+      clock_{trace::ticks_now(), measured_ns_per_tick()},
+      merger_(writer_, static_cast<std::uint64_t>(ns_of_skew / clock_.ns_per_tick), clock_) {}
 
 void recorder::find_processes() {
   std::vector<std::unique_ptr<recorded_process>> fresh;
@@ -234,7 +227,7 @@ std::uint64_t recorder::look() {
       note_end(*p);
     }
   }
-  merger_.settle(before - static_cast<std::uint64_t>(ns_of_margin / ns_per_tick_));
+  merger_.settle(before - static_cast<std::uint64_t>(ns_of_margin / clock_.ns_per_tick));
   if (looks_ % looks_per_round == 0) {
     for (const auto& p : processes_) {
       if (p->is_gone) continue;

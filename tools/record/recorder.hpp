@@ -69,12 +69,11 @@ class recorder {
   void note_memory(recorded_process& p, bool is_busy);
   void note_waits(recorded_process& p);
   void note_end(recorded_process& p);
-  [[nodiscard]] std::uint64_t ns_of(std::uint64_t ticks) const noexcept;
 
   std::filesystem::path folder_;
   trace::trace_writer writer_;
-  std::uint64_t began_ticks_, began_ns_;
-  double ns_per_tick_;
+  std::uint64_t began_ns_;
+  trace::tick_scale clock_;
   trace::merger merger_;
   std::vector<std::unique_ptr<recorded_process>> processes_;
   std::uint64_t looks_ = 0;
