@@ -65,8 +65,8 @@ TOOLS = {
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",
     "tools/record": "fcntl.h fmt/format.h fmt/ranges.h sys/mman.h sys/stat.h tsl/robin_map.h unistd.h",
-    "tools/replay": "fcntl.h fmt/format.h fmt/ranges.h linux/filter.h linux/futex.h linux/seccomp.h nlohmann/json.hpp pthread.h sched.h signal.h sys/mman.h sys/personality.h sys/prctl.h sys/resource.h "
-                    "sys/stat.h sys/syscall.h time.h tsl/robin_map.h tsl/robin_set.h ucontext.h unistd.h",
+    "tools/replay": "fcntl.h fmt/format.h fmt/ranges.h linux/filter.h linux/futex.h linux/seccomp.h nlohmann/json.hpp pthread.h sched.h sys/ioctl.h sys/mman.h sys/personality.h sys/prctl.h sys/resource.h "
+                    "sys/stat.h sys/syscall.h time.h tsl/robin_map.h tsl/robin_set.h unistd.h",
     "tools/command_words.hpp": "CLI/CLI.hpp",
     "tools/command_words.cpp": "fmt/format.h",
     "tools/main.cpp": "CLI/CLI.hpp fmt/format.h unistd.h",
