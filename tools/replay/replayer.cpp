@@ -75,7 +75,7 @@ class gate {
 struct thread_state {
   gate may_go;  ///< in turns: how often it was its turn
   std::uint32_t turns_given = 0;
-  bool has_begun = false, is_joined = false;
+  bool has_begun = false;
   pthread_t id{};
 };
 
@@ -282,17 +282,20 @@ void pass_on() noexcept {
   t.may_go.open(t.turns_given);
 }
 
+/// What the malloc does when a thread ends belongs before the next turn.
+void join_ended() noexcept {
+  if (is.ended_plus_one == 0) return;
+  pthread_join(is.states[is.ended_plus_one - 1].id, nullptr);
+  is.ended_plus_one = 0;
+}
+
 void* run_in_turns(void* number) noexcept {
   const auto self = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(number));
   thread_state& mine = is.states[self];
   cursor c;
   for (std::uint32_t done = 0; done < is.threads[self].turns; ++done) {
     mine.may_go.wait_for(done + 1);
-    // What the malloc does when a thread ends belongs before this turn.
-    if (is.ended_plus_one != 0) {
-      pthread_join(is.states[is.ended_plus_one - 1].id, nullptr);
-      is.ended_plus_one = 0;
-    }
+    join_ended();
     const turn& t = is.turns[is.next_turn++];
     the_clock.passed_ns.store(t.at_ns, relaxed);
     const operation* const begin = is.operations + t.first_operation;
@@ -420,6 +423,7 @@ int main(int count, char** words) {
       counts_calls = count_memory_calls();
       pass_on();
       run_in_turns(nullptr);
+      join_ended();
     } else {
       begin_round(0);
       run_at_once(nullptr);
