@@ -93,8 +93,29 @@ void try_out(const std::string& library, const recipe_build& recipe) {
     const run_result result =
         run_measured({one.command, one.library, nullptr, 300}, awaited_signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP});
     if (const std::string trouble = result.trouble(); !trouble.empty())
-      throw failure(exit_code::judged_no,
-                    fmt::format("{} was built, but its trial {} {}: {}", library, name, trouble, what_failed(result)));
+      throw failure(exit_code::judged_no, fmt::format("the malloc of {} was built, but its trial {} {}: {}",
+                                                      recipe.name(), name, trouble, what_failed(result)));
+  }
+}
+
+/// What was there stays until the new one is made and, if so asked, has passed its trials.
+void make_library(const files::path& library, const recipe_build& recipe, const build_options& options) {
+  const auto tell_interrupted = [&] {
+    show_step("");
+    tell("heapwright: interrupted: {} is {}\n", options.output, files::exists(library) ? "as it was" : "not made");
+  };
+  try {
+    unfinished_file unfinished(library, 0666);
+    if (unfinished.is_open()) recipe.make(unfinished.path());
+    if (unfinished.is_open() && options.check) try_out(unfinished.path(), recipe);
+    if (!unfinished.is_open() || !unfinished.take_name())
+      throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
+  } catch (const interrupted&) {
+    tell_interrupted();
+    throw;
+  } catch (const failure&) {
+    if (interruptible::is_noted()) tell_interrupted();
+    throw;
   }
 }
 
@@ -122,13 +143,7 @@ int build(const build_options& options) {
   if (options.check) find_trial("malloc_conformance");
   recipe.check();
 
-  {
-    unfinished_file unfinished(library, 0666);
-    if (unfinished.is_open()) recipe.make(unfinished.path());
-    if (!unfinished.is_open() || !unfinished.take_name())
-      throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
-  }
-  if (options.check) try_out(library, recipe);
+  make_library(library, recipe, options);
   show_step("");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   answer("{}: a malloc from {} of {}{}, {} KiB, {:.0f} s\n", options.output, recipe.name(), options.header,

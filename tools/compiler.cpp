@@ -88,7 +88,7 @@ std::vector<compiler_result> compiler::run(const std::vector<compiler_run>& runs
       result.complaints += fmt::format("error: {} was killed by signal {}\n", name(), WTERMSIG(status));
     all_good = all_good && result.good;
     running.erase(ended);
-    if (done) done(++finished);
+    if (done && !is_interrupted_()) done(++finished);
   }
   if (is_interrupted_()) throw failure(exit_code::bad_input, "interrupted");
   return results;

@@ -134,9 +134,11 @@ bool is_another(pid_t pid, const std::string& file, const heap_record& found) {
          !std::filesystem::equivalent(path_inside(pid, file), path_inside(pid, found.path()), error);
 }
 
-/// The probe hands each call on to the malloc behind it.
-bool is_probe(const std::string& file) {
-  return std::filesystem::path(file).filename().string().starts_with("libheapwright-probe");
+/// The file of the probe, which hands each call on to the malloc behind it; empty: it is not loaded.
+std::string probe_in(pid_t pid) {
+  const auto files = mapped_files(pid);
+  const auto found = std::ranges::find_if(files, [](const mapping& m) { return is_probe(m.path); });
+  return found == files.end() ? "" : found->path;
 }
 
 int about_process(const info_options& options) {
@@ -152,7 +154,7 @@ int about_process(const info_options& options) {
   // A heap behind a wrapper of malloc has spans. One behind another malloc has at most what comes
   // from functions that the other one does not define (aligned_alloc).
   const bool is_behind = found && is_another(options.pid, malloc, *found);
-  const bool is_in_effect = found && (!is_behind || figures.spans > 0 || is_probe(malloc));
+  const bool is_in_effect = found && (!is_behind || figures.spans > 0);
   if (options.json) {
     json result = {{"format", "heapwright info 1"}, {"pid", options.pid}, {"loaded", found != nullptr},
                    {"in_effect", is_in_effect},     {"malloc", malloc},   {"rss_bytes", rss}};
@@ -168,7 +170,8 @@ int about_process(const info_options& options) {
     }
     answer_text(result.dump(2, ' ', false, json::error_handler_t::replace) + '\n');
   } else if (is_in_effect) {
-    print_loaded(*found, figures, options.pid, rss, is_behind && !is_libc(malloc) ? malloc : "");
+    print_loaded(*found, figures, options.pid, rss,
+                 is_behind && !is_libc(malloc) ? malloc : probe_in(options.pid));
   } else if (found) {
     answer("process {}: {}{} is loaded, but not in effect; {}, RSS {}\n", options.pid, found->path(),
            found->is_deleted() ? " (deleted)" : "", about_malloc(options.pid, malloc),
@@ -179,8 +182,9 @@ int about_process(const info_options& options) {
   } else if (const std::string itself = about_this_command(options.pid); !itself.empty()) {
     answer("{}", itself);
   } else {
-    answer("process {}: not loaded; {}, RSS {}\n", options.pid, about_malloc(options.pid, malloc),
-           show_bytes(static_cast<double>(rss)));
+    const std::string probe = probe_in(options.pid);
+    answer("process {}: not loaded; {}, RSS {}\n{}", options.pid, about_malloc(options.pid, malloc),
+           show_bytes(static_cast<double>(rss)), probe.empty() ? "" : fmt::format("  calls reach {} first\n", probe));
   }
   return is_in_effect ? EXIT_SUCCESS : exit_code::judged_no;
 }

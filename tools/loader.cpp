@@ -113,6 +113,10 @@ std::string library_path(const std::string& given) {
   return path;
 }
 
+bool is_probe(const std::string& path) {
+  return std::filesystem::path(path).filename().string().starts_with("libheapwright-probe");
+}
+
 bool is_libc(const std::string& path) { return std::filesystem::path(path).filename().string().starts_with("libc.so"); }
 
 }  // namespace heapwright::tool

@@ -40,6 +40,9 @@ bool can_be_preloaded(const std::string& path);
 /// By its name: a header, which may define a recipe.
 bool is_header(const std::string& path);
 
+/// Is this file the probe, which passes calls on to the malloc below it?
+bool is_probe(const std::string& path);
+
 /// Is this file the C library, whose malloc is the default?
 bool is_libc(const std::string& path);
 

@@ -181,13 +181,13 @@ std::string executable_of(pid_t pid) {
 
 std::optional<std::string> malloc_of(pid_t pid) {
   for (const std::string& path : listed_objects(pid))
-    if (defines_malloc(path_inside(pid, path))) return path;
+    if (!is_probe(path) && defines_malloc(path_inside(pid, path))) return path;
 
   std::optional<std::string> found;
   const bool readable = loader_list(pid) != 0;
   for (const mapping& file : mapped_files(pid)) {
     if (readable) break;  // The list is there but not complete: too early to tell.
-    if (!defines_malloc(path_inside(pid, file.path))) continue;
+    if (is_probe(file.path) || !defines_malloc(path_inside(pid, file.path))) continue;
     if (!is_libc(file.path)) return file.path;
     found = file.path;
   }

@@ -315,6 +315,12 @@ class Live(Case):
         self.assertEqual(process.stderr.read(), "")
         process.wait(20)
 
+    def test_a_process_that_becomes_a_program_without_the_probe_is_named(self):
+        process, _ = self.started("/bin/sh", "-c", "sleep 3; exec env -u LD_PRELOAD tail -f /dev/null")
+        self.assertRegex(process.stderr.readline(), r"process \d+ \(tail\) is not observed")
+        process.terminate()
+        process.wait(20)
+
     def test_how_the_program_has_ended_is_told(self):
         for end, told in (("exit 3", "exit code 3"), ("kill -9 $$", "killed by SIGKILL"), ("kill -SEGV $$", "killed by SIGSEGV")):
             process, _ = self.started("/bin/sh", "-c", f"sleep 0.5; {end}")

@@ -249,6 +249,33 @@ class Build(Case):
             self.assertEqual(process.wait(30), -number)
             self.assertEqual([p.name for p in self.folder.iterdir()], ["recipe.hpp"])
 
+    def test_interrupted_while_it_is_tried_the_old_library_stays(self):
+        library = self.folder / "lib.so"
+        for before, told in ((None, "is not made"), (b"an old one", "is as it was")):
+            if before is not None:
+                library.write_bytes(before)
+            process = subprocess.Popen([HEAPWRIGHT, "build", self.header(""), "-o", str(library), "--check"],
+                                       env={**os.environ, "TMPDIR": str(self.folder)}, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+            def tries():
+                with open(f"/proc/{process.pid}/task/{process.pid}/children") as children:
+                    for child in children.read().split():
+                        try:
+                            with open(f"/proc/{child}/comm") as name:
+                                if name.read().startswith(("malloc_conf", "stress")):
+                                    return True
+                        except FileNotFoundError:
+                            pass
+                return False
+            while not tries() and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, messages = process.communicate(timeout=30)
+            self.assertEqual(process.returncode, -signal.SIGINT, messages)
+            self.assertRegex(messages, rf"interrupted: \S+lib\.so {told}\n")
+            self.assertEqual(library.read_bytes() if library.exists() else None, before)
+            self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["lib.so", "recipe.hpp"] if before else ["recipe.hpp"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

@@ -224,6 +224,13 @@ class Info(Case):
         self.assertEqual(result.returncode, 1, result)
         self.assertRegex(result.stdout, r"is heapwright itself; its command is process \d+: heapwright info \d+")
 
+    def test_the_probe_is_not_the_malloc(self):
+        probe = os.path.join(os.path.dirname(os.path.dirname(HEAPWRIGHT)), "lib", "libheapwright-probe.so")
+        for libraries, malloc in ((probe, "glibc"), (f"{probe}:{PLAIN}", os.path.basename(PLAIN))):
+            result = heapwright("info", self.process("cat", LD_PRELOAD=libraries))
+            self.assertEqual(result.returncode, 1, result)
+            self.assertIn(f"not loaded; its malloc is {malloc}", result.stdout)
+
     def test_unreadable(self):
         self.refused(heapwright("info", "2147483647"), 2, "no such process")
         pid = self.process("cat", LD_PRELOAD=fixture("libforeign_record.so"))

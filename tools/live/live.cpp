@@ -18,6 +18,7 @@
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <fcntl.h>
@@ -130,14 +131,16 @@ std::string token_for(const live_options& options) {
 }
 
 /// Names, once and by program, the processes of the command that run without the probe. To be
-/// called about once a second: one that has just begun is given until the next time.
+/// called about once a second: one that has just begun, or has become another program, is given
+/// until the next time.
 class unobserved_processes {
  public:
   void tell_of_new(const launched_program& started) {
-    std::map<std::pair<pid_t, std::uint64_t>, int> looks;
+    std::map<program, int> looks;
     for (const command_process& p : started.running()) {
-      const auto seen = looks_.find({p.id, p.start});
-      const int look = looks[{p.id, p.start}] = seen == looks_.end() ? 1 : seen->second + 1;
+      const program which{p.id, p.start, p.name};
+      const auto seen = looks_.find(which);
+      const int look = looks[which] = seen == looks_.end() ? 1 : seen->second + 1;
       if (look != 2 || told_.size() == most_told || told_.contains(p.name)) continue;
       if (started.observes(p) || !p.is_running()) continue;
       told_.insert(p.name);
@@ -152,7 +155,9 @@ class unobserved_processes {
  private:
   static constexpr std::size_t most_told = 10;
 
-  std::map<std::pair<pid_t, std::uint64_t>, int> looks_;  ///< how often each was seen, by id and start
+  using program = std::tuple<pid_t, std::uint64_t, std::string>;  ///< the process's id, its start, its name
+
+  std::map<program, int> looks_;  ///< how often each was seen
   std::set<std::string> told_;
 };
 
