@@ -125,6 +125,10 @@ int compare(const compare_options& options) {
     found = carry_out({options.command, server, target, candidates, input ? &*input : nullptr, options.rounds,
                        options.same_within_percent / 100, options.baseline, options.timeout_seconds,
                        !options.ignore_output, std::ref(progress)});
+  } catch (const interrupted&) {
+    progress.clear();
+    tell("heapwright: interrupted before a round was complete: nothing is known\n");
+    throw;
   } catch (...) {
     progress.clear();
     throw;

@@ -16,7 +16,6 @@
 #include "elf_file.hpp"
 #include "failure.hpp"
 #include "loader.hpp"
-#include "terminal.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -52,10 +51,7 @@ class running_experiment {
         for (const unsigned i : order_of_round(result_.rounds, static_cast<unsigned>(result_.rows.size())))
           run(i, result_.rounds + 1);
     } catch (const interrupted& by) {
-      if (result_.rounds == 0) {
-        tell("heapwright: interrupted before a round was complete: nothing is known\n");
-        throw;
-      }
+      if (result_.rounds == 0) throw;
       keep_complete_rounds(by.signal);
     }
     for (comparison_row& row : result_.rows)

@@ -4,6 +4,7 @@ Usage: terminal_test.py path/to/heapwright path/to/libheapwright-probe.so [unitt
 """
 import fcntl
 import glob
+import json
 import os
 import pathlib
 import pty
@@ -17,6 +18,7 @@ import tempfile
 import termios
 import time
 import unittest
+import urllib.request
 
 HEAPWRIGHT, PROBE = sys.argv[1:3]
 ALTERNATE_SCREEN, MAIN_SCREEN, CURSOR = b"\033[?1049h", b"\033[?1049l", b"\033[?25h"
@@ -320,6 +322,33 @@ class Live(Case):
         self.assertRegex(process.stderr.readline(), r"process \d+ \(tail\) is not observed")
         process.terminate()
         process.wait(20)
+
+    def test_a_child_that_becomes_a_program_without_the_probe_is_no_member(self):
+        # The children have segments: they allocate before they become another program.
+        before = folders()
+        process = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "/bin/sh", "-c",
+                                    "for n in 1 2; do (x=$(echo $n $n); exec env -u LD_PRELOAD tail -f /dev/null) & done; sleep 60 & wait"],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(lambda: (process.terminate(), process.wait(), process.stderr.close()))
+        url = re.search(r"http\S+/", process.stderr.readline())[0]
+        time.sleep(1.5)
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url + "api/processes") as answer:
+            table = json.load(answer)
+        column = table["columns"].index("command")
+        names = [row[column].split(" ")[0] for row in table["rows"]]
+        self.assertIn("sleep", names)
+        self.assertNotIn("tail", names)
+
+    def test_a_killed_program_is_shown_while_its_page_is_there(self):
+        process, _ = self.started("/bin/sh", "-c", "x=$(echo 1); while :; do sleep 0.1; done")
+        child = self.child_of(process)
+        os.kill(child, signal.SIGKILL)
+        process.stderr.readline()  # it has seen that
+        shown = subprocess.run([HEAPWRIGHT, "top", "--once", str(child)], capture_output=True, text=True)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("gone (killed, or ended without exit)", shown.stdout)
+        listed = subprocess.run([HEAPWRIGHT, "live", "--list"], capture_output=True, text=True).stdout
+        self.assertRegex(listed, rf"(?m)^ *{child}  gone ")
 
     def test_how_the_program_has_ended_is_told(self):
         for end, told in (("exit 3", "exit code 3"), ("kill -9 $$", "killed by SIGKILL"), ("kill -SEGV $$", "killed by SIGSEGV")):

@@ -93,7 +93,8 @@ std::string sites_text(const std::vector<named_site>& sites, const char* title, 
   if (shown.size() > limit) {
     leak_figures rest;
     for (std::size_t i = limit; i < shown.size(); ++i) rest += shown[i]->figures.*kind;
-    text += fmt::format("\n  {} {} at {} more places (--limit)\n", amount(rest), title, shown.size() - limit);
+    text += fmt::format("\n  {} {} at {} more place{} (--limit)\n", amount(rest), title, shown.size() - limit,
+                        shown.size() - limit == 1 ? "" : "s");
   }
   return text;
 }

@@ -11,17 +11,21 @@
 #include "printable.hpp"
 #include "process_image.hpp"
 #include "program.hpp"
+#include "segment_folder.hpp"
 
 namespace heapwright::tool {
 namespace {
 
 constexpr std::size_t longest_command = 80;
 
-/// One that has been replaced by exec goes on as another.
+/// One that has been replaced by exec goes on as another, and one that has ended has no name while
+/// another process has its id.
 bool is_segment_of(const std::filesystem::path& path, pid_t pid) {
   try {
     const segment::process_figures process = segment::segment_reader(path).process();
-    return process.process_id == static_cast<std::uint32_t>(pid) && process.state != segment::process_state::replaced;
+    if (process.process_id != static_cast<std::uint32_t>(pid) || process.state == segment::process_state::replaced)
+      return false;
+    return segment::is_there(process) || segment::process_start(process.process_id) == 0;
   } catch (const segment::bad_segment&) {
     return false;
   }
@@ -58,13 +62,18 @@ segment::segment_reader open_segment(const std::filesystem::path& path, bool& ma
 
 std::filesystem::path segment_of(pid_t pid) {
   if (auto path = mapped_segment(pid); !path.empty()) return path;
-  for (const auto& path : segment::segments_in(segment::segment_directory()))
-    if (is_segment_of(path, pid)) return path;
+  for (const auto& folder : folders_with_segments())
+    for (const auto& path : segment::segments_in(folder))
+      if (is_segment_of(path, pid)) return path;
   return {};
 }
 
 std::vector<std::filesystem::path> all_segments() {
-  std::vector<std::filesystem::path> all = segment::segments_in(segment::segment_directory());
+  std::vector<std::filesystem::path> all;
+  for (const auto& folder : folders_with_segments()) {
+    const auto found = segment::segments_in(folder);
+    all.insert(all.end(), found.begin(), found.end());
+  }
   for (const pid_t pid : processes()) {
     const auto path = mapped_segment(pid);
     if (!path.empty() && std::find(all.begin(), all.end(), path) == all.end()) all.insert(all.begin(), path);

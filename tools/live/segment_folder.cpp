@@ -52,14 +52,27 @@ void sweep(const std::filesystem::path& place) {
   }
 }
 
+std::vector<std::string> places_for_folders() {
+  const char* const chosen = std::getenv("HEAPWRIGHT_SEGMENT_DIR");
+  if (chosen != nullptr && *chosen != '\0') return {chosen};
+  return {"/dev/shm", "/tmp"};
+}
+
 }  // namespace
 
-segment_folder::segment_folder() {
-  std::vector<std::string> places{"/dev/shm", "/tmp"};
-  if (const char* const chosen = std::getenv("HEAPWRIGHT_SEGMENT_DIR"); chosen != nullptr && *chosen != '\0') {
-    places = {chosen};
-    mkdir(chosen, 0700);
+std::vector<std::filesystem::path> folders_with_segments() {
+  std::vector<std::filesystem::path> folders{segment::segment_directory()};
+  std::error_code ignored;
+  for (const std::string& place : places_for_folders()) {
+    for (const auto& entry : std::filesystem::directory_iterator(place, ignored))
+      if (entry.path().filename().native().starts_with(folder_prefix)) folders.push_back(entry.path());
   }
+  return folders;
+}
+
+segment_folder::segment_folder() {
+  const std::vector<std::string> places = places_for_folders();
+  if (std::getenv("HEAPWRIGHT_SEGMENT_DIR") != nullptr) mkdir(places.front().c_str(), 0700);
   for (const std::string& place : places) {
     sweep(place);
     for (;;) {

@@ -8,10 +8,14 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "descriptor.hpp"
 
 namespace heapwright::tool {
+
+/// Where segments may lie: the usual folder, and those of `live` that run now, or were killed.
+[[nodiscard]] std::vector<std::filesystem::path> folders_with_segments();
 
 class segment_folder {
  public:

@@ -154,6 +154,11 @@ std::string with_error(double value, double error) {
   return percent < 0.5 ? show_bytes(value) : fmt::format("{} ±{:.0f} %", show_bytes(value), percent);
 }
 
+/// Of how many blocks these bytes are: an estimate where the bytes are.
+std::string about_count(double count, double bytes, double error) {
+  return (error > 0 && error >= bytes / 200 ? "~" : "") + show_count(std::round(count));
+}
+
 /// Which columns there is room for: the site is seen before what it has allocated.
 struct site_columns {
   explicit site_columns(std::size_t terminal) : has_blocks(terminal >= 70), has_allocated(terminal >= 90) {}
@@ -182,7 +187,8 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
     const segment::stack_figures& f = site.sum;
     text.line(
         columns.line(with_error(static_cast<double>(f.live_bytes()), error_of(f.live_variance(), f.unseen())),
-                     show_count(std::round(f.live_blocks())),
+                     about_count(f.live_blocks(), static_cast<double>(f.live_bytes()),
+                                 error_of(f.live_variance(), f.unseen())),
                      with_error(static_cast<double>(f.allocated_bytes), error_of(f.allocated_variance, f.unseen())),
                      text_of(site, process.places())));
   }

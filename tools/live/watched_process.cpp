@@ -100,6 +100,8 @@ moment moment_of(const segment::segment_reader& reader, bool may_run) {
   m.figures = reader.read();
   segment::process_figures& process = m.figures.process;
   m.state = life_of(process, may_run);
+  if (m.state == life::running && !has_mapped(static_cast<pid_t>(process.process_id), reader.path()))
+    m.state = life::replaced;
   if (m.state == life::running) {
     process.arguments = arguments_of(static_cast<pid_t>(process.process_id));
     if (const auto rss = quick_rss(process.process_id); rss && *rss > 0) m.memory = resident_memory{.rss = *rss};

@@ -193,10 +193,11 @@ export class Flame {
 
   fill(node, look) {
     if (this.data.is_growth) {
-      // Red grows, blue shrinks, grey is even; deeper where it is one way only.
-      const way = node.total > 0 ? node.grown / node.total : 0, strength = Math.min(1, Math.abs(way));
+      // Red grows, blue shrinks; grey is even, or below the error. Deeper where it is one way only.
+      const isKnown = Math.abs(node.grown) > (node.error ?? 0);
+      const way = isKnown && node.total > 0 ? node.grown / node.total : 0, strength = Math.min(1, Math.abs(way));
       const light = look.isDark ? 26 + strength * 14 : 90 - strength * 18;
-      return `hsl(${way >= 0 ? 6 : 214} ${12 + strength * 60}% ${light}%)`;
+      return `hsl(${way >= 0 ? 6 : 214} ${isKnown ? 12 + strength * 60 : 0}% ${light}%)`;
     }
     if (!node.place) return look.isDark ? "#2a3038" : "#e3e7ec";
     const spread = (hashOf(node.place[0]) % 100) / 100;

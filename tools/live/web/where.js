@@ -1,7 +1,7 @@
 // Where memory is allocated: the flame graph and the top sites, of what is live, was allocated, or lived short; or of how that has changed since a mark.
 import { $, choice, element, text } from "./dom.js";
 import { Flame } from "./flame.js";
-import { bytes, count, duration, exact, exactBytes, percent, several, round, signed, withError } from "./format.js";
+import { aboutCount, bytes, count, duration, exact, exactBytes, percent, several, round, signed, withError } from "./format.js";
 import { placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
@@ -20,6 +20,9 @@ function samplingOf(p) {
 /// With its error: columns like `live_bytes` have a `live_bytes_error`.
 const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: "minmax(128px,1.2fr)", text: row => withError(row[key], row[key + "_error"]),
   tip: row => exactBytes(row[key]) + (row[key + "_error"] > 0 ? `, ±${exactBytes(row[key + "_error"])} (95 of 100 estimates are within)` : ", exact"), ...more });
+
+/// Of how many blocks these bytes are: an estimate where the bytes are.
+const estimatedCount = (key, title, bytesKey, more) => figure(key, title, count, { text: row => aboutCount(row[key], row[bytesKey], row[bytesKey + "_error"]), ...more });
 
 export class WhereView {
   constructor(connection) {
@@ -50,7 +53,7 @@ export class WhereView {
     const atPeak = this.value === "peak" ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
     const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,1.2fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     this.sites = new Table($("sites"), {
-      columns: [...siteColumns, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), figure("live_blocks", "live blocks", count, { width: "minmax(102px,.9fr)" }), estimated("allocated_bytes", "allocated"), figure("allocations", "allocations", count, { width: "minmax(106px,.9fr)" }),
+      columns: [...siteColumns, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.9fr)" }), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.9fr)" }),
         // With growth names need the room more.
         ...(this.since && this.value !== "short" ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.9fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
         figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.9fr)" }), figure("samples", "samples", count, { width: "minmax(86px,.7fr)", about: "Blocks really looked at; few make the figures rough" }),
@@ -124,7 +127,7 @@ export class WhereView {
   note() {
     const { data, root } = this.flame;
     if (!data) return;
-    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, width is both`] : [this.total(root), several(data.samples, "sample"), ...this.sampling];
+    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, grey is below the error, width is both`] : [this.total(root), several(data.samples, "sample"), ...this.sampling];
     if (data.left_out.nodes > 0) parts.push(`${exact(data.left_out.nodes)} small nodes left out (${percent(data.left_out.value / (root.total || 1))})`);
     if (this.flame.words.length > 0) parts.push(`found in ${percent(this.flame.search(this.flame.words.join(" ")))}`);
     text($("flame-note"), parts.join(" · "));
