@@ -134,7 +134,8 @@ bool is_another(pid_t pid, const std::string& file, const heap_record& found) {
          !std::filesystem::equivalent(path_inside(pid, file), path_inside(pid, found.path()), error);
 }
 
-/// The file of the probe, which hands each call on to the malloc behind it; empty: it is not loaded.
+/// The file of the probe, which hands each call on to the malloc behind it; empty: it is not
+/// loaded.
 std::string probe_in(pid_t pid) {
   const auto files = mapped_files(pid);
   const auto found = std::ranges::find_if(files, [](const mapping& m) { return is_probe(m.path); });

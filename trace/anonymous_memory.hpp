@@ -33,7 +33,8 @@ class smaps_reader {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
-  /// Of a mapping: its head, "7f00-7f10 rw-p 00000000 00:00 0 /a/path"; then a line for each figure.
+  /// Of a mapping: its head, "7f00-7f10 rw-p 00000000 00:00 0 /a/path"; then a line for each
+  /// figure.
   void take_line() noexcept {
     constexpr char name[] = "Anonymous:";
     if (line_[0] >= 'A' && line_[0] <= 'Z') {

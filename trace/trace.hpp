@@ -110,8 +110,8 @@ struct note {
   friend bool operator==(const note&, const note&) = default;
 };
 
-/// The anonymous memory that a process had, less what it had when its recording began, and less what
-/// it has mapped itself: what is left is the malloc's, and stacks of threads.
+/// The anonymous memory that a process had, less what it had when its recording began, and less
+/// what it has mapped itself: what is left is the malloc's, and stacks of threads.
 struct memory {
   std::uint32_t process = 0;
   std::uint64_t at_ns = 0;
@@ -120,8 +120,8 @@ struct memory {
   friend bool operator==(const memory&, const memory&) = default;
 };
 
-/// How much of a large block (ring.hpp) was resident when it was freed, or when its process exited. Of a large
-/// block without one it is not known; smaller ones have none.
+/// How much of a large block (ring.hpp) was resident when it was freed, or when its process exited.
+/// Of a large block without one it is not known; smaller ones have none.
 struct touched {
   block_id block;
   std::uint64_t bytes = 0;

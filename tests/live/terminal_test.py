@@ -334,16 +334,17 @@ class Live(Case):
         time.sleep(1.5)
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url + "api/processes") as answer:
             table = json.load(answer)
-        column = table["columns"].index("command")
-        names = [row[column].split(" ")[0] for row in table["rows"]]
+        column = table["columns"].index("arguments")
+        names = [row[column][0] for row in table["rows"]]
         self.assertIn("sleep", names)
         self.assertNotIn("tail", names)
 
     def test_a_killed_program_is_shown_while_its_page_is_there(self):
         process, _ = self.started("/bin/sh", "-c", "x=$(echo 1); while :; do sleep 0.1; done")
         child = self.child_of(process)
+        time.sleep(1)  # it has allocated
         os.kill(child, signal.SIGKILL)
-        process.stderr.readline()  # it has seen that
+        process.stderr.readline()  # live has seen that
         shown = subprocess.run([HEAPWRIGHT, "top", "--once", str(child)], capture_output=True, text=True)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("gone (killed, or ended without exit)", shown.stdout)

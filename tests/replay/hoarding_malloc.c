@@ -1,5 +1,5 @@
-// glibc's malloc, which takes 64 MiB more once the clock has gone on by half a second. It defines all
-// that a malloc has, so that it is one for `heapwright`.
+// glibc's malloc, which takes 64 MiB more once the clock has gone on by half a second. It defines
+// all that a malloc has, so that it is one for `heapwright`.
 #include <stddef.h>
 #include <string.h>
 #include <time.h>

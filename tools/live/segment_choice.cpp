@@ -25,7 +25,8 @@ bool is_segment_of(const std::filesystem::path& path, pid_t pid) {
     const segment::process_figures process = segment::segment_reader(path).process();
     if (process.process_id != static_cast<std::uint32_t>(pid) || process.state == segment::process_state::replaced)
       return false;
-    return segment::is_there(process) || segment::process_start(process.process_id) == 0;
+    const std::uint64_t start = segment::process_start(process.process_id);
+    return start == 0 || start == process.process_start;
   } catch (const segment::bad_segment&) {
     return false;
   }

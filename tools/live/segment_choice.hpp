@@ -12,8 +12,8 @@
 
 namespace heapwright::tool {
 
-/// Of a process that has the probe, wherever it is, or of one that has ended, in the usual folder or
-/// that of a `live`; empty if there is none.
+/// Of a process that has the probe, wherever it is, or of one that has ended, in the usual folder
+/// or that of a `live`; empty if there is none.
 [[nodiscard]] std::filesystem::path segment_of(pid_t pid);
 
 /// Of all processes that have the probe and may be looked at, and those of ended ones there.

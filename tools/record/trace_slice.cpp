@@ -2,8 +2,8 @@
 //
 // Problem. Blocks are known by how many allocations their thread has made before. In the piece that
 // count begins anew: it is less by what the thread has allocated before the piece. A free can stand
-// in the file before the allocation of another thread's block, so the trace is read twice: first for
-// these counts, then to write. A block from before the piece is one from before the recording.
+// in the file before the allocation of another thread's block, so the trace is read twice: first
+// for these counts, then to write. A block from before the piece is one from before the recording.
 #include "trace_slice.hpp"
 
 #include <cstdlib>

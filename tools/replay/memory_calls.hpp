@@ -4,8 +4,8 @@
 // them; a tracer would stop the process at each call of any kind; and a thread that begins or ends
 // blocks all signals, so none can tell of them.
 //
-// A seccomp filter makes the kernel ask a thread of this process about these calls alone. The thread
-// counts, and lets each pass. Costs some microseconds a call.
+// A seccomp filter makes the kernel ask a thread of this process about these calls alone. The
+// thread counts, and lets each pass. Costs some microseconds a call.
 #pragma once
 
 #include <cstdint>

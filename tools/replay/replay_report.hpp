@@ -55,9 +55,9 @@ struct replay_report {
   /// What the program itself had at most, while it was recorded; 0: it was not looked at.
   [[nodiscard]] std::uint64_t recorded_peak() const noexcept;
 
-  /// By how much the replay's peak differs from the recorded one's, as a part of that, on the malloc
-  /// that was recorded. Nothing where one of them is not known: the program ran for less than a tenth
-  /// of a second, say.
+  /// By how much the replay's peak differs from the recorded one's, as a part of that, on the
+  /// malloc that was recorded. Nothing where one of them is not known: the program ran for less
+  /// than a tenth of a second, say.
   [[nodiscard]] std::optional<double> prediction_error() const;
 
   /// Of a row's time in the allocator to that of the first row.

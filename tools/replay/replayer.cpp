@@ -107,9 +107,9 @@ struct replay_state {
 
 constinit replay_state is{};
 
-/// What the malloc takes for the time. It stands still from the start of the process on, as a malloc
-/// may look at it before main; in turns it then goes as the recorded one did, else as the system's,
-/// which is never behind.
+/// What the malloc takes for the time. It stands still from the start of the process on, as a
+/// malloc may look at it before main; in turns it then goes as the recorded one did, else as the
+/// system's, which is never behind.
 struct recorded_clock {
   static constexpr std::uint64_t begin_ns = 1'000'000'000;
 

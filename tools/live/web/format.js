@@ -40,8 +40,8 @@ export function withError(v, error, show = bytes) {
   if (error > v) return `up to ${show(v + error)}`;
   return show(v) + (v > 0 && error >= v / 200 ? ` ±${(error / v * 100).toFixed(0)} %` : "");
 }
-/// "about 1,200" where the bytes of these blocks have an error.
-export const aboutCount = (n, inBytes, error) => (error >= inBytes / 200 && error > 0 ? "about " : "") + count(n);
+/// "~1,200" where the bytes of these blocks have an error.
+export const aboutCount = (n, inBytes, error) => (error >= inBytes / 200 && error > 0 ? "~" : "") + count(n);
 export const clock = s => new Date(s * 1000).toLocaleTimeString("en-GB");
 
 export const ago = s => (s < 1 ? "now" : duration(s) + " ago");
