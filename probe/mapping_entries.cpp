@@ -102,7 +102,8 @@ HEAPWRIGHT_EXPORT void* mmap64(void* p, std::size_t bytes, int protection, int f
 
 HEAPWRIGHT_EXPORT int munmap(void* p, std::size_t bytes) noexcept {
   // Before: another thread can be given the addresses at once.
-  if (the_mappings.is_caller(__builtin_return_address(0))) malloc_mappings::remove(p, bytes);
+  if (the_mappings.is_caller(__builtin_return_address(0)))
+    malloc_mappings::remove(p, bytes);
   else if (is_recording())
     record_mapping(p, bytes, false);
   return next_munmap.load(std::memory_order_relaxed)(p, bytes);

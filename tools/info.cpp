@@ -171,8 +171,7 @@ int about_process(const info_options& options) {
     }
     answer_text(result.dump(2, ' ', false, json::error_handler_t::replace) + '\n');
   } else if (is_in_effect) {
-    print_loaded(*found, figures, options.pid, rss,
-                 is_behind && !is_libc(malloc) ? malloc : probe_in(options.pid));
+    print_loaded(*found, figures, options.pid, rss, is_behind && !is_libc(malloc) ? malloc : probe_in(options.pid));
   } else if (found) {
     answer("process {}: {}{} is loaded, but not in effect; {}, RSS {}\n", options.pid, found->path(),
            found->is_deleted() ? " (deleted)" : "", about_malloc(options.pid, malloc),

@@ -402,10 +402,8 @@ int run_subcommand(const std::vector<std::string>& words) {
   std::string trace_what, slice_process;
   slice_options slice_with;
   CLI::App& trace_app = *app.add_subcommand("trace", "What is in a trace; a piece of it");
-  trace_app.add_option("WHAT", trace_what, "info, dump or slice")
-      ->required()
-      ->check(CLI::IsMember({"info", "dump", "slice"}));
-  trace_app.add_option("FILE", slice_with.trace, "The trace")->required();
+  trace_app.add_option("WHAT", trace_what, "info, dump or slice")->required();
+  trace_app.add_option("FILE", slice_with.trace, "The trace");
   trace_app.add_option("-o,--output", slice_with.output, "Of slice: the piece, a trace too")->type_name("FILE");
   trace_app.add_option("--from", slice_with.from_seconds, "Of slice: events from then on")
       ->type_name("SECONDS")
@@ -429,7 +427,8 @@ int run_subcommand(const std::vector<std::string>& words) {
       ->capture_default_str();
   CLI::Option& only_memory =
       *replay_app.add_flag("--memory", replay_with.only_memory, "Only the memory: in turns, on the recorded clock");
-  replay_app.add_flag("--time", replay_with.only_time, "Only the time: all threads at full speed")->excludes(&only_memory);
+  replay_app.add_flag("--time", replay_with.only_time, "Only the time: all threads at full speed")
+      ->excludes(&only_memory);
   replay_app.add_flag("--touch-all", replay_with.touch_all, "Touch blocks in full, not as the program did");
   replay_app.add_option("--json", replay_with.json, "Write the figures as JSON; - for standard output")
       ->type_name("FILE");
@@ -484,6 +483,8 @@ int run_subcommand(const std::vector<std::string>& words) {
         return replay(replay_with);
       }
       if (trace_app.parsed()) {
+        if ((trace_what != "info" && trace_what != "dump" && trace_what != "slice") || slice_with.trace.empty())
+          throw failure(exit_code::bad_input, "trace: say what, info, dump or slice, and behind it the trace");
         if (trace_what == "slice") {
           if (slice_with.output.empty()) throw failure(exit_code::bad_input, "trace slice: -o FILE is missing");
           slice_with.process = process_number(slice_process);
@@ -494,6 +495,8 @@ int run_subcommand(const std::vector<std::string>& words) {
         return trace_what == "info" ? trace_info(slice_with.trace) : trace_dump(slice_with.trace);
       }
       if (live_app.parsed()) {
+        if (live_with.list && live_app.count_all() > 2)
+          throw failure(exit_code::bad_input, "live: --list takes no other options");
         what_to_watch(live_words, live_with);
         if (!live_with.command.empty() && live_with.sample.empty()) check_sample_of_environment();
         return live(live_with);

@@ -141,10 +141,10 @@ bool merger::give(process_state& p, thread& t, const recorded& r, bool is_forced
   if (!is_new && !is_forced) return wait(p, t, r.address);
   const std::uint64_t at_ns = scale_.ns(r.ticks);
   const block_id missed = place->second;
-  place.value() = r.kind == ring_kind::allocate
-                      ? to_.allocate(t.number, r.asked, at_ns)
-                      : to_.reallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), r.asked,
-                                       at_ns);
+  place.value() =
+      r.kind == ring_kind::allocate
+          ? to_.allocate(t.number, r.asked, at_ns)
+          : to_.reallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), r.asked, at_ns);
   if (!is_new) {
     ++missed_frees_;
     to_.deallocate(t.number, missed, at_ns);

@@ -156,7 +156,8 @@ void carry_out_at_once(const read_plan& plan, std::uint64_t seed) {
         waiting.clear();
       }
     }
-    for (std::size_t i = 0; i < running.size(); ++i) ASSERT_EQ(done[i], running[i]->operations) << "threads wait for each other";
+    for (std::size_t i = 0; i < running.size(); ++i)
+      ASSERT_EQ(done[i], running[i]->operations) << "threads wait for each other";
   }
 }
 
@@ -189,7 +190,8 @@ TEST(Plan, FindsEachBlockInItsSlotWhateverTheOrderOfThreads) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
     stored_trace trace;
-    const read_plan plan = plan_of(random_history(trace, seed, seed % 4 == 0 ? 1U : 2U + static_cast<unsigned>(seed % 7), 30'000));
+    const read_plan plan =
+        plan_of(random_history(trace, seed, seed % 4 == 0 ? 1U : 2U + static_cast<unsigned>(seed % 7), 30'000));
     EXPECT_EQ(plan.summary.left_out, 0U);
     carry_out_in_turns(plan);
     for (std::uint64_t order = 0; order < 5; ++order) carry_out_at_once(plan, order);

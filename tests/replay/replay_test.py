@@ -107,6 +107,11 @@ class Replay(unittest.TestCase):
         self.assertRegex(result.stdout, r"(?m)^heapwright +\d\d\.\d MiB [+-]")
         with open(page) as file:
             self.assertIn('"moments"', file.read())
+        figures = os.path.join(self.folder, "figures.json")
+        self.assertEqual(heapwright("replay", self.trace_of("odd"), "--only", "glibc", "--memory", "--json", figures).returncode, 0)
+        with open(figures) as file:
+            self.assertEqual([row["allocator"] for row in json.load(file)], ["glibc"])
+        self.assertIn("both go to", heapwright("replay", self.trace_of("odd"), "--json", "-", "--html", "-").stderr)
 
     def test_interrupted_it_tells_what_it_knows(self):
         trace = self.trace_of("growing")

@@ -97,7 +97,7 @@ class Outputs(unittest.TestCase):
         segment = cls.folder / "run.segment"
         subprocess.run([HEAPWRIGHT, *LIVE, "--save", segment, "--", "true"], check=True, capture_output=True)
         trace = cls.folder / "run.trace"
-        subprocess.run([HEAPWRIGHT, "record", "-o", trace, "--", "true"], check=True, capture_output=True)
+        subprocess.run([HEAPWRIGHT, "record", "-o", trace, "--", "sh", "-c", "x=$(echo 1)"], check=True, capture_output=True)
         libraries = pathlib.Path(HEAPWRIGHT).resolve().parent.parent / "lib"
         preload = f"{libraries}/libheapwright-probe.so:{libraries}/libheapwright.so"
         cls.words = {"HEADER": str(header), "SEGMENT": str(segment), "TRACE": str(trace), "LIBRARY": str(cls.folder / "libmine.so")}

@@ -76,7 +76,7 @@ struct condition {
 
 std::optional<double> unit_of(std::string_view name) {
   constexpr std::pair<std::string_view, double> units[] = {
-      {"", 1}, {"B", 1}, {"%", 0.01}, {"KiB", 1024}, {"MiB", 1024 * 1024}, {"GiB", 1024 * 1024 * 1024}};
+      {"", 1}, {"B", 1}, {"%", 0.01}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
   for (const auto& [unit, factor] : units)
     if (name == unit) return factor;
   return std::nullopt;
@@ -87,7 +87,8 @@ condition parsed(const std::string& text) {
     return failure(
         exit_code::bad_input,
         fmt::format("{}: a condition is FIGURE>LIMIT, as peak>+5%, live>+10MiB or allocations>1000; figures are "
-                    "peak, live, allocated and allocations",
+                    "peak, live, allocated and allocations; a limit in % has a + before it; other units are "
+                    "B, KiB, MiB, GiB and TiB",
                     text));
   };
   const auto sign = text.find('>');

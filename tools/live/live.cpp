@@ -46,7 +46,10 @@ namespace {
 
 std::string list_line(const segment::process_figures& process, bool is_there, double live_bytes) {
   const bool has_exited = process.state == segment::process_state::exited;
-  return fmt::format("{:>8}  {:<8}  {:>10}  {}", process.process_id, is_there ? "running" : has_exited ? "ended" : "gone",
+  return fmt::format("{:>8}  {:<8}  {:>10}  {}", process.process_id,
+                     is_there     ? "running"
+                     : has_exited ? "ended"
+                                  : "gone",
                      show_bytes(std::max(live_bytes, 0.0)), command_of(process));
 }
 

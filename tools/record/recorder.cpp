@@ -155,8 +155,8 @@ std::uint64_t recorder::own_memory(const recorded_process& p) {
   p.rings->for_each_own_mapping([&](std::uint64_t begin, std::uint64_t length) {
     for (std::uint64_t at = begin / page, end = (begin + length + page - 1) / page; at < end;) {
       const std::uint64_t wanted = std::min<std::uint64_t>(entries.size(), end - at);
-      const ssize_t got = ::pread(pages.get(), entries.data(), wanted * sizeof entries[0],
-                                  static_cast<off_t>(at * sizeof entries[0]));
+      const ssize_t got =
+          ::pread(pages.get(), entries.data(), wanted * sizeof entries[0], static_cast<off_t>(at * sizeof entries[0]));
       if (got <= 0) return;
       const std::uint64_t count = static_cast<std::uint64_t>(got) / sizeof entries[0];
       for (std::uint64_t i = 0; i < count; ++i) bytes += (entries[i] & (present | of_file)) == present ? page : 0;
@@ -172,8 +172,7 @@ void recorder::note_memory(recorded_process& p, bool is_busy) {
   const std::uint64_t rest = is_busy ? 40 : 4;
   const std::uint64_t began = clock_ns();
   if (began < p.next_memory_ns) return;
-  const std::uint64_t bytes =
-      trace::anonymous_bytes(fmt::format("/proc/{}/smaps", p.figures.process_id).c_str());
+  const std::uint64_t bytes = trace::anonymous_bytes(fmt::format("/proc/{}/smaps", p.figures.process_id).c_str());
   const std::uint64_t others = p.rings->anonymous_before() + own_memory(p);
   const std::uint64_t ended = clock_ns();
   p.next_memory_ns = ended + std::max(least_interval_ns, rest * (ended - began));

@@ -54,13 +54,13 @@ plan_builder::plan_builder(std::string file, std::optional<std::uint32_t> proces
     if (const auto* const one = std::get_if<trace::touched>(&p))
       touched[one->block.by.process][key_of(one->block)] = one->bytes;
   });
-  const auto chosen = process ? all.find(*process) : std::ranges::max_element(all, {}, [](const auto& one) {
-    return one.second.events;
-  });
+  const auto chosen = process ? all.find(*process)
+                              : std::ranges::max_element(all, {}, [](const auto& one) { return one.second.events; });
   if (chosen == all.end()) {
-    throw failure(exit_code::bad_input,
-                  process ? fmt::format("{} has no process {}; it has {}, numbered from 0", file_, *process, all.size())
-                          : fmt::format("{} has no process: nothing was recorded", file_));
+    throw failure(
+        exit_code::bad_input,
+        process ? fmt::format("{} has no process {}; it has {}, numbered from 0", file_, *process, all.size())
+                : fmt::format("{} has no process: its command ran without the probe, or never called malloc", file_));
   }
   if (chosen->second.events == 0)
     throw failure(exit_code::bad_input,
@@ -142,7 +142,8 @@ void plan_builder::find_handed_over() {
   if (handed_over_.empty()) return;
   for (const thread_round& t : round_) {
     for (const event& e : t.events) {
-      if ((e.kind == event_kind::allocate || e.kind == event_kind::reallocate) && handed_over_.contains(key_of(e.block)))
+      if ((e.kind == event_kind::allocate || e.kind == event_kind::reallocate) &&
+          handed_over_.contains(key_of(e.block)))
         to_come_.insert(key_of(e.block));
     }
   }
@@ -252,12 +253,13 @@ void plan_builder::put_block(thread_round& t, const event& e, operation_kind kin
   live_block block{.slot = slot_for(t.thread, key), .touched = operation::whole_size, .size = size};
   if (known != touched_.end() && known->second < size)
     block.touched = static_cast<std::uint16_t>((known->second * operation::whole_size + size - 1) / size);
-  t.operations.push_back({.size = size,
-                          .slot = block.slot,
-                          .touched = block.touched,
-                          .kind = kind,
-                          .alignment = static_cast<std::uint8_t>(e.asked.alignment == 0 ? 0 : std::countr_zero(e.asked.alignment) & 63),
-                          .zeroed = e.asked.zeroed});
+  t.operations.push_back(
+      {.size = size,
+       .slot = block.slot,
+       .touched = block.touched,
+       .kind = kind,
+       .alignment = static_cast<std::uint8_t>(e.asked.alignment == 0 ? 0 : std::countr_zero(e.asked.alignment) & 63),
+       .zeroed = e.asked.zeroed});
   live_[key] = block;
   to_come_.erase(key);
   live_bytes_ += size;

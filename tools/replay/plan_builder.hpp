@@ -3,7 +3,7 @@
 //   choose     reads the trace once: the process with most events, or the one that was asked for,
 //              and how much of large blocks was touched
 //   build      reads it again, round by round: gives each block a slot, and finds an order of all
-//              threads, by the recorded times and so that each block is allocated before it is freed
+//              threads, by the recorded times and so that a block is allocated before it is freed
 //
 // A free of a block that the process does not have (from before the recording, or of its parent) is
 // left out; a reallocation of one becomes an allocation. Memory: what lives at one time, and the

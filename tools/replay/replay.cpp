@@ -65,9 +65,7 @@ replayer_figures read_figures(const std::string& output) {
 class replays {
  public:
   replays(std::string replayer, const scratch_file& plan, const awaited_signals& signals)
-      : replayer_(std::move(replayer)),
-        plan_(fmt::format("/proc/{}/fd/{}", getpid(), plan.fd())),
-        signals_(signals) {}
+      : replayer_(std::move(replayer)), plan_(fmt::format("/proc/{}/fd/{}", getpid(), plan.fd())), signals_(signals) {}
 
   /// Nothing: it has failed, and the row says why.
   std::optional<replayer_figures> run(replay_row& row, const char* how) const {
@@ -76,7 +74,8 @@ class replays {
     row.failure = ran.trouble();
     if (const std::string said = ran.errors.tail(3); !row.failure.empty() && !said.empty())
       row.failure += "; its last words: " + said;
-    const bool is_proven = row.who.library.empty() || ran.main_malloc.empty() || is_same(ran.main_malloc, row.who.library);
+    const bool is_proven =
+        row.who.library.empty() || ran.main_malloc.empty() || is_same(ran.main_malloc, row.who.library);
     if (row.failure.empty() && !is_proven) row.failure = fmt::format("ran on the malloc of {}", ran.main_malloc);
     if (!row.failure.empty()) return std::nullopt;
     return read_figures(ran.output.content());
@@ -153,8 +152,7 @@ void measure(const replays& by, const replay_options& options, replay_report& in
     for (; into.rounds < options.rounds; ++into.rounds) replay_time_once(by, into, into.rounds, options.rounds);
   } catch (const interrupted& by_signal) {
     show_step("");
-    const bool has_memory =
-        std::ranges::any_of(into.rows, [](const replay_row& row) { return !row.moments.empty(); });
+    const bool has_memory = std::ranges::any_of(into.rows, [](const replay_row& row) { return !row.moments.empty(); });
     if (!has_memory && into.rounds == 0) {
       tell("heapwright: interrupted before a replay was complete: nothing is known\n");
       throw;
@@ -193,7 +191,9 @@ void check_outputs(const replay_options& options) {
     check_replaces_none(option, file, needed);
     check_writable(file);
   }
-  if (!options.json.empty() && options.json != "-" && lead_to_one_file(options.json, options.html))
+  if (!options.json.empty() && !options.html.empty() &&
+      (options.json == options.html ||
+       (options.json != "-" && options.html != "-" && lead_to_one_file(options.json, options.html))))
     throw failure(exit_code::bad_input, fmt::format("--json and --html both go to {}", options.json));
 }
 

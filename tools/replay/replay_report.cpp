@@ -166,7 +166,8 @@ std::string table_view(const replay_report& all, bool colour) {
       std::string shown = show_bytes(static_cast<double>(peak->bytes));
       if (base != nullptr && base != peak && base->bytes > 0)
         shown += " " + show_ratio(static_cast<double>(peak->bytes) / static_cast<double>(base->bytes));
-      const double part = peak->bytes == 0 ? 1 : static_cast<double>(row.live_at_peak()) / static_cast<double>(peak->bytes);
+      const double part =
+          peak->bytes == 0 ? 1 : static_cast<double>(row.live_at_peak()) / static_cast<double>(peak->bytes);
       text += fmt::format("{:<22}{:<12}{:<12}{:<14}", shown, show_bytes(row.mean_bytes()),
                           show_bytes(static_cast<double>(row.final_bytes)), fmt::format("{:.0f} %", part * 100));
     } else {
@@ -186,11 +187,12 @@ std::string table_view(const replay_report& all, bool colour) {
     text = text.substr(0, text.find_last_not_of(' ') + 1) + '\n';
   }
   text +=
-      "\nMemory: anonymous, from the first operation on. Live at peak: the most that was asked for and not freed while memory was within 1 % of its peak.\n";
+      "\nMemory: anonymous, from the first operation on. Live at peak: the most that was asked for and not freed while "
+      "memory was within 1 % of its peak.\n";
   if (all.rounds > 0)
-    text += fmt::format(
-        "Time: processor time less that of a replay without a malloc, median of {} round{}{}.\n", all.rounds,
-        all.rounds == 1 ? "" : "s", all.rounds > 1 ? "; then the ratio to glibc, with its 95 % interval" : "");
+    text += fmt::format("Time: processor time less that of a replay without a malloc, median of {} round{}{}.\n",
+                        all.rounds, all.rounds == 1 ? "" : "s",
+                        all.rounds > 1 ? "; then the ratio to glibc, with its 95 % interval" : "");
   for (const std::string& note : all.notes) text += fmt::format("Note: {}\n", note);
   return text;
 }

@@ -30,15 +30,15 @@ struct replay_row {
   std::string failure{};                 ///< why there are no figures; empty if there are
   std::vector<memory_moment> moments{};  ///< empty: memory was not asked for
   std::uint64_t final_bytes = 0;
-  std::uint64_t page_faults = 0;  ///< of the replay in turns, or else of the last one
+  std::uint64_t page_faults = 0;                ///< of the replay in turns, or else of the last one
   std::optional<std::uint64_t> memory_calls{};  ///< system calls for memory, of the replay in turns
   std::vector<replay_time> rounds{};
 
   [[nodiscard]] const memory_moment* peak() const noexcept;  ///< null: there is none
   /// The most that was live while memory was within a hundredth of its peak; bytes.
   [[nodiscard]] std::uint64_t live_at_peak() const noexcept;
-  [[nodiscard]] double mean_bytes() const noexcept;          ///< over the time of the recording
-  [[nodiscard]] std::optional<double> seconds() const;       ///< the median of allocator_seconds
+  [[nodiscard]] double mean_bytes() const noexcept;     ///< over the time of the recording
+  [[nodiscard]] std::optional<double> seconds() const;  ///< the median of allocator_seconds
   [[nodiscard]] std::optional<double> wall_seconds() const;
 };
 

@@ -121,8 +121,8 @@ constinit recorded_clock the_clock{};
 
 template <class T>
 T* shared_table(std::uint64_t count) noexcept {
-  void* const p = mmap(nullptr, (count + 1) * sizeof(T), PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const p =
+      mmap(nullptr, (count + 1) * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) die("no memory for the replay's own tables");
   return static_cast<T*>(p);
 }
@@ -176,8 +176,8 @@ std::uintptr_t take_from(std::uint32_t number) noexcept {
 
 /// What one thread has of the operations under way.
 struct cursor {
-  std::uintptr_t taken = 0;          ///< by a reallocation
-  std::uint64_t taken_touched = 0;   ///< bytes of it
+  std::uintptr_t taken = 0;         ///< by a reallocation
+  std::uint64_t taken_touched = 0;  ///< bytes of it
 };
 
 /// Blocks of a malloc that does nothing: in a piece of memory that stays in the processor's cache.
@@ -268,9 +268,7 @@ void begin_thread(std::uint32_t number, void* (*run)(void*)) noexcept {
 
 // --- in turns
 
-void measure(const turn& t) noexcept {
-  is.moments[is.moments_taken++] = {t.at_ns, t.live, anonymous_bytes()};
-}
+void measure(const turn& t) noexcept { is.moments[is.moments_taken++] = {t.at_ns, t.live, anonymous_bytes()}; }
 
 /// To the thread of the next turn, which may be this one.
 void pass_on() noexcept {
@@ -441,7 +439,8 @@ int main(int count, char** words) {
   print("final_bytes", anonymous - std::min(anonymous, is.anonymous_before));
   print("wall_ns", ended - began);
   print("processor_ns", processor_ns(behind) - processor_ns(before));
-  print("page_faults", static_cast<std::uint64_t>(behind.ru_minflt - before.ru_minflt + behind.ru_majflt - before.ru_majflt));
+  print("page_faults",
+        static_cast<std::uint64_t>(behind.ru_minflt - before.ru_minflt + behind.ru_majflt - before.ru_majflt));
   if (counts_calls) print("memory_calls", calls);
   print("waits", is.waits.load(relaxed));
   std::fflush(stdout);
