@@ -22,7 +22,8 @@ std::atomic<int> listener{0};  ///< where the kernel asks; 0: not yet, less: nev
 void* let_pass(void*) noexcept {
   while (listener.load(std::memory_order_acquire) == 0) usleep(100);
   const int fd = listener.load(std::memory_order_relaxed);
-  while (fd > 0) {
+  if (fd < 0) return nullptr;
+  for (;;) {
     seccomp_notif asked{};
     if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) continue;
     calls.fetch_add(1, std::memory_order_relaxed);
@@ -31,7 +32,6 @@ void* let_pass(void*) noexcept {
     answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer);
   }
-  return nullptr;
 }
 
 /// A descriptor; less than 0: it is not allowed.
