@@ -284,8 +284,9 @@ int run_subcommand(const std::vector<std::string>& words) {
       ->type_name("COMMAND");
   build_app.add_flag("--check", build_with.check, "Try it: conformance and stress tests");
   build_app.footer(
-      "Exit code: 0 if the library was made (and tried, if asked), 1 if it was made and a test failed, 125 if it could "
-      "not be made.");
+      "Exit code: 0 if the library was made (and tried, if asked), 1 if a test failed (nothing is written then), 125 "
+      "if it "
+      "could not be made.");
 
   live_options live_with;
   std::vector<std::string> live_words;

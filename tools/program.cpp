@@ -107,7 +107,6 @@ std::string why_not_preloadable(const elf_file& elf, const std::string& path) {
 }
 
 program program::resolve(const std::vector<std::string>& command) {
-  if (command.front().empty()) throw failure(exit_code::bad_input, "the command's name is empty");
   std::string path = find_command(command.front());
   auto elf = elf_file::open(path);
   for (int hops = 0; !elf; ++hops) {
