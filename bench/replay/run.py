@@ -97,7 +97,7 @@ def main():
                 own[malloc] = own_peak(f"{folder}/{malloc}")
             rows = {row["allocator"]: row for row in json.loads(run(HEAPWRIGHT, "replay", f"{folder}/glibc", "--only", "heapwright,jemalloc,mimalloc", "--rounds", arguments.rounds, "--json", "-"))}
         compared = json.loads(run(HEAPWRIGHT, "compare", "--ignore-output", "--rounds", max(2, arguments.rounds), "--only", "heapwright,jemalloc,mimalloc", "--json", "-", "--", *command, **environment))
-        times = {row["name"]: row["metrics"]["cpu_seconds"]["median"] for row in compared["rows"]}
+        times = {row["name"]: row["metrics"]["cpu_seconds"]["median"] for row in compared["rows"] if row["name"] in LIBRARIES}
         results[name] = {m: {"own_peak_bytes": own[m], "replayed_peak_bytes": rows[m]["peak_rss_bytes"], "own_cpu_seconds": times[m], "replayed_seconds": rows[m]["seconds"]} for m in LIBRARIES}
         for malloc, of in results[name].items():
             error = of["replayed_peak_bytes"] / of["own_peak_bytes"] - 1
