@@ -16,7 +16,7 @@ void* filled(std::size_t size) {
 }
 
 /// The recorder looks at memory every 10 ms.
-void be_seen() { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }
+void be_seen() { std::this_thread::sleep_for(std::chrono::milliseconds(900)); }
 
 /// 40,000 blocks of 1000 bytes live at most; then every second one.
 void growing() {
@@ -42,9 +42,9 @@ void pausing() {
   std::free(filled(100));
 }
 
-/// Each of 5 threads has 4 MiB, one after the other.
+/// Each of 3 threads has 4 MiB, one after the other.
 void threads() {
-  for (int t = 0; t < 5; ++t) {
+  for (int t = 0; t < 3; ++t) {
     std::thread([] {
       std::vector<void*> all;
       for (int i = 0; i < 4096; ++i) all.push_back(filled(1024));
