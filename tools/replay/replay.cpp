@@ -74,9 +74,11 @@ class replays {
     row.failure = ran.trouble();
     if (const std::string said = ran.errors.tail(3); !row.failure.empty() && !said.empty())
       row.failure += "; its last words: " + said;
-    const bool is_proven =
-        row.who.library.empty() || ran.main_malloc.empty() || is_same(ran.main_malloc, row.who.library);
-    if (row.failure.empty() && !is_proven) row.failure = fmt::format("ran on the malloc of {}", ran.main_malloc);
+    const bool is_proven = row.who.library.empty() || is_same(ran.main_malloc, row.who.library);
+    if (row.failure.empty() && !is_proven)
+      row.failure = ran.main_malloc.empty()
+                        ? "ran, but on which malloc could not be seen (may ptrace(2) be forbidden here?)"
+                        : fmt::format("ran on the malloc of {}", ran.main_malloc);
     if (!row.failure.empty()) return std::nullopt;
     return read_figures(ran.output.content());
   }
