@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#include "given_server.hpp"
+
 namespace heapwright::tool {
 
 enum class wanted_statistics { none, of_command, of_all_processes };
@@ -31,13 +33,7 @@ struct compare_options {
   double same_within_percent = 3;
   double timeout_seconds = 0;
   bool ignore_output = false;
-  // Of a server. The driver is empty for a command that is none.
-  std::string driver;
-  int ready_port = 0;
-  std::string ready_line;
-  double ready_timeout_seconds = 60;
-  double end_timeout_seconds = 10;
-  std::vector<std::string> figures;
+  server_options server;
 };
 int compare(const compare_options& options);
 

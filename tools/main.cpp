@@ -21,6 +21,7 @@
 #include "comparison.hpp"
 #include "diff.hpp"
 #include "failure.hpp"
+#include "fit.hpp"
 #include "leaks.hpp"
 #include "live.hpp"
 #include "record.hpp"
@@ -178,7 +179,19 @@ std::optional<std::uint32_t> process_number(const std::string& text) {
   return static_cast<std::uint32_t>(std::stoul(text));
 }
 
-void add_server_options(CLI::App& app, compare_options& options) {
+constexpr const char* goals[] = {"time", "memory", "both", "latency"};
+
+std::string check_goal(const std::string& word) {
+  return std::ranges::find(goals, word) == std::end(goals)
+             ? fmt::format("'{}' is none of time, memory, both and latency", word)
+             : "";
+}
+
+fit_goal goal_named(const std::string& word) {
+  return static_cast<fit_goal>(std::ranges::find(goals, word) - std::begin(goals));
+}
+
+void add_server_options(CLI::App& app, server_options& options) {
   const char* const group = "Servers";
   CLI::Option* const driver =
       app.add_option("--driver", options.driver,
@@ -267,7 +280,7 @@ int run_subcommand(const std::vector<std::string>& words) {
       ->type_name("SECONDS")
       ->check(from_to(0.001, 1e9));
   compare_app.add_flag("--ignore-output", compare_with.ignore_output, "Do not compare what the runs print");
-  add_server_options(compare_app, compare_with);
+  add_server_options(compare_app, compare_with.server);
   take_command(compare_app, compare_with.command);
   compare_app.footer(
       "Exit code: 0 if every allocator ran the command well and alike, 1 if one did not (the table says "
@@ -436,6 +449,41 @@ int run_subcommand(const std::vector<std::string>& words) {
   replay_app.add_option("--html", replay_with.html, "Write a page with plots")->type_name("FILE");
   replay_app.footer("Exit code: 0; 1 if a malloc failed; 125 for bad input.");
 
+  fit_options fit_with;
+  std::string fit_goal_word = "both";
+  std::vector<std::string> fit_inputs;
+  CLI::App& fit_app = *app.add_subcommand("fit", "Find the recipe that fits a program, and prove it");
+  fit_app.add_option("--for", fit_goal_word, "What is to gain: time, memory, both, or latency (of a driver's figures)")
+      ->type_name("GOAL")
+      ->check(check_goal)
+      ->capture_default_str();
+  fit_app.add_option("--minutes", fit_with.minutes, "How long it may take, about")
+      ->check(from_to(0.1, 10'000))
+      ->capture_default_str();
+  fit_app.add_option("-o,--output", fit_with.output, "The folder of recipe.hpp, libfitted.so and report.html")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+  fit_app.add_option("--json", fit_with.json, "Write the answer as JSON; - for standard output")->type_name("FILE");
+  fit_app
+      .add_option("--input", fit_inputs,
+                  "Prove on this command too (on this driver, where there is one); the recipe comes from COMMAND alone; "
+                  "repeatable")
+      ->type_name("COMMAND")
+      ->allow_extra_args(false);
+  add_allocator_options(fit_app, fit_with.with, fit_with.only);
+  fit_app.add_option("--compiler", fit_with.compiler, "Instead of $CXX, or else c++; needs C++20")
+      ->type_name("COMMAND");
+  fit_app.add_option("--timeout", fit_with.timeout_seconds, "End a run that takes longer; by default a third of --minutes")
+      ->type_name("SECONDS")
+      ->check(from_to(0.001, 1e9));
+  fit_app.add_flag("--ignore-output", fit_with.ignore_output, "Do not compare what the runs print");
+  add_server_options(fit_app, fit_with.server);
+  take_command(fit_app, fit_with.command);
+  fit_app.footer(
+      "Exit code: 0 for every verdict; 1 if the command fails, or a result cannot be written; by the signal if "
+      "interrupted (after telling what is known), 125 for bad input, 126 if the command cannot be executed, 127 if it is "
+      "not found.");
+
   info_options info_with;
   CLI::App& info_app =
       *app.add_subcommand("info", "Is it loaded, which version, which options, how much memory and where");
@@ -482,6 +530,14 @@ int run_subcommand(const std::vector<std::string>& words) {
       if (replay_app.parsed()) {
         replay_with.process = process_number(replay_process);
         return replay(replay_with);
+      }
+      for (std::string& wanted : fit_with.only) CLI::detail::trim(wanted);
+      if (fit_app.parsed()) {
+        fit_with.goal = goal_named(fit_goal_word);
+        for (const std::string& text : fit_inputs)
+          fit_with.inputs.push_back(fit_with.server.driver.empty() ? CLI::detail::split_up(text)
+                                                                   : std::vector<std::string>{text});
+        return fit(fit_with);
       }
       if (trace_app.parsed()) {
         if ((trace_what != "info" && trace_what != "dump" && trace_what != "slice") || slice_with.trace.empty())

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -14,26 +15,37 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-double student_t_95(unsigned degrees) {
-  constexpr double exact[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582,
-                              2.446912,  2.364624, 2.306004, 2.262157, 2.228139};
-  if (degrees <= std::size(exact)) return exact[degrees - 1];
-  // Cornish-Fisher expansion around the normal quantile: at 11 degrees and more, right to the fifth
-  // decimal.
-  const double z = 1.959964;
-  const double n = degrees;
-  const double z3 = std::pow(z, 3), z5 = std::pow(z, 5), z7 = std::pow(z, 7), z9 = std::pow(z, 9);
-  return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +
-         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * n * n * n) +
-         (79 * z9 + 776 * z7 + 1482 * z5 - 1920 * z3 - 945 * z) / (92160 * n * n * n * n);
+/// P(|T| <= t) for Student's t with so many degrees of freedom: the finite sums of Abramowitz and
+/// Stegun, 26.7.3 and 26.7.4.
+static double within(double t, unsigned degrees) {
+  const double angle = std::atan(t / std::sqrt(static_cast<double>(degrees)));
+  const double cosine = std::cos(angle), square = cosine * cosine;
+  const bool is_odd = degrees % 2 == 1;
+  double term = is_odd ? cosine : 1, sum = 0;
+  for (unsigned i = is_odd ? 1 : 0; i + 2 <= degrees; i += 2) {
+    sum += term;
+    term *= square * (i + 1) / (i + 2);
+  }
+  return is_odd ? 2 / std::numbers::pi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
+}
+
+double student_t(unsigned degrees, double doubt) {
+  double low = 0, high = 1;
+  while (1 - within(high, degrees) > doubt) high *= 2;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (1 - within(middle, degrees) > doubt ? low : high) = middle;
+  }
+  return high;
 }
 
 /// How far the interval reaches to either side of the mean.
-static double reach_of(double deviation, unsigned rounds) {
-  return student_t_95(rounds - 1) * deviation / std::sqrt(static_cast<double>(rounds));
+static double reach_of(double deviation, unsigned rounds, double doubt = 0.05) {
+  return student_t(rounds - 1, doubt) * deviation / std::sqrt(static_cast<double>(rounds));
 }
 
-std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::span<const double> reference) {
+std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::span<const double> reference,
+                                           double doubt) {
   const std::size_t rounds = std::min(values.size(), reference.size());
   if (rounds < 2) return std::nullopt;
   std::vector<double> logs;
@@ -47,7 +59,7 @@ std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::
   for (const double d : logs) squares += (d - mean) * (d - mean);
   const auto n = static_cast<double>(rounds);
   const double deviation = std::sqrt(squares / (n - 1));
-  const double reach = reach_of(deviation, static_cast<unsigned>(rounds));
+  const double reach = reach_of(deviation, static_cast<unsigned>(rounds), doubt);
   return ratio_estimate{std::exp(mean), std::exp(mean - reach), std::exp(mean + reach), deviation};
 }
 

@@ -30,9 +30,9 @@ namespace heapwright::tool {
 /// The middle value, or the mean of the two middle ones. `values` must not be empty.
 double median(std::vector<double> values);
 
-/// The 97.5 % quantile of Student's t: what a two-sided 95 % interval needs. `degrees` must be
-/// positive.
-double student_t_95(unsigned degrees);
+/// What a two-sided interval needs of Student's t, which it misses with the probability `doubt`:
+/// 0.05 for one of 95 %. `degrees` must be positive, `doubt` within 0 ... 1.
+double student_t(unsigned degrees, double doubt);
 
 enum class ratio_verdict { same, less, more, unclear };
 
@@ -53,7 +53,9 @@ struct ratio_estimate {
 [[nodiscard]] std::string shown_bound(double value);
 
 /// Nothing where no interval exists: fewer than two rounds, or a value that is not positive.
-std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::span<const double> reference);
+/// `doubt`: that the interval misses the true ratio.
+std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::span<const double> reference,
+                                           double doubt = 0.05);
 
 /// The order of the contestants in a round: a Williams design, in which over n rounds (2n if n is
 /// odd) each contestant stands equally often in each place, and follows each other one equally

@@ -3,19 +3,16 @@
 #include "plan_builder.hpp"
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "failure.hpp"
 #include "scratch_file.hpp"
-#include "trace_writer.hpp"
+#include "stored_trace.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -24,34 +21,6 @@ using replay::operation;
 using replay::operation_kind;
 using trace::block_id;
 using trace::thread_number;
-
-/// A trace in a file of its own, until this object ends.
-class stored_trace {
- public:
-  stored_trace()
-      : path_(testing::TempDir() + "heapwright-plan-" + std::to_string(getpid())),
-        file_(path_, std::ios::binary),
-        writer([this](std::span<const std::byte> bytes) {
-          file_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-          return true;
-        }) {
-    writer.add(trace::process{.number = 0, .program = "/bin/some", .allocator = "libc.so.6", .arguments = {"some"}});
-  }
-  ~stored_trace() { std::filesystem::remove(path_); }
-
-  const std::string& end() {
-    writer.end("it is over");
-    file_.close();
-    return path_;
-  }
-
- private:
-  std::string path_;
-  std::ofstream file_;
-
- public:
-  trace::trace_writer writer;
-};
 
 struct read_plan {
   std::vector<operation> operations;

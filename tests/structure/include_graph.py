@@ -67,14 +67,15 @@ TOOLS = {
     "tools/record": "fcntl.h fmt/format.h fmt/ranges.h sys/mman.h sys/stat.h tsl/robin_map.h unistd.h",
     "tools/replay": "fcntl.h fmt/format.h fmt/ranges.h linux/filter.h linux/futex.h linux/seccomp.h nlohmann/json.hpp pthread.h sched.h sys/ioctl.h sys/mman.h sys/personality.h sys/prctl.h sys/resource.h "
                     "sys/stat.h sys/syscall.h time.h tsl/robin_map.h tsl/robin_set.h unistd.h",
+    "tools/fit": "fmt/format.h fmt/ranges.h nlohmann/json.hpp sys/mman.h sys/stat.h tsl/robin_map.h unistd.h",
     "tools/command_words.hpp": "CLI/CLI.hpp",
     "tools/command_words.cpp": "fmt/format.h",
     "tools/main.cpp": "CLI/CLI.hpp fmt/format.h unistd.h",
 }
-READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay"]
+READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay", "tools/fit"]
 
 # Where a quoted include is looked for, after the folder of the file.
-INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay", "segment", "trace"]
+INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay", "tools/fit", "segment", "trace"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 

@@ -27,8 +27,9 @@ HEAPWRIGHT, FIXTURES = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 PLAIN = str(FIXTURES / "libplain_allocator.so")
 COMPARE = ["compare", "--rounds", "2", "--only", "glibc", "--with", "plain=" + PLAIN]
 LIVE = ["live", "--no-browser", "--exit-with-program", "--port", "0"]
+FIT = ["fit", "--minutes", "0.1", "--only", "glibc", "-o", "FOLDER"]
 REPLAY = ["replay", "TRACE", "--only", "glibc", "--memory"]
-SUBCOMMANDS = ["run", "compare", "build", "live", "top", "diff", "leaks", "record", "trace", "replay", "info"]
+SUBCOMMANDS = ["run", "compare", "build", "live", "top", "diff", "leaks", "record", "trace", "replay", "fit", "info"]
 
 # A mount namespace of one's own. In a chroot its root cannot be made private, and is so already as a rule.
 OWN_MOUNTS = ["unshare", "-m"] if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0 else ["unshare", "-m", "--propagation", "unchanged"]
@@ -60,6 +61,8 @@ ANSWERS = [
     ("replay", REPLAY, 1),
     ("replay --json -", [*REPLAY, "--json", "-"], 1),
     ("replay --html -", [*REPLAY, "--html", "-"], 1),
+    ("fit", [*FIT, "true"], 1),
+    ("fit --json -", [*FIT, "--json", "-", "true"], 1),
     ("leaks --json -o -", ["leaks", "--json", "-o", "-", "--", "true"], 125),
 ]
 
@@ -82,6 +85,7 @@ FILES = [
     ("trace slice -o", ["trace", "slice", "TRACE", "-o", "FILE"], 125),
     ("replay --json", [*REPLAY, "--json", "FILE"], 1),
     ("replay --html", [*REPLAY, "--html", "FILE"], 1),
+    ("fit --json", [*FIT, "--json", "FILE", "true"], 1),
     ("leaks --json -o", ["leaks", "--json", "-o", "FILE", "--", "true"], 125),
 ]
 
@@ -100,7 +104,7 @@ class Outputs(unittest.TestCase):
         subprocess.run([HEAPWRIGHT, "record", "-o", trace, "--", "sh", "-c", "x=$(echo 1)"], check=True, capture_output=True)
         libraries = pathlib.Path(HEAPWRIGHT).resolve().parent.parent / "lib"
         preload = f"{libraries}/libheapwright-probe.so:{libraries}/libheapwright.so"
-        cls.words = {"HEADER": str(header), "SEGMENT": str(segment), "TRACE": str(trace), "LIBRARY": str(cls.folder / "libmine.so")}
+        cls.words = {"HEADER": str(header), "SEGMENT": str(segment), "TRACE": str(trace), "LIBRARY": str(cls.folder / "libmine.so"), "FOLDER": str(cls.folder / "fitted")}
         for name, environment in (("PID", {"LD_PRELOAD": preload}), ("OTHER", {})):
             child = subprocess.Popen(["sleep", "600"], env={**os.environ, **environment})
             cls.addClassCleanup(child.wait)

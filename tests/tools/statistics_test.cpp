@@ -18,7 +18,9 @@ TEST(statistics, the_median_is_the_middle) {
 TEST(statistics, student_t_is_that_of_the_tables) {
   const std::map<unsigned, double> table = {{1, 12.7062}, {2, 4.3027},  {6, 2.4469},  {10, 2.2281}, {11, 2.2010},
                                             {15, 2.1314}, {20, 2.0860}, {30, 2.0423}, {60, 2.0003}, {120, 1.9799}};
-  for (const auto& [degrees, t] : table) EXPECT_NEAR(student_t_95(degrees), t, 1e-4) << degrees;
+  for (const auto& [degrees, t] : table) EXPECT_NEAR(student_t(degrees, 0.05), t, 1e-4) << degrees;
+  const std::map<unsigned, double> of_99_percent = {{1, 63.6567}, {2, 9.9248}, {5, 4.0321}, {10, 3.1693}, {29, 2.7564}};
+  for (const auto& [degrees, t] : of_99_percent) EXPECT_NEAR(student_t(degrees, 0.01), t, 1e-4) << degrees;
 }
 
 TEST(statistics, a_constant_factor_is_found_exactly) {

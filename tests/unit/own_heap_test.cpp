@@ -29,6 +29,7 @@ namespace heapwright {
 namespace {
 
 constexpr recipe one_at_a_time{.concurrency = concurrency_mode::central};
+constexpr recipe with_mixed_spans{.spans = {.mixed_up_to = 2 * KiB}};
 
 using own_heap = heap<default_recipe>;
 static_assert(allocator<own_heap> && can_own<own_heap> && can_deallocate_unsized<own_heap> && can_trim<own_heap> &&
@@ -142,7 +143,8 @@ class OwnHeap : public ::testing::Test {
   }
 };
 
-using Modes = ::testing::Types<own_heap, heap<one_at_a_time>, local_heap<>>;
+using Modes = ::testing::Types<own_heap, heap<one_at_a_time>, local_heap<>, heap<with_mixed_spans>,
+                               local_heap<with_mixed_spans>>;
 TYPED_TEST_SUITE(OwnHeap, Modes);
 
 TYPED_TEST(OwnHeap, ServesARandomProgram) {
@@ -386,7 +388,7 @@ TYPED_TEST(OwnHeap, ZeroedBlocksAreZero) {
 
 template <class Heap>
 class SharedHeap : public OwnHeap<Heap> {};
-using SharedModes = ::testing::Types<own_heap, heap<one_at_a_time>>;
+using SharedModes = ::testing::Types<own_heap, heap<one_at_a_time>, heap<with_mixed_spans>>;
 TYPED_TEST_SUITE(SharedHeap, SharedModes);
 
 TYPED_TEST(SharedHeap, ServesManyThreads) {

@@ -159,6 +159,8 @@ class census {
         if (!kept.has(s.block_begin())) f(static_cast<const void*>(s.block_begin()), s.block_bytes());
       } else if (s.state == span_state::cut) {
         blocks_of(s, kept, f);
+      } else if (s.state == span_state::mixed) {
+        blocks_of_mixed(s, kept, f);
       }
     });
     return true;
@@ -213,6 +215,14 @@ class census {
     }
   }
 
+  template <class F>
+  static void blocks_of_mixed(const span& s, const noted& kept, F f) {
+    for (std::size_t g = 0; g != mixed_bits::grains; g = s.bits->end_of(g)) {
+      const std::byte* const p = s.start + g * mixed_bits::grain;
+      if (s.bits->is_outside(g) && !kept.has(p)) f(static_cast<const void*>(p), mixed_block::size(s, p));
+    }
+  }
+
   /// Calls f(block, class) for what threads keep.
   template <class F>
   void for_each_kept(F f) const noexcept {
@@ -258,6 +268,7 @@ class census {
     const span* const s = heap_.span_of(b);
     if (s == nullptr || !s->contains(b)) return false;
     if (s->state == span_state::large) return address_of(b) == address_of(s->block_begin());
+    if (s->state == span_state::mixed) return mixed_block::is_at(*s, b);
     return s->state == span_state::cut &&
            (address_of(b) - address_of(s->block_begin())) % classes::of(class_of(tag)).size == 0;
   }

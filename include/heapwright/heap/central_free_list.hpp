@@ -128,6 +128,9 @@ class central_free_list {
   /// For readers in other processes, and for those who hold the lock.
   [[nodiscard]] const class_figures& figures() const noexcept { return figures_; }
 
+  /// Of a class with mixed spans, which count here under their own lock.
+  [[nodiscard]] class_figures& figures_of_mixed() noexcept { return figures_; }
+
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
 
  private:

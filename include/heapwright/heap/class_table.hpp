@@ -90,6 +90,11 @@ class class_table {
   static constexpr unsigned cut_end = R.classes.index(R.spans.largest_cut) + 1;
   static constexpr unsigned count = page_aligned + largest_page_aligned / heap_page - 1;  ///< 0 is "none"
 
+  /// Classes below share mixed spans (mixed_spans.hpp). 1: there are none.
+  static constexpr unsigned mixed_end = R.spans.mixed_up_to == 0 ? 1 : R.classes.index(R.spans.mixed_up_to) + 1;
+  static_assert(R.spans.mixed_up_to == 0 || (R.spans.mixed_up_to <= heap_page && R.classes.granule() == 16),
+                "recipe.spans.mixed_up_to: at most 4096, and all sizes of classes.exact are multiples of 16");
+
   static constexpr unsigned first_long = R.classes.index(R.thread_cache.first_bytes) + 1;
   static_assert(count <= 255,
                 "recipe.classes, recipe.spans.largest_cut: more than 254 classes, with those aligned to a page");
@@ -132,6 +137,8 @@ class class_table {
     return size <= largest_even ? 1 : std::min(bytes % size / cache_line + 1, heap_page / cache_line);
   }
 
+  [[nodiscard]] static constexpr bool is_mixed(unsigned c) noexcept { return c < mixed_end; }
+
   /// A thread keeps none of a long class at first.
   [[nodiscard]] static constexpr bool is_long(unsigned c) noexcept { return c >= first_long; }
 
@@ -160,7 +167,11 @@ class class_table {
   /// than the alignment, and multiples of it.
   [[nodiscard]] static constexpr unsigned index_aligned(std::size_t size, std::size_t alignment) noexcept {
     if (alignment > heap_page || size > largest) return 0;
-    const std::size_t rounded = align_up(std::max<std::size_t>(size, 1), alignment);
+    std::size_t rounded = align_up(std::max<std::size_t>(size, 1), alignment);
+    if constexpr (mixed_end > 1) {
+      // Blocks of mixed spans begin anywhere.
+      if (alignment > R.classes.granule()) rounded = std::max(rounded, align_up(R.spans.mixed_up_to + 1, alignment));
+    }
     if (rounded <= R.classes.exact.last()) return exact_aligned(rounded, alignment);
     if (alignment <= cache_line || rounded <= largest_even) return index(rounded);
     const auto pages = static_cast<unsigned>(divide_up(rounded, heap_page));

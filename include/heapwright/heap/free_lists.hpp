@@ -31,6 +31,7 @@
 
 #include <heapwright/heap/class_state.hpp>
 #include <heapwright/heap/misuse.hpp>
+#include <heapwright/heap/mixed_bits.hpp>
 
 namespace heapwright {
 
@@ -92,9 +93,10 @@ class free_lists {
   /// Keeps a freed block. False: it is not kept. It is null, large, another thread's, or not ours;
   /// or there is no room.
   [[nodiscard]] bool push(void* p) noexcept {
-    const page_tag of_class = map_->tag(p) ^ owner_;  // nothing else is left if the owner bits are equal
+    const page_tag tag = map_->tag(p);
+    const page_tag of_class = tag ^ owner_;  // nothing else is left if the owner bits are equal
     if (of_class > class_mask) [[unlikely]]
-      return false;
+      return classes::mixed_end > 1 && tag == mixed_tag && push_mixed(p);
     const class_offset offset{of_class};
     const std::int32_t room = state_at(offset).room - 1;
     state_at(offset).room = room;
@@ -106,6 +108,28 @@ class free_lists {
     b->next = state_at(offset).deferred;
     std::atomic_signal_fence(std::memory_order_release);
     state_at(offset).deferred = b;
+    return true;
+  }
+
+  /// The class of a block of a mixed span that is outside, at its offset.
+  [[nodiscard]] class_offset offset_of_mixed(const void* p) const noexcept {
+    const std::size_t size = mixed_block::size(map_->known_span_at(p), p);
+    return size <= small_max ? offset_of_small(size) : offset_of(classes::index(size));
+  }
+
+  /// push, of a block of a mixed span. Whichever thread frees it keeps it. Where the caller's
+  /// mistakes are looked for, the slow step does it.
+  [[nodiscard, gnu::noinline]] bool push_mixed(void* p) noexcept {
+    if constexpr (caller_mistakes::checks) return false;
+    class_state& s = state_at(offset_of_mixed(p));
+    if (s.room == 0) [[unlikely]]
+      return false;
+    --s.room;
+    auto* const b = static_cast<block*>(p);
+    wipe(b, static_cast<unsigned>(&s - of_));
+    b->next = s.deferred;
+    std::atomic_signal_fence(std::memory_order_release);
+    s.deferred = b;
     return true;
   }
 

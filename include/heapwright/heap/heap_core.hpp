@@ -137,6 +137,9 @@ class heap_core {
   /// ignored. False: not a block of this heap; checked builds die instead.
   bool deallocate_slow(cache& mine, void* p) noexcept {
     const page_tag tag = map().tag(p);
+    if (classes::mixed_end > 1 && tag == mixed_tag) {
+      return deallocate_mixed(mine, p);
+    }
     if (is_class(tag)) [[likely]] {
       mine.push_slow(static_cast<block*>(p), tag);
     } else if (span* const s = large_at(p, tag)) {
@@ -150,7 +153,7 @@ class heap_core {
 
   /// Bytes that may be used behind p; 0 for what is not a block of this heap.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
-    const page_tag tag = map().tag(p);
+    const page_tag tag = tag_of(p);
     if (is_class(tag)) return classes::of(class_of(tag)).size;
     const span* const s = large_at(p, tag);
     return s == nullptr ? 0 : s->block_bytes();
@@ -209,7 +212,17 @@ class heap_core {
   static constexpr std::size_t class_figures_stride = sizeof(typename shared_heap<R, OS>::central_type);
 
   /// Blocks allocated from class c: live, or in a thread cache.
-  [[nodiscard]] std::uint64_t blocks_outside(unsigned c) noexcept { return shared_.central(c).outside(); }
+  [[nodiscard]] std::uint64_t blocks_outside(unsigned c) noexcept { return shared_.outside(c); }
+
+  /// The tag of p's page; for a block of a mixed span, that of its class. 0: not a block of this
+  /// heap.
+  [[nodiscard]] page_tag tag_of(const void* p) const noexcept {
+    const page_tag tag = map().tag(p);
+    if constexpr (classes::mixed_end > 1) {
+      if (tag == mixed_tag) return heapwright::tag_of(0, mixed_class_of(p));
+    }
+    return tag;
+  }
 
   // --- for a census, which holds every lock
 
@@ -223,7 +236,6 @@ class heap_core {
     shared_.caches().for_each_held([&](const registered_cache& c) { f(static_cast<const cache&>(c)); });
   }
 
-  [[nodiscard]] page_tag tag_of(const void* p) const noexcept { return map().tag(p); }
   [[nodiscard]] const span* span_of(const void* p) const noexcept { return map().span_at(p); }
 
   // --- every lock at once; for fork, so that the child finds nothing half done
@@ -260,6 +272,22 @@ class heap_core {
  private:
   /// True for the tag of a block of a class: neither large nor foreign.
   static bool is_class(page_tag tag) noexcept { return tag != 0 && tag != large_tag; }
+
+  /// Of what lies in a mixed span; 0: no block begins at p.
+  [[nodiscard]] unsigned mixed_class_of(const void* p) const noexcept {
+    const span& s = *map().span_at(p);
+    return mixed_block::is_at(s, p) ? classes::index(mixed_block::size(s, p)) : 0;
+  }
+
+  bool deallocate_mixed(cache& mine, void* p) noexcept {
+    const unsigned c = mixed_class_of(p);
+    if (c == 0) [[unlikely]] {
+      caller_mistakes::note_no_block(p);
+      return false;
+    }
+    mine.push_slow(static_cast<block*>(p), heapwright::tag_of(mine.owner(), c));
+    return true;
+  }
 
   /// The span of a large block that begins at p, or null.
   [[nodiscard]] span* large_at(const void* p, page_tag tag) const noexcept {

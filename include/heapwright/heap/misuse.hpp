@@ -54,6 +54,11 @@ class misuse {
           "(not the beginning of a block of this heap, or of a large one freed already)");
   }
 
+  /// A pointer into a mixed span, at which no block of the program begins.
+  static void note_no_block(void* p) noexcept {
+    if constexpr (checks) die("free of a pointer into a block", p, "(not its beginning, or free already)");
+  }
+
   /// The caller says how large the block is; `usable` is what it has.
   static void check_size(void* p, std::size_t size, std::size_t usable) noexcept {
     if constexpr (checks) {
@@ -78,6 +83,7 @@ class misuse {
   // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn)
   static void check_beginning(const block* b, const page_map<OS>& map, const char* what) noexcept {
     const span* const s = map.span_at(b);
+    if (s->state == span_state::mixed) return;  // the bits have been asked
     const std::size_t offset = address_of(b) - address_of(s->block_begin());
     if (address_of(b) < address_of(s->block_begin()) ||
         offset % (s->state == span_state::large ? s->bytes() : classes::of(s->size_class).size) != 0)

@@ -35,7 +35,7 @@ class page_heap {
 
   // --- page runs
 
-  /// A run of at least `pages` heap pages for `use` (cut or large), its start aligned to
+  /// A run of at least `pages` heap pages for `use` (cut, mixed or large), its start aligned to
   /// `alignment` bytes (a power of two, heap pages and up). Null when the system has no memory.
   /// `zeroed` of the result says whether it reads as zero. The first block begins at one of `lines`
   /// lines of the processor's cache, chosen by the page.
@@ -321,7 +321,9 @@ class page_heap {
     return done;
   }
 
-  figure& count(span_state state) noexcept { return state == span_state::cut ? figures().spans : figures().large; }
+  figure& count(span_state state) noexcept {
+    return state == span_state::large ? figures().large : figures().spans;
+  }
 
   lock_type lock_;
   policy policy_;

@@ -7,8 +7,8 @@
 //           looks at, and the span the page belongs to
 //
 // A tag is (owner << 14) | (size class << 6) for pages cut into blocks and for the page that a
-// page-run block begins in, `large_tag` for that of a large block without a class, 0 for what is
-// not ours. The owner is the thread that last refilled from the span; it decides only the way a
+// page-run block begins in, `large_tag` for that of a large block without a class, `mixed_tag` for
+// pages of a mixed span, 0 for what is not ours. The owner is the thread that last refilled from the span; it decides only the way a
 // freed block takes. Six bits are zero, so that a tag without its owner is the offset of the class
 // in a thread cache (class_state.hpp): no shift is needed.
 //
@@ -41,6 +41,7 @@ inline constexpr unsigned class_shift = 6;
 inline constexpr unsigned owner_shift = 14;
 inline constexpr page_tag class_mask = 0x3FFF;
 inline constexpr page_tag large_tag = 0x3FFF;
+inline constexpr page_tag mixed_tag = 0x3FFE;
 inline constexpr std::uint32_t owners_end = (std::uint32_t{1} << (32 - owner_shift)) - 1;  ///< all ones is nobody
 
 [[nodiscard]] constexpr page_tag tag_of(page_tag owner, unsigned size_class) noexcept {
@@ -128,6 +129,14 @@ class page_map {
       return 0;
     const auto page = address_of(p) >> heap_page_shift;
     return reinterpret_cast<const tag_cell*>(biased + page * sizeof(tag_cell))->load(std::memory_order_relaxed);
+  }
+
+  /// The span at p's page, whose tag is set.
+  [[nodiscard]] span& known_span_at(const void* p) const noexcept {
+    const std::uintptr_t index = address_of(p) >> leaf_shift;
+    const auto* const tags =
+        reinterpret_cast<const std::byte*>(root_[index].load(std::memory_order_relaxed) + index * leaf_pages * sizeof(tag_cell));
+    return *reinterpret_cast<const leaf*>(tags)->spans[page_in_leaf(p)].load(std::memory_order_relaxed);
   }
 
   /// The span at p's page, or null. May be out of date inside a free run or a large block: ask only

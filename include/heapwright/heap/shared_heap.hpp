@@ -1,18 +1,20 @@
 // Middle of the heap: what all threads share. Owns the central free lists, one per class that is
-// cut from spans; the registry of thread caches; and the page heap.
+// cut from spans; the mixed spans; the registry of thread caches; and the page heap.
 //
 // Knows nothing of what a thread cache holds: the caches (thread_cache.hpp) refill from here and
 // flush to here.
 //
-// Locks are taken downwards: registry, one central free list, page heap. lock_all takes all of
+// Locks are taken downwards: registry, one central free list or the mixed spans, page heap. lock_all takes all of
 // them, for fork and for a census.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <heapwright/heap/cache_registry.hpp>
 #include <heapwright/heap/central_free_list.hpp>
+#include <heapwright/heap/mixed_spans.hpp>
 
 namespace heapwright {
 
@@ -40,8 +42,19 @@ class shared_heap {
   [[nodiscard]] central_type& central(unsigned c) noexcept { return central_[c]; }
   [[nodiscard]] const central_type& central(unsigned c) const noexcept { return central_[c]; }
 
+  /// Up to `wanted` blocks of class c, which has mixed spans. Null when the system has no memory.
+  [[nodiscard]] block* refill_mixed(unsigned c, std::uint32_t wanted) noexcept {
+    return mixed_.refill(c, wanted, pages_, counted(c));
+  }
+
+  /// Blocks of class c that are outside: with the program, or in a thread cache.
+  [[nodiscard]] std::uint64_t outside(unsigned c) noexcept {
+    return classes::is_mixed(c) ? mixed_.outside(central_[c].figures()) : central_[c].outside();
+  }
+
   /// Takes back `n` blocks of class c, the first of a list. Returns the rest of the list.
   [[gnu::noinline]] block* flush(unsigned c, block* first, std::uint32_t n) noexcept {
+    if (classes::is_mixed(c)) return mixed_.flush(c, first, n, pages_, counted(c));
     if (!classes::is_page_run(c)) return central_[c].flush(c, first, n, pages_);
     for (; n > 0; --n) {
       block* const following = first->next;
@@ -53,18 +66,21 @@ class shared_heap {
 
   /// Gives all memory back to the system that is free and not in a thread cache. Returns the bytes.
   [[gnu::cold]] std::size_t trim() noexcept {
-    for (unsigned c = 1; c < classes::cut_end; ++c) central_[c].trim(pages_);
+    for (unsigned c = classes::mixed_end; c < classes::cut_end; ++c) central_[c].trim(pages_);
+    if constexpr (has_mixed) mixed_.trim(pages_, central_[1].figures_of_mixed());
     return pages_.trim();
   }
 
   void lock_all() noexcept {
     caches_.fork_lock().acquire();
     for (auto& c : central_) c.fork_lock().acquire();
+    mixed_.fork_lock().acquire();
     pages_.fork_lock().acquire();
   }
 
   void unlock_all() noexcept {
     pages_.fork_lock().release();
+    mixed_.fork_lock().release();
     for (auto& c : central_) c.fork_lock().release();
     caches_.fork_lock().release();
   }
@@ -82,7 +98,10 @@ class shared_heap {
     if (!try_lock(caches_.fork_lock())) return false;
     std::size_t locked = 0;
     while (locked < classes::cut_end && try_lock(central_[locked].fork_lock())) ++locked;
-    if (locked == classes::cut_end && try_lock(pages_.fork_lock())) return true;
+    if (locked == classes::cut_end && try_lock(mixed_.fork_lock())) {
+      if (try_lock(pages_.fork_lock())) return true;
+      mixed_.fork_lock().release();
+    }
     while (locked > 0) central_[--locked].fork_lock().release();
     caches_.fork_lock().release();
     return false;
@@ -93,12 +112,39 @@ class shared_heap {
   template <class Abandon>
   [[gnu::cold]] void after_fork_in_child(registered_cache* mine, Abandon abandon) noexcept {
     pages_.after_fork_in_child();
+    mixed_.fork_lock().reset_after_fork();
     for (auto& c : central_) c.fork_lock().reset_after_fork();
     caches_.after_fork_in_child(mine, figures(), abandon);
   }
 
  private:
+  static constexpr bool has_mixed = classes::mixed_end > 1;
+
+  /// Of a recipe without mixed spans.
+  struct no_mixed_spans {
+    struct nothing_to_lock {
+      void acquire() noexcept {}
+      void release() noexcept {}
+      [[nodiscard]] bool try_acquire() noexcept { return true; }
+      void reset_after_fork() noexcept {}
+    };
+    [[no_unique_address]] nothing_to_lock lock;
+
+    template <class... A>
+    block* refill(A&&...) noexcept { return nullptr; }
+    template <class... A>
+    block* flush(A&&...) noexcept { return nullptr; }
+    std::uint64_t outside(const class_figures&) noexcept { return 0; }
+    nothing_to_lock& fork_lock() noexcept { return lock; }
+  };
+  using mixed_type = std::conditional_t<has_mixed, mixed_spans<R, OS>, no_mixed_spans>;
+
+  [[nodiscard]] typename mixed_spans<R, OS>::counted counted(unsigned c) noexcept {
+    return {central_[c].figures_of_mixed(), central_[1].figures_of_mixed()};
+  }
+
   central_type central_[classes::cut_end];
+  [[no_unique_address]] mixed_type mixed_;
   cache_registry<R, OS> caches_;
   page_heap<R, OS> pages_;
 };

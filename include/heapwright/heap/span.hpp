@@ -6,6 +6,8 @@
 //   free_decommitted free, given back or not touched   a bin of the page heap    span at both ends
 //   cut              blocks of one size class          the class's list, or      span and tag
 //                                                      none: a thread has it     at each page
+//   mixed            blocks of many (mixed_spans.hpp)  nothing                   span and mixed_tag
+//                                                                                at each page
 //   large            one block, of a page-run class    nothing                   span at both ends,
 //                    or none (0)                                                 tag at the first
 //
@@ -26,7 +28,9 @@ struct block {
   block* next;
 };
 
-enum class span_state : std::uint8_t { free_resident, free_decommitted, cut, large };
+class mixed_bits;
+
+enum class span_state : std::uint8_t { free_resident, free_decommitted, cut, large, mixed };
 
 /// Where a cut span is: it has no free block; or it is in its class's list; or one thread refills
 /// from it.
@@ -38,8 +42,11 @@ struct span {
   span* next = nullptr;
   span* previous = nullptr;
 
-  // Of a cut span, guarded by its class's lock.
-  block* free = nullptr;
+  // Of a cut or mixed span, guarded by the lock of its class or of all mixed spans.
+  union {
+    block* free = nullptr;  ///< cut
+    mixed_bits* bits;       ///< mixed
+  };
   std::uint32_t live = 0;
   std::uint32_t carved = 0;
   std::uint32_t capacity = 0;

@@ -263,6 +263,10 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     const auto& info = classes::of(c);
     const auto wanted = std::max<std::uint16_t>(std::max(s.refill_count, std::min(info.first_kept, info.batch)), 1);
     s.refill_count = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
+    if (classes::is_mixed(c)) {
+      s.free_list = shared_->refill_mixed(c, wanted);
+      return;
+    }
     const auto refilled = shared_->central(c).refill(c, wanted, owner_, s.attached, shared_->pages());
     s.free_list = refilled.returned;
     if (refilled.fresh == nullptr) return;
@@ -377,7 +381,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     if (!scavenger_.is_in_pass()) return;
     const unsigned c = scavenger_.current_class();
     scavenger_.go_on();
-    switch (scavenger::step(of_[c].use, [&] { return !classes::is_page_run(c) && shared_->central(c).is_sparse(c); })) {
+    switch (scavenger::step(of_[c].use, [&] { return !classes::is_page_run(c) && !classes::is_mixed(c) && shared_->central(c).is_sparse(c); })) {
       case scavenge_step::keep: break;
       case scavenge_step::drain: drain(c); break;
       case scavenge_step::flush: flush_class(c); break;

@@ -1,0 +1,136 @@
+"""`heapwright fit`, as a user meets it: programs of which it is known what a recipe can gain, and bad input.
+
+usage: fit_test.py HEAPWRIGHT FITTED_TO
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HEAPWRIGHT, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:3])
+PATIENCE = 400
+
+
+class Fit(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.output = os.path.join(folder.name, "fitted")
+
+    def words(self, *arguments):
+        return [HEAPWRIGHT, "fit", "--only", "glibc", "-o", self.output, *arguments]
+
+    def environment(self):
+        return {k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))}
+
+    def ran(self, *arguments, code=0):
+        done = subprocess.run(self.words(*arguments), capture_output=True, text=True, timeout=PATIENCE, env=self.environment(), stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return done
+
+    def fitted(self, *arguments):
+        return json.loads(self.ran("--json", "-", *arguments).stdout)
+
+    def test_a_recipe_that_fits(self):
+        other = f"{PROGRAM} rounding"
+        found = self.fitted("--for", "memory", "--minutes", "0.7", "--input", other, "--", PROGRAM, "rounding")
+        self.assertEqual(found["verdict"], "fitted", found)
+        self.assertRegex(found["sentence"], r"^peak RSS -\d %")
+        peak = found["proof"]["peak_rss"]
+        # 264 bytes are 288 under the default, and 272 in a class of their own.
+        self.assertLess(peak["ratio"], 0.97)
+        self.assertLess(peak["low"], peak["ratio"])
+        self.assertLess(peak["ratio"], peak["high"])
+        self.assertGreater(found["proof"]["wall"]["high"], 0)
+        self.assertEqual(len(found["proofs"]), 2)
+        with open(found["recipe"]) as file:
+            header = file.read()
+        self.assertRegex(header, r"(?s)// [A-Z].*r\.classes\.exact = \{.*272")
+        self.assertRegex(header, r"Rounding and partly used spans")
+        with open(found["report"]) as file:
+            self.assertIn('"verdict":"fitted"', file.read())
+        ran = subprocess.run([HEAPWRIGHT, "run", "--with", found["library"], "--", PROGRAM, "rounding"], env=self.environment())
+        self.assertEqual(ran.returncode, 0)
+        built = subprocess.run([HEAPWRIGHT, "build", found["recipe"], "-o", os.path.join(self.folder, "again.so")], capture_output=True, env=self.environment())
+        self.assertEqual(built.returncode, 0, built.stderr)
+
+    def test_nothing_to_gain(self):
+        found = self.fitted("--for", "memory", "--minutes", "0.2", "--", PROGRAM, "nothing")
+        self.assertEqual(found["verdict"], "keep-default", found)
+        self.assertTrue(found["sentence"].startswith("keep the default"))
+        self.assertIsNone(found["recipe"])
+        self.assertIsNone(found["library"])
+        self.assertTrue(os.path.exists(found["report"]))
+        self.assertEqual(sorted(os.listdir(self.output)), ["report.html"])
+
+    def test_a_program_that_allocates_nothing(self):
+        found = self.fitted("--minutes", "0.1", "--", "true")
+        self.assertEqual(found["verdict"], "keep-default")
+        self.assertEqual(found["tried"], [])
+
+    def test_a_server(self):
+        found = self.fitted("--for", "memory", "--minutes", "0.5", "--driver", "sleep 0.1", "--ready-line", "ready", "--", PROGRAM, "server")
+        self.assertEqual(found["verdict"], "fitted", found)
+        self.assertLess(found["proof"]["steady_rss"]["ratio"], 0.97)
+
+    def test_the_text(self):
+        done = self.ran("--for", "memory", "--minutes", "0.1", "--", PROGRAM, "nothing")
+        self.assertRegex(done.stdout, r"\Akeep the default")
+        self.assertIn("What the program does", done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^heapwright +\d")
+        self.assertRegex(done.stderr, r"heapwright: recording the program")
+
+    def test_a_program_that_fails(self):
+        self.assertRegex(self.ran("--minutes", "0.1", "--", "false", code=1).stderr, r"heapwright: under glibc, the command exited with status 1")
+        self.ran("--minutes", "0.1", "--", "/no/such/program", code=127)
+
+    def test_a_program_that_never_ends(self):
+        done = self.ran("--minutes", "0.1", "--timeout", "0.5", "--", "sleep", "1000", code=1)
+        self.assertIn("timed out", done.stderr)
+
+    def test_bad_options(self):
+        for words, said in (
+            (["--for", "speed", "--", "true"], "none of time, memory, both and latency"),
+            (["--for", "latency", "--", "true"], "--figure"),
+            (["--minutes", "0", "--", "true"], "not a number from 0.1"),
+            (["--input", "", "--", "true"], "--input"),
+            (["--driver", "true", "--", "true"], "--ready-port"),
+        ):
+            with self.subTest(words):
+                self.assertIn(said, self.ran(*words, code=125).stderr)
+        file = os.path.join(self.folder, "file")
+        open(file, "w").close()
+        done = subprocess.run([HEAPWRIGHT, "fit", "-o", file, "--", "true"], capture_output=True, text=True, env=self.environment())
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("is no folder", done.stderr)
+
+    def test_a_compiler_that_is_not_there(self):
+        done = self.ran("--for", "memory", "--minutes", "0.3", "--compiler", "no-such-compiler", "--", PROGRAM, "rounding", code=125)
+        self.assertIn("no-such-compiler", done.stderr)
+
+    def test_interrupted_it_tells_what_it_knows(self):
+        report = os.path.join(self.folder, "answer.json")
+        with subprocess.Popen(self.words("--for", "memory", "--minutes", "5", "--json", report, "--", PROGRAM, "rounding"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment()) as process:
+            for line in process.stderr:
+                if "choosing, round" in line or "trying" in line and "(2 of" in line:
+                    break
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        self.assertIn("interrupted before anything was proven", said)
+        with open(report) as file:
+            found = json.load(file)
+        self.assertEqual(found["verdict"], "keep-default")
+        self.assertEqual(found["interrupted_by"], "SIGINT")
+        self.assertGreater(len(found["tried"]), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -1,0 +1,107 @@
+// What counts as a proof: rounds with known figures in, a verdict out.
+#include "proof.hpp"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace heapwright::tool {
+namespace {
+
+/// A row whose figures are those of the default times a factor, with some noise.
+struct contestant {
+  std::string name;
+  double wall = 1, peak = 1, noise = 0.003;
+};
+
+comparison measured(const std::vector<contestant>& rows, unsigned rounds = 7, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  comparison all;
+  all.rounds = rounds;
+  all.tolerance = 0.03;
+  for (const contestant& c : rows) {
+    std::normal_distribution<double> noise(1, c.noise);
+    comparison_row& row = all.rows.emplace_back();
+    row.who = {c.name, ""};
+    for (unsigned i = 0; i < rounds; ++i) {
+      measurement m{};
+      m.wall_seconds = c.wall * noise(random);
+      m.user_seconds = m.wall_seconds;
+      m.peak_rss = static_cast<std::uint64_t>(1e8 * c.peak * noise(random));
+      m.end_rss = m.peak_rss;
+      row.rounds.push_back(m);
+    }
+    if (c.name == default_row) all.baseline = all.rows.size() - 1;
+  }
+  return all;
+}
+
+fit_answer answered(const std::vector<contestant>& rows, fit_goal goal) {
+  return answer_of({measured(rows)}, true, goal);
+}
+
+TEST(proof, a_gain_is_told_with_its_interval) {
+  const fit_answer a = answered({{"glibc"}, {default_row}, {fitted_row, 1, 0.86}}, fit_goal::memory);
+  EXPECT_EQ(a.verdict, fit_verdict::fitted);
+  EXPECT_TRUE(a.sentence.starts_with("peak RSS -14 %")) << a.sentence;
+  EXPECT_NE(a.sentence.find("wall time same"), std::string::npos) << a.sentence;
+}
+
+TEST(proof, less_than_two_per_cent_is_no_gain) {
+  const fit_answer a = answered({{"glibc"}, {default_row}, {fitted_row, 1, 0.985, 0.0001}}, fit_goal::memory);
+  EXPECT_EQ(a.verdict, fit_verdict::keep_default);
+  EXPECT_TRUE(a.sentence.starts_with("keep the default: no recipe gained more than 2 %")) << a.sentence;
+}
+
+TEST(proof, a_gain_that_noise_may_have_made_is_none) {
+  const fit_answer a = answered({{"glibc"}, {default_row, 1, 1, 0.1}, {fitted_row, 0.97, 1, 0.1}}, fit_goal::time);
+  EXPECT_EQ(a.verdict, fit_verdict::keep_default);
+}
+
+TEST(proof, a_gain_that_harms_another_figure_is_none) {
+  EXPECT_EQ(answered({{"glibc"}, {default_row}, {fitted_row, 1.04, 0.8}}, fit_goal::memory).verdict, fit_verdict::keep_default);
+  EXPECT_EQ(answered({{"glibc"}, {default_row}, {fitted_row, 0.9, 1.1}}, fit_goal::both).verdict, fit_verdict::keep_default);
+}
+
+TEST(proof, a_gain_of_another_figure_than_the_goal_is_none) {
+  EXPECT_EQ(answered({{"glibc"}, {default_row}, {fitted_row, 0.8, 1}}, fit_goal::memory).verdict, fit_verdict::keep_default);
+}
+
+TEST(proof, another_malloc_that_is_better_is_named) {
+  const fit_answer a = answered({{"glibc"}, {default_row}, {fitted_row, 1, 0.95}, {"jemalloc", 1, 0.85}}, fit_goal::memory);
+  EXPECT_EQ(a.verdict, fit_verdict::other_allocator);
+  EXPECT_EQ(a.malloc, "jemalloc");
+  EXPECT_TRUE(a.sentence.starts_with("for this program jemalloc is better than the best recipe")) << a.sentence;
+}
+
+TEST(proof, glibc_may_be_the_better_one) {
+  EXPECT_EQ(answered({{"glibc", 1, 0.9}, {default_row}, {fitted_row}}, fit_goal::memory).malloc, "glibc");
+}
+
+TEST(proof, all_inputs_must_agree) {
+  const comparison gains = measured({{"glibc"}, {default_row}, {fitted_row, 1, 0.86}});
+  const comparison harms = measured({{"glibc"}, {default_row}, {fitted_row, 1, 1.1}});
+  EXPECT_EQ(answer_of({gains, gains}, true, fit_goal::memory).verdict, fit_verdict::fitted);
+  EXPECT_EQ(answer_of({gains, harms}, true, fit_goal::memory).verdict, fit_verdict::keep_default);
+}
+
+TEST(proof, a_row_that_failed_proves_nothing) {
+  comparison all = measured({{"glibc"}, {default_row}, {fitted_row, 1, 0.5}});
+  all.rows[2].failure = "was killed by SIGSEGV";
+  EXPECT_EQ(answer_of({all}, true, fit_goal::memory).verdict, fit_verdict::keep_default);
+}
+
+// Two mallocs that are the same, and others beside them, in noise of 3 %, a thousand times.
+TEST(proof, of_equal_mallocs_hardly_any_is_said_to_gain) {
+  unsigned claims = 0;
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    const comparison all = measured({{"glibc", 1, 1, 0.03}, {default_row, 1, 1, 0.03}, {fitted_row, 1, 1, 0.03}, {"jemalloc", 1, 1, 0.03}, {"mimalloc", 1, 1, 0.03}}, 7, seed);
+    claims += answer_of({all}, true, fit_goal::both).verdict != fit_verdict::keep_default ? 1 : 0;
+  }
+  EXPECT_LE(claims, 25U);
+}
+
+}  // namespace
+}  // namespace heapwright::tool

@@ -1,0 +1,373 @@
+// `heapwright fit`: one command, one answer.
+//
+//   look     the command runs under the default and glibc, twice: whether it works, how long it
+//            takes
+//   record   `heapwright record` runs it once more; the trace becomes a plan, and is counted
+//   derive   candidates from what is seen (levers), each built and replayed beside the default
+//   choose   the finalists run the real program, in interleaved rounds
+//   prove    the best of them, the default and other mallocs run it, in rounds that none of the
+//            choices has seen
+//   answer   the recipe, its malloc, the report; or that nothing is better
+//
+// Each stage has its share of the time that the user gives. Interrupted, what is complete is told.
+// Nothing that is wrong with a recipe ends the fit: it is told beside the recipe.
+#include "fit.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "experiment.hpp"
+#include "failure.hpp"
+#include "fit_report.hpp"
+#include "given_allocators.hpp"
+#include "given_input.hpp"
+#include "output_file.hpp"
+#include "plan_builder.hpp"
+#include "progress_line.hpp"
+#include "recipe_trials.hpp"
+#include "terminal.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+namespace files = std::filesystem;
+using clock = std::chrono::steady_clock;
+
+/// A trace grows with the program. Of a longer one the beginning has to do.
+constexpr std::uint64_t most_trace_bytes = 64 << 20;
+
+/// A run of the program, in memory: no plan of it is worth more than this many finalists.
+constexpr std::size_t most_finalists = 4;
+
+/// Parts of the time that the user gives.
+constexpr double part_of_search = 0.35, part_of_choice = 0.2;
+
+std::string local_time() {
+  const std::time_t t = std::time(nullptr);
+  char text[40];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", std::localtime(&t));
+  return text;
+}
+
+/// The time that the user gives.
+class time_budget {
+ public:
+  explicit time_budget(double minutes) : all_(minutes * 60) {}
+
+  [[nodiscard]] double all() const { return all_; }
+  [[nodiscard]] double spent() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
+  [[nodiscard]] double left() const { return std::max(all_ - spent(), 0.0); }
+
+ private:
+  double all_;
+  clock::time_point begin_ = clock::now();
+};
+
+/// On a terminal the stage is shown by what it does; elsewhere a line says that it begins.
+void tell_stage(const std::string& what) {
+  if (can_draw(STDERR_FILENO))
+    show_step(what);
+  else
+    tell("heapwright: {}\n", what);
+}
+
+/// One command that is measured: the program's own, or another input.
+struct measured_input {
+  std::vector<std::string> command;
+  std::optional<server_plan> server;
+};
+
+class fitting {
+ public:
+  fitting(const fit_options& options, const scratch_file* input, fit_report& into)
+      : options_(options), standard_input_(input), budget_(options.minutes), found_(into), target_(program::resolve(options.command)) {
+    inputs_.push_back({options.command, given_server(options.server, limit())});
+    for (const std::vector<std::string>& words : options.inputs) {
+      measured_input other = inputs_.front();
+      if (other.server)
+        other.server->driver = words.front();
+      else
+        other.command = words;
+      inputs_.push_back(std::move(other));
+    }
+    peers_ = choose_allocators(target_, {}, options.only);
+    std::erase_if(peers_, [](const allocator& who) { return who.name == default_row; });
+  }
+
+  /// What is complete when it is interrupted is in the report.
+  void run(const std::vector<allocator>& given) {
+    try {
+      peers_.insert(peers_.end(), given.begin(), given.end());
+      look();
+      if (record()) {
+        search_.emplace(plan_, options_.compiler);
+        search();
+        choose();
+      }
+      prove();
+      answer();
+    } catch (const interrupted& by) {
+      found_.interrupted_by = by.signal;
+      answer();
+    }
+    show_step("");
+    if (search_) found_.tried.assign(search_->tried().begin(), search_->tried().end());
+    found_.seconds = budget_.spent();
+  }
+
+  /// Builds the malloc that was proven. Throws `failure` where it does not pass its trials.
+  void make(const std::string& header, const std::string& library) const {
+    const recipe_build recipe(header, fitted_row, options_.compiler, "");
+    recipe.make(library);
+    try_out(library, recipe);
+  }
+
+ private:
+  /// Of one run.
+  [[nodiscard]] double limit() const {
+    return options_.timeout_seconds > 0 ? options_.timeout_seconds : budget_.all() / 3;
+  }
+
+  comparison measure(const measured_input& what, const std::vector<allocator>& candidates, unsigned rounds,
+                     const char* stage) {
+    progress_line progress(stage);
+    show_step("");
+    comparison measured = [&] {
+      try {
+        return carry_out({what.command, what.server, program::resolve(what.command), candidates, standard_input_,
+                          rounds, 0.03, default_row, limit(), !options_.ignore_output, std::ref(progress)});
+      } catch (...) {
+        progress.clear();
+        throw;
+      }
+    }();
+    progress.clear();
+    return measured;
+  }
+
+  [[nodiscard]] allocator the_default() const { return {default_row, own_library()}; }
+
+  void look() {
+    const auto begin = clock::now();
+    const comparison now = measure(inputs_.front(), {the_default()}, 2, "looking at the program");
+    if (now.interrupted_by != 0) throw interrupted{now.interrupted_by};
+    const comparison_row& row = now.base();
+    if (row.who.name != default_row || !row.failure.empty())
+      throw failure(exit_code::judged_no, fmt::format("under {}, the command {}", default_row,
+                                                      now.rows.back().failure.empty() ? "failed" : now.rows.back().failure));
+    constexpr unsigned runs = 6;  // a warm-up and two rounds, of two
+    seconds_of_run_ = std::chrono::duration<double>(clock::now() - begin).count() / runs;
+    std::vector<double> processor;
+    for (const measurement& m : row.rounds) processor.push_back(m.user_seconds + m.system_seconds);
+    processor_seconds_ = median(processor);
+  }
+
+  /// False: there is nothing to derive a recipe from; the report says why.
+  bool record() {
+    tell_stage("recording the program");
+    const std::string trace = traces_.file("app.trace");
+    std::vector<std::string> words{files::read_symlink("/proc/self/exe"), "record", "-o", trace, "--max-bytes",
+                                   std::to_string(most_trace_bytes), "--"};
+    words.insert(words.end(), options_.command.begin(), options_.command.end());
+    const awaited_signals signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    // Waiting for the recorder takes a program several times its time, at the worst.
+    const job what{words, "", standard_input_, 10 * limit()};
+    std::string trouble;
+    if (inputs_.front().server) {
+      server_plan server = *inputs_.front().server;
+      server.figures.clear();
+      trouble = run_server(what, server, signals).trouble;
+    } else {
+      const run_result ran = run_measured(what, signals);
+      trouble = ran.trouble();
+      if (const std::string said = ran.errors.tail(3); !trouble.empty() && !said.empty()) trouble += ": " + said;
+    }
+    if (!trouble.empty())
+      throw failure(exit_code::judged_no, fmt::format("while it was recorded, the command {}", trouble));
+    return plan(trace, signals);
+  }
+
+  bool plan(const std::string& trace, const awaited_signals& signals) {
+    const plan_builder::progress told = [&](double) {
+      if (const came_signal came = signals.wait(0); came.number != 0 && came.number != SIGCHLD)
+        throw interrupted{came.number};
+    };
+    try {
+      plan_builder builder(trace, std::nullopt, told);
+      builder.build(plan_.fd(), told, false);
+      if (builder.process().ended.reason.find("as asked") != std::string::npos)
+        found_.notes.push_back("only the beginning of the program was recorded: " + builder.process().ended.reason);
+    } catch (const failure& why) {
+      found_.notes.push_back(fmt::format("nothing could be derived: {}", why.what()));
+      return false;
+    }
+    fit_evidence evidence{.does = observe(plan_.fd())};
+    evidence.program_seconds = processor_seconds_;
+    found_.evidence = std::move(evidence);
+    return true;
+  }
+
+  void search() {
+    tell_stage("replaying the default");
+    search_->replay_default(*found_.evidence);
+    const std::vector<candidate> singles = candidates_for(*found_.evidence, options_.goal);
+    const double until = budget_.spent() + part_of_search * budget_.all();
+    try_all(singles, until);
+    try_all(search_->combinations(options_.goal), until);
+    if (const std::size_t left = singles.size() - std::min(singles.size(), search_->tried().size()); left > 0)
+      found_.notes.push_back(fmt::format("{} of {} candidates were not tried for want of time (--minutes)", left, singles.size()));
+  }
+
+  void try_all(const std::vector<candidate>& candidates, double until) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (budget_.spent() + search_->seconds_of_one() > until) return;
+      tell_stage(fmt::format("trying {} ({} of {})", candidates[i].name, i + 1, candidates.size()));
+      search_->try_out(candidates[i]);
+    }
+  }
+
+  /// As many rounds as the seconds allow, within what is of use.
+  [[nodiscard]] unsigned rounds_in(double seconds, std::size_t contestants, unsigned least, unsigned most) const {
+    const double runs = seconds / std::max(seconds_of_run_, 0.001) / static_cast<double>(contestants) - 1;
+    return static_cast<unsigned>(std::clamp<double>(runs, least, most));
+  }
+
+  /// The recipe that goes to the proof, if one looks better in real runs.
+  void choose() {
+    std::vector<const tried_recipe*> finalists = search_->choose(options_.goal, most_finalists);
+    if (finalists.empty()) return;
+    constexpr unsigned least_rounds = 3, most_rounds_of_choice = 7;
+    std::vector<allocator> candidates{the_default()};
+    for (const tried_recipe* const one : finalists) candidates.push_back({one->what.name, one->library, "fit"});
+    const unsigned rounds =
+        rounds_in(part_of_choice * budget_.all(), candidates.size() + 1, least_rounds, most_rounds_of_choice);
+    comparison chosen_in = measure(inputs_.front(), candidates, rounds, "choosing");
+    if (chosen_in.interrupted_by != 0) throw interrupted{chosen_in.interrupted_by};
+    double best = 1;
+    for (const tried_recipe* const one : finalists) {
+      const auto its = score(judge(chosen_in, one->what.name, default_row, options_.goal));
+      if (!its || *its >= best) continue;
+      best = *its;
+      found_.fitted = one->what;
+      chosen_library_ = one->library;
+    }
+    found_.selection = std::move(chosen_in);
+  }
+
+  void prove() {
+    constexpr unsigned least_rounds = 5, most_rounds_of_proof = 15;
+    std::vector<allocator> candidates{the_default()};
+    if (found_.fitted) candidates.push_back({fitted_row, chosen_library_, "fit"});
+    candidates.insert(candidates.end(), peers_.begin(), peers_.end());
+    const unsigned rounds = rounds_in(budget_.left() / static_cast<double>(inputs_.size()), candidates.size() + 1,
+                                      least_rounds, most_rounds_of_proof);
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const std::string stage = i == 0 ? "proving" : fmt::format("proving on input {}", i);
+      found_.proofs.push_back(measure(inputs_[i], candidates, rounds, stage.c_str()));
+      if (found_.proofs.back().interrupted_by != 0) throw interrupted{found_.proofs.back().interrupted_by};
+    }
+  }
+
+  void answer() {
+    const bool is_complete = found_.proofs.size() == inputs_.size();
+    if (is_complete) {
+      found_.answer = answer_of(found_.proofs, found_.fitted.has_value(), options_.goal);
+    } else {
+      found_.answer = {fit_verdict::keep_default, "keep the default: the fit was interrupted before anything was proven",
+                       ""};
+    }
+    for (const comparison& proof : found_.proofs)
+      found_.notes.insert(found_.notes.end(), proof.notes.begin(), proof.notes.end());
+  }
+
+  const fit_options& options_;
+  const scratch_file* standard_input_;
+  time_budget budget_;
+  fit_report& found_;
+  program target_;
+  std::vector<measured_input> inputs_;
+  std::vector<allocator> peers_;
+  scratch_folder traces_;
+  scratch_file plan_;
+  std::optional<recipe_search> search_;
+  std::string chosen_library_;
+  double seconds_of_run_ = 0, processor_seconds_ = 0;
+};
+
+/// The folder of the results; made where it is not there.
+files::path folder_of(const fit_options& options) {
+  std::error_code trouble;
+  files::create_directories(options.output, trouble);
+  if (!files::is_directory(options.output) || access(options.output.c_str(), W_OK) != 0)
+    throw failure(exit_code::bad_input, fmt::format("-o {}: is no folder that can be written to", options.output));
+  return options.output;
+}
+
+void check(const fit_options& options) {
+  if (options.goal == fit_goal::latency && options.server.figures.empty())
+    throw failure(exit_code::bad_input,
+                  "--for latency: say which figure of the driver is the latency, by --driver and --figure");
+  for (const std::vector<std::string>& words : options.inputs)
+    if (words.empty()) throw failure(exit_code::bad_input, "--input: is empty");
+  must_have_trials();
+}
+
+/// Recipe and malloc take their places when the malloc has passed its trials.
+void keep_recipe(const fitting& by, const files::path& folder, fit_report& found) {
+  if (found.answer.verdict != fit_verdict::fitted) return;
+  const files::path recipe = folder / "recipe.hpp", library = folder / "libfitted.so";
+  output_file header(recipe);
+  header.write(header_of(*found.fitted, header_comment(found)));
+  header.finish();
+  try {
+    unfinished_file unfinished(library, 0666);
+    tell_stage("building the malloc, and trying it");
+    if (unfinished.is_open()) by.make(recipe, unfinished.path());
+    if (!unfinished.is_open() || !unfinished.take_name())
+      throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", library.string(), std::strerror(errno)));
+    found.recipe = recipe;
+    found.library = library;
+  } catch (const failure& trouble) {
+    found.answer = {fit_verdict::keep_default, fmt::format("keep the default: the recipe that gained failed its trials ({})", trouble.what()), ""};
+  }
+  show_step("");
+}
+
+}  // namespace
+
+int fit(const fit_options& options) {
+  check(options);
+  fit_report found;
+  found.command = options.command;
+  found.started = local_time();
+  found.machine = machine_description::of_this_one();
+  found.goal = options.goal;
+  const program target = program::resolve(options.command);
+  check_replaces_none("--json", options.json, options.command);
+  check_writable(options.json);
+  const files::path folder = folder_of(options);
+  const auto input = options.server.driver.empty() ? given_input() : std::nullopt;
+  const interruptible guard;
+  const given_allocators given("fit", options.with);
+  fitting all(options, input ? &*input : nullptr, found);
+  all.run(given.all());
+  keep_recipe(all, folder, found);
+
+  found.page = folder / "report.html";
+  std::vector<std::pair<std::string, std::string>> outputs{{found.page, page_view(found)}};
+  if (!options.json.empty()) outputs.emplace_back(options.json, json_view(found));
+  if (options.json != "-") outputs.emplace_back("-", text_view(found, wants_colour(STDOUT_FILENO)));
+  write_outputs(outputs, exit_code::judged_no);
+  if (found.interrupted_by != 0) throw interrupted{found.interrupted_by};
+  return EXIT_SUCCESS;
+}
+
+}  // namespace heapwright::tool

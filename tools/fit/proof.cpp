@@ -1,0 +1,151 @@
+#include "proof.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "quantities.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+const comparison_row* row_of(const comparison& all, const std::string& name) {
+  const auto found = std::ranges::find(all.rows, name, [](const comparison_row& r) { return r.who.name; });
+  return found == all.rows.end() || !found->failure.empty() ? nullptr : &*found;
+}
+
+bool is_goal_of(const metric& m, fit_goal goal) {
+  const bool is_memory = m.show == show_bytes, is_time = m.key == "wall_seconds" || m.is_from_driver;
+  switch (goal) {
+    case fit_goal::memory: return is_memory;
+    case fit_goal::time: return is_time;
+    case fit_goal::both: return is_memory || is_time;
+    case fit_goal::latency: return m.is_from_driver && !m.higher_is_better;
+  }
+  return false;
+}
+
+bool is_harmed(const ratio_estimate& r) {
+  return r.ratio > 1 + most_doubtful_harm || (r.ratio > 1 + most_harm && r.low > 1);
+}
+
+/// "peak RSS -14 % (11-17 %)".
+std::string change_of(const judged_figure& f) {
+  const bool is_up = f.what.higher_is_better;
+  const auto part = [&](double ratio) { return 100 * std::abs((is_up ? 1 / ratio : ratio) - 1); };
+  if (f.ratio.judge(least_gain) == ratio_verdict::same || (!f.has_gained && f.ratio.low <= 1 && f.ratio.high >= 1))
+    return fmt::format("{} {}", f.what.title,
+                       f.ratio.judge(0.03) == ratio_verdict::same ? "same"
+                                                                  : fmt::format("unclear ({}-{})", shown_bound(f.ratio.low),
+                                                                                shown_bound(f.ratio.high)));
+  const bool is_more = (f.ratio.ratio > 1) != is_up;
+  double from = part(f.ratio.high), to = part(f.ratio.low);
+  if (from > to) std::swap(from, to);
+  const std::string range = std::round(from) == std::round(to) ? "" : fmt::format(" ({:.0f}-{:.0f} %)", from, to);
+  return fmt::format("{} {}{:.0f} %{}", f.what.title, is_more ? "+" : "-", part(f.ratio.ratio), range);
+}
+
+std::string changes_of(const std::vector<judged_figure>& figures) {
+  std::vector<std::string> goals, others;
+  for (const judged_figure& f : figures) (f.is_goal && f.has_gained ? goals : others).push_back(change_of(f));
+  goals.insert(goals.end(), others.begin(), others.end());
+  return fmt::format("{}", fmt::join(goals, ", "));
+}
+
+/// The other mallocs of a comparison.
+std::vector<std::string> others_of(const comparison& all) {
+  std::vector<std::string> names;
+  for (const comparison_row& row : all.rows)
+    if (row.failure.empty() && row.difference.empty() && row.who.name != default_row && row.who.name != fitted_row)
+      names.push_back(row.who.name);
+  return names;
+}
+
+bool gains_everywhere(const std::vector<comparison>& proofs, const std::string& row, const std::string& reference,
+                      fit_goal goal, unsigned looks) {
+  return std::ranges::all_of(
+      proofs, [&](const comparison& one) { return is_gain(judge(one, row, reference, goal, looks)); });
+}
+
+/// Of the mallocs that gain on the best of ours, the one that gains most.
+std::optional<std::string> better_than(const std::vector<comparison>& proofs, const std::string& ours, fit_goal goal) {
+  const std::vector<std::string> others = others_of(proofs.front());
+  std::optional<std::string> best;
+  double best_score = 1;
+  for (const std::string& name : others) {
+    if (!gains_everywhere(proofs, name, ours, goal, static_cast<unsigned>(others.size()))) continue;
+    const double its = score(judge(proofs.front(), name, ours, goal)).value_or(1);
+    if (best && its >= best_score) continue;
+    best = name;
+    best_score = its;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<judged_figure> judge(const comparison& all, const std::string& row, const std::string& reference,
+                                 fit_goal goal, unsigned looks) {
+  const comparison_row *const its = row_of(all, row), *const to = row_of(all, reference);
+  std::vector<judged_figure> figures;
+  if (its == nullptr || to == nullptr || !its->difference.empty()) return figures;
+  std::vector<metric> judged = metrics_of(all);
+  std::erase_if(judged, [](const metric& m) { return m.noun.empty(); });
+  const auto chances = std::ranges::count_if(judged, [&](const metric& m) { return is_goal_of(m, goal); }) * looks;
+  for (const metric& m : judged) {
+    std::vector<double> ours, theirs;
+    for (std::size_t i = 0; i < std::min(its->rounds.size(), to->rounds.size()); ++i) {
+      ours.push_back(m.value(its->rounds[i]));
+      theirs.push_back(m.value(to->rounds[i]));
+    }
+    if (m.higher_is_better) std::swap(ours, theirs);
+    const auto ratio = paired_ratio(ours, theirs);
+    if (!ratio) continue;
+    const double surely = paired_ratio(ours, theirs, doubt_of_gain / static_cast<double>(std::max<long>(chances, 1)))->high;
+    figures.push_back({m, is_goal_of(m, goal), *ratio, ratio->ratio <= 1 - least_gain && surely < 1});
+  }
+  return figures;
+}
+
+std::optional<double> score(const std::vector<judged_figure>& figures) {
+  double product = 1;
+  for (const judged_figure& f : figures) {
+    if (is_harmed(f.ratio)) return std::nullopt;
+    if (f.is_goal) product *= f.ratio.ratio;
+  }
+  if (figures.empty()) return std::nullopt;
+  return product;
+}
+
+bool is_gain(const std::vector<judged_figure>& figures) {
+  return std::ranges::any_of(figures, [](const judged_figure& f) { return f.is_goal && f.has_gained; }) &&
+         std::ranges::none_of(figures, [](const judged_figure& f) { return is_harmed(f.ratio); });
+}
+
+fit_answer answer_of(const std::vector<comparison>& proofs, bool has_fitted, fit_goal goal) {
+  const bool is_fitted = has_fitted && gains_everywhere(proofs, fitted_row, default_row, goal, 1);
+  const std::string ours = is_fitted ? fitted_row : default_row;
+  if (const auto other = better_than(proofs, ours, goal)) {
+    return {fit_verdict::other_allocator,
+            fmt::format("for this program {} is better than {}: {}", *other,
+                        is_fitted ? "the best recipe that was found" : "the default, and no recipe came near",
+                        changes_of(judge(proofs.front(), *other, ours, goal))),
+            *other};
+  }
+  if (is_fitted) {
+    std::string sentence = changes_of(judge(proofs.front(), fitted_row, default_row, goal));
+    for (std::size_t i = 1; i < proofs.size(); ++i)
+      sentence += fmt::format("; on input {}: {}", i, changes_of(judge(proofs[i], fitted_row, default_row, goal)));
+    return {fit_verdict::fitted, sentence, ""};
+  }
+  std::string sentence = fmt::format("keep the default: no recipe gained more than {:.0f} %", 100 * least_gain);
+  if (has_fitted) {
+    const auto figures = judge(proofs.front(), fitted_row, default_row, goal);
+    if (!figures.empty()) sentence += fmt::format("; the best, on fresh rounds: {}", changes_of(figures));
+  }
+  return {fit_verdict::keep_default, sentence, ""};
+}
+
+}  // namespace heapwright::tool

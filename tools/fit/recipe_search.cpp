@@ -1,0 +1,161 @@
+#include "recipe_search.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "allocators.hpp"
+#include "failure.hpp"
+#include "proof.hpp"
+#include "terminal.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr unsigned replay_rounds = 3;
+
+/// What replays can tell from noise: memory is the same in each, time is not.
+constexpr double seen_in_memory = 0.002;
+constexpr double seen_in_time = 0.03;
+
+double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+
+double ratio_of(std::uint64_t a, std::uint64_t b) {
+  return b == 0 ? 1 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+std::uint64_t peak_of(const replay_row& row) { return row.peak() == nullptr ? 0 : row.peak()->bytes; }
+
+}  // namespace
+
+recipe_search::recipe_search(const scratch_file& plan, std::string compiler)
+    : plan_(plan), compiler_(std::move(compiler)), default_{.who = {default_row, own_library()}} {}
+
+void recipe_search::replay_default(fit_evidence& into) {
+  const auto begin = clock::now();
+  const awaited_signals signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+  const replay_runs runs(plan_, signals);
+  show_step("replaying it under the default");
+  runs.measure_memory(default_);
+  std::vector<replay_row> rows{{.who = default_.who}};
+  for (unsigned round = 0; round < replay_rounds && default_.failure.empty(); ++round) {
+    runs.measure_time(rows, round, [](const std::string&) {});
+    default_.failure = rows.front().failure;
+  }
+  if (!default_.failure.empty())
+    throw failure(exit_code::judged_no, "the program's trace cannot be replayed under the default: " + default_.failure);
+  into.peak_bytes = peak_of(default_);
+  into.live_at_peak = default_.live_at_peak();
+  into.end_bytes = default_.final_bytes;
+  into.page_faults = default_.page_faults;
+  into.malloc_seconds = rows.front().seconds().value_or(0);
+  share_ = into.program_seconds > 0 ? std::min(into.malloc_seconds / into.program_seconds, 1.0) : 0;
+  seconds_ = seconds_since(begin) * 2;
+}
+
+double recipe_search::seconds_of_one() const noexcept {
+  return tried_.empty() ? seconds_ : seconds_ / static_cast<double>(tried_.size());
+}
+
+std::string recipe_search::write_header(const candidate& what, const std::vector<std::string>& comment) const {
+  std::string header = scratch_.file("recipe.hpp");
+  write_source(header, header_of(what, comment));
+  return header;
+}
+
+void recipe_search::try_out(const candidate& what) {
+  const auto begin = clock::now();
+  tried_recipe one{.what = what,
+                   .library = scratch_.file(fmt::format("tried{}.so", tried_.size())),
+                   .failure = {},
+                   .is_finalist = false};
+  try {
+    const recipe_build recipe(write_header(what, {}), "fitted", compiler_, "");
+    recipe.check();
+    recipe.make(one.library);
+    replay(one);
+  } catch (const failure& trouble) {
+    if (interruptible::is_noted()) throw interrupted{SIGINT};
+    one.failure = trouble.what();
+  }
+  if (tried_.empty()) seconds_ = 0;
+  seconds_ += seconds_since(begin);
+  tried_.push_back(std::move(one));
+}
+
+void recipe_search::replay(tried_recipe& into) {
+  const awaited_signals signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+  const replay_runs runs(plan_, signals);
+  replay_row its{.who = {fitted_row, into.library}};
+  show_step(fmt::format("replaying it with {}", into.what.name));
+  runs.measure_memory(its);
+  std::vector<replay_row> rows{{.who = default_.who}, {.who = its.who}};
+  for (unsigned round = 0; round < replay_rounds && its.failure.empty(); ++round) {
+    runs.measure_time(rows, round, [](const std::string&) {});
+    its.failure = rows.back().failure;
+  }
+  into.failure = its.failure;
+  if (!its.failure.empty()) return;
+  into.peak_ratio = ratio_of(peak_of(its), peak_of(default_));
+  into.end_ratio = ratio_of(its.final_bytes, default_.final_bytes);
+  const double before = rows.front().seconds().value_or(0);
+  into.malloc_time_ratio = before > 0 ? rows.back().seconds().value_or(0) / before : 1;
+}
+
+bool recipe_search::is_harmed(const tried_recipe& one) const {
+  return one.peak_ratio > 1 + most_harm || 1 + share_ * (one.malloc_time_ratio - 1) > 1 + most_harm;
+}
+
+/// What real runs will show if the replays are right: the product of the goal's ratios.
+double recipe_search::predicted(const tried_recipe& one, fit_goal goal) const {
+  const double memory = one.peak_ratio, time = 1 + share_ * (one.malloc_time_ratio - 1);
+  return goal == fit_goal::memory ? memory : goal == fit_goal::both ? memory * time : time;
+}
+
+std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
+  std::vector<const tried_recipe*> good;
+  for (const tried_recipe& one : tried_)
+    if (one.failure.empty() && !is_harmed(one)) good.push_back(&one);
+  const auto sorted = [&](double tried_recipe::*ratio, double least) {
+    std::vector<const tried_recipe*> those;
+    for (const tried_recipe* const one : good)
+      if (one->*ratio < 1 - least) those.push_back(one);
+    std::ranges::stable_sort(those, {}, [&](const tried_recipe* one) { return one->*ratio; });
+    std::vector<candidate> parts;
+    for (const tried_recipe* const one : those) parts.push_back(one->what);
+    return parts;
+  };
+  std::vector<candidate> memory, time, all;
+  if (goal == fit_goal::memory || goal == fit_goal::both) memory = sorted(&tried_recipe::peak_ratio, seen_in_memory);
+  if (goal != fit_goal::memory) time = sorted(&tried_recipe::malloc_time_ratio, seen_in_time);
+  if (memory.size() > 1) all.push_back(combined(memory));
+  if (time.size() > 1) all.push_back(combined(time));
+  if (!memory.empty() && !time.empty()) {
+    memory.insert(memory.end(), time.begin(), time.end());
+    if (memory.size() > std::max<std::size_t>(time.size(), 1)) all.push_back(combined(memory));
+  }
+  return all;
+}
+
+std::vector<const tried_recipe*> recipe_search::choose(fit_goal goal, std::size_t most) {
+  std::vector<tried_recipe*> good;
+  for (tried_recipe& one : tried_)
+    if (one.failure.empty() && !is_harmed(one)) good.push_back(&one);
+  std::ranges::stable_sort(good, {}, [&](const tried_recipe* one) { return predicted(*one, goal); });
+  std::vector<const tried_recipe*> chosen;
+  for (tried_recipe* const one : good) {
+    const bool may_gain = predicted(*one, goal) < 1 - seen_in_memory ||
+                          (goal != fit_goal::memory && one->what.gains_outside_malloc);
+    if (chosen.size() == most) break;
+    if (!may_gain) continue;
+    one->is_finalist = true;
+    chosen.push_back(one);
+  }
+  return chosen;
+}
+
+}  // namespace heapwright::tool

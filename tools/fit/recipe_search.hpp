@@ -1,0 +1,72 @@
+// Candidates made into mallocs, and replayed beside the default: which of them are worth real runs.
+//
+//   try        builds a candidate, and replays the plan under it, in turns and at full speed
+//   choose     the finalists: the best by what the replays say, none that harms
+//
+// Replays are right about memory within some per cent, and about time in malloc alone. So what they
+// say is a reason to look at a recipe, and none to believe in it: the proof is made of real runs.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "awaited_signals.hpp"
+#include "candidate.hpp"
+#include "levers.hpp"
+#include "recipe_build.hpp"
+#include "replay_runs.hpp"
+#include "scratch_file.hpp"
+
+namespace heapwright::tool {
+
+struct tried_recipe {
+  candidate what;
+  std::string library;  ///< in the search's scratch folder
+  std::string failure;  ///< why there are no figures; empty if there are
+  // Of replays, to the default's.
+  double peak_ratio = 1, end_ratio = 1, malloc_time_ratio = 1;
+  bool is_finalist = false;
+};
+
+class recipe_search {
+ public:
+  /// `plan` must outlive it. `compiler`: empty for $CXX, or else c++.
+  recipe_search(const scratch_file& plan, std::string compiler);
+
+  /// Replays the default, and fills in what that says. Throws `failure` if it cannot be replayed.
+  void replay_default(fit_evidence& into);
+
+  /// Throws `interrupted`, and `failure` where no compiler can be had.
+  void try_out(const candidate& what);
+
+  /// Candidates from what has gained so far: all that is for memory, all that is for time, and both.
+  [[nodiscard]] std::vector<candidate> combinations(fit_goal goal) const;
+
+  /// Marks up to so many, the most promising first, and returns them.
+  std::vector<const tried_recipe*> choose(fit_goal goal, std::size_t most);
+
+  [[nodiscard]] const std::deque<tried_recipe>& tried() const noexcept { return tried_; }
+  [[nodiscard]] const scratch_folder& scratch() const noexcept { return scratch_; }
+  /// Of one candidate, on average; of the default's replays where none was tried.
+  [[nodiscard]] double seconds_of_one() const noexcept;
+
+  /// The header of a candidate, to be built.
+  [[nodiscard]] std::string write_header(const candidate& what, const std::vector<std::string>& comment) const;
+
+ private:
+  [[nodiscard]] double predicted(const tried_recipe& one, fit_goal goal) const;
+  [[nodiscard]] bool is_harmed(const tried_recipe& one) const;
+  void replay(tried_recipe& into);
+
+  const scratch_file& plan_;
+  std::string compiler_;
+  scratch_folder scratch_;
+  replay_row default_;
+  double share_ = 0;  ///< of the program's time that malloc takes
+  double seconds_ = 0;
+  std::deque<tried_recipe> tried_;  ///< the combinations last
+};
+
+}  // namespace heapwright::tool
