@@ -157,7 +157,9 @@ void raise_peaks(snapshot& seen, const std::array<std::uint64_t, size_scale::cou
   }
   if (static_cast<std::int64_t>(total) <= static_cast<std::int64_t>(seen.process.peak)) return;
   seen.process.peak = total;
-  seen.process.peak_at_ns = seen.at_ns;
+  // A process that has ended, or has become another program, had its peak before that.
+  const std::uint64_t ended = seen.process.ended_ns;
+  seen.process.peak_at_ns = ended != 0 ? std::min(ended, seen.at_ns) : seen.at_ns;
 }
 
 std::vector<module_figures> modules_of(const segment_file& file, const segment_header& h) {

@@ -77,7 +77,8 @@ int compare(const compare_options& options) {
   std::vector<std::pair<std::string, std::string>> outputs;
   if (!options.json.empty()) outputs.emplace_back(options.json, json_view(found));
   if (!options.html.empty()) outputs.emplace_back(options.html, page_view(found));
-  if (options.json != "-" && options.html != "-") outputs.emplace_back("-", table_view(found, colour));
+  if (options.json != "-" && options.html != "-")
+    outputs.emplace_back("-", table_view(found, colour, columns_of(STDOUT_FILENO)));
   write_outputs(outputs, exit_code::judged_no);
 
   if (found.interrupted_by != 0) throw interrupted{found.interrupted_by};

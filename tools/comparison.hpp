@@ -86,7 +86,8 @@ std::string verdict_on(const comparison& all, const comparison_row& row);
 /// though it was so at the peak too.
 std::vector<row_finding> findings_of(const run_result& ran, bool is_server);
 
-std::string table_view(const comparison& all, bool colour);
+/// `terminal_columns`: of the terminal that shows it; 0: there is none, any width will do.
+std::string table_view(const comparison& all, bool colour, unsigned terminal_columns = 0);
 std::string json_view(const comparison& all);
 std::string page_view(const comparison& all);
 

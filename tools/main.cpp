@@ -132,7 +132,7 @@ CLI::Validator from_to(T least, U most) {
 }
 
 std::string check_statistics(const std::string& word) {
-  return word == "command" || word == "all" ? "" : fmt::format("'{}' is neither command nor all", word);
+  return word == "command" || word == "all" ? "" : fmt::format("'{}' is not one of its values, command and all", word);
 }
 
 void add_wrappers(CLI::App& app, function_patterns& wrappers) {
@@ -226,11 +226,11 @@ void add_server_options(CLI::App& app, server_options& options) {
     option->needs(driver)->group(group);
 }
 
-/// The parser shows a flag that may have a value as --stats{command}.
+/// The parser shows a flag that may have a value as --stats{command}, and not its other values.
 class help_formatter : public CLI::Formatter {
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     const std::string name = CLI::Formatter::make_option_name(option, is_positional);
-    return name == "--stats{command}" ? "--stats[=all]" : name;
+    return name == "--stats{command}" ? "--stats[=command|all]" : name;
   }
 };
 
@@ -249,7 +249,9 @@ int run_subcommand(const std::vector<std::string>& words) {
   std::string statistics;
   run_app
       .add_flag("--stats{command}", statistics,
-                "Print the heap's statistics when the command has ended; --stats=all: and a table of all its processes")
+                "Print the heap's statistics when the command has ended. command, or no value: of its own process; "
+                "all: and a "
+                "table of all its processes")
       ->check(check_statistics);
   run_app.add_option("--with", run_with.library, "Another allocator to preload instead")->type_name("LIB");
   take_command(run_app, run_with.command);

@@ -15,6 +15,7 @@
 #include "descriptor.hpp"
 #include "elf_file.hpp"
 #include "failure.hpp"
+#include "heap_record.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
@@ -80,6 +81,11 @@ bool gains_privileges(const std::string& path) {
 constexpr const char* tools_of_go =
     "GOGC, GOMEMLIMIT and GODEBUG set how it works, and `go tool pprof` shows the program's heap";
 
+/// Of a program that libheapwright.a is linked into.
+constexpr const char* linked_already =
+    "has heapwright's malloc linked in already, and a preloaded library does not take its place: it runs on "
+    "heapwright's malloc when it is started by itself, and `heapwright live PID` shows its heap then";
+
 }  // namespace
 
 std::string why_not_preloadable(const elf_file& elf, const std::string& path) {
@@ -132,7 +138,8 @@ program program::resolve(const std::vector<std::string>& command) {
   const auto refuse = [&](const std::string& why) {
     return failure(exit_code::bad_input, fmt::format("{} {}", path, why));
   };
-  if (const std::string why = why_not_preloadable(*elf, path); !why.empty()) throw refuse(why);
+  if (const std::string why = why_not_preloadable(*elf, path); !why.empty())
+    throw refuse(elf->is_native() && heap_record::is_kept_by(path) ? linked_already : why);
   if (elf->is_go())
     tell(
         "heapwright: {} is a Go program: only what its C code allocates (cgo) comes from malloc. Go has an allocator "

@@ -240,6 +240,19 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
                 program.stdin.close()
         self.assertEqual(heapwright("top", "1").returncode, 125)
 
+    def test_top_before_the_first_sample(self):
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as segments:
+            probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
+            environment = dict(os.environ, LD_PRELOAD=probe, HEAPWRIGHT_SEGMENT_DIR=segments, HEAPWRIGHT_SAMPLE=str(1 << 40))
+            waits = "import sys; print('ready', flush=True); sys.stdin.read()"
+            with subprocess.Popen(["/usr/bin/python3", "-c", waits], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+                program.stdout.readline()
+                look = dict(os.environ, HEAPWRIGHT_SEGMENT_DIR=segments)
+                result = subprocess.run([HEAPWRIGHT, "top", str(program.pid), "--once"], env=look, capture_output=True, text=True, timeout=60)
+                program.stdin.close()
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertTrue(result.stdout.endswith("\n\nnothing was sampled yet\n"), result.stdout)
+
     def test_a_program_with_little_address_space(self):
         """The probe takes a small part of it."""
         script = f"ulimit -v 150000; exec /usr/bin/python3 -c '{PROGRAM}' 300"

@@ -395,10 +395,10 @@ test("the page opens on the process with most live bytes, not on what has starte
   } finally { await s.end(); }
 });
 
-/// Heads and figures of a table that are cut, and whether it scrolls sideways. Names may be cut: they have a tip.
+/// Heads and cells of a table that are cut, and whether it scrolls sideways. Names may be cut: they have a tip.
 const cut = (page, table) => page.evaluate(table => {
   const host = document.getElementById(table), isCut = e => e.scrollWidth > e.clientWidth;
-  const found = [...host.querySelectorAll(".head button, .row:not([hidden]) .cell:not(.left)")].filter(isCut).map(e => e.textContent);
+  const found = [...host.querySelectorAll(".head button, .row:not([hidden]) .cell:not(.name)")].filter(isCut).map(e => e.textContent);
   return [...new Set(found), ...(isCut(host) ? ["the table"] : [])];
 }, table);
 
@@ -436,6 +436,85 @@ test("at 1280 pixels no figure and no head of a table is cut", async () => {
     await s.page.waitForSelector("#sites .row");
     assert.deepEqual(await cut(s.page, "sites"), [], "with growth since");
     await s.page.screenshot({ path: join(shots, "growth-1280.png") });
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("at 800 x 600 pixels, with scroll bars: tables end within their cards, names can be read, a shadow tells of more", async () => {
+  const s = await served();
+  const withBars = await chromium.launch({ executablePath, args: ["--no-sandbox"], ignoreDefaultArgs: ["--hide-scrollbars"] });
+  try {
+    const page = await withBars.newPage({ viewport: { width: 800, height: 600 } }), other = await withBars.newPage();
+    /// From 0 to 255.
+    const brightness = async (x, y) => {
+      const png = (await page.screenshot({ clip: { x, y, width: 1, height: 1 } })).toString("base64");
+      return other.evaluate(async png => {
+        const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
+        const context = new OffscreenCanvas(1, 1).getContext("2d");
+        context.drawImage(image, 0, 0);
+        return context.getImageData(0, 0, 1, 1).data[0];
+      }, png);
+    };
+    await page.goto(s.url);
+    for (const [key, table] of [["1", "table"], ["2", "sites"], ["3", "leaks"], ["4", "memory-table"]]) {
+      await page.keyboard.press(key);
+      await page.waitForSelector(`#${table} .row`);
+      if (table === "sites") {
+        await page.click("#sites .row");
+        await page.waitForSelector("#site-stack:not([hidden])");
+      }
+      const { bottom, end, height } = await page.evaluate(id => {
+        const host = document.getElementById(id), below = host.parentNode.lastElementChild, last = below.offsetParent ? below : host;
+        return { bottom: last.getBoundingClientRect().bottom, end: host.closest(".card").getBoundingClientRect().bottom, height: host.clientHeight };
+      }, table);
+      assert.ok(bottom <= end, `${table} ends at ${bottom}, its card at ${end}`);
+      assert.ok(height > 130, `${table} has a height of ${height}`);
+    }
+    await page.keyboard.press("1");
+    assert.deepEqual(await cut(page, "table"), [], "size classes");
+    await page.keyboard.press("2");
+    assert.ok(await page.evaluate(() => document.querySelector("#sites .cell.name").clientWidth) >= 300, "the column of sites is narrow");
+    await page.evaluate(() => document.getElementById("sites").scrollIntoView());
+    const sites = await page.evaluate(() => {
+      const { left, top } = document.getElementById("sites").getBoundingClientRect(), { clientWidth, offsetWidth } = document.getElementById("sites");
+      return { left, top, width: clientWidth, bar: offsetWidth - clientWidth };
+    });
+    assert.ok(sites.bar > 0, "there is no scroll bar");
+    const above = sites.top + 52;  // above the words of the second row: the first one is chosen
+    await page.mouse.move(1, 1);
+    assert.ok(await brightness(sites.left + sites.width - 3, above) < 235, "no shadow beside the scroll bar");
+    await page.evaluate(() => { document.getElementById("sites").scrollLeft = 10000; });
+    assert.equal(await brightness(sites.left + sites.width - 3, above), 255, "a shadow at the end");
+    await page.screenshot({ path: join(shots, "where-800x600.png") });
+  } finally {
+    await withBars.close();
+    await s.end();
+  }
+});
+
+test("a crowded header shows the process id", async () => {
+  const s = await served();
+  try {
+    await changed(s.page, "/api/processes", answer => {
+      answer.running = 12;
+      answer.rows.push(["other", ...answer.rows[0].slice(1)]);
+      for (const row of answer.rows) row[answer.columns.indexOf("arguments")] = ["a title that says at length what this process of the server does"];
+    });
+    await s.page.reload();
+    await s.page.waitForSelector("#family:not([hidden])");
+    for (const width of [1280, 1050]) {
+      await s.page.setViewportSize({ width, height: 800 });
+      const { id, about, beyond } = await s.page.evaluate(() => {
+        const about = document.getElementById("about"), range = document.createRange();
+        range.setStart(about.firstChild, 0);
+        range.setEnd(about.firstChild, about.textContent.indexOf(" ·"));
+        return { id: range.getBoundingClientRect().right, about: about.getBoundingClientRect().right,
+          beyond: [...document.querySelectorAll("header *")].filter(e => e.offsetParent && e.getBoundingClientRect().right > innerWidth).map(e => e.id) };
+      });
+      assert.ok(id <= about, `at ${width} pixels the id is cut: it ends at ${id}, its place at ${about}`);
+      assert.deepEqual(beyond, [], `at ${width} pixels`);
+      await s.page.screenshot({ path: join(shots, `crowded-${width}.png`) });
+    }
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });
@@ -505,11 +584,18 @@ test("says when the program has ended, was killed, counts late or not at all, an
       assert.match(await s.text("notes"), notes);
       if (mode === "late") assert.match(await s.text("live-title"), /change/);
       await s.page.screenshot({ path: join(shots, `state-${mode || "ended"}.png`) });
-      if (mode === "dormant") {
+      if (mode === "kill") {
+        await s.page.route("**/api/processes*", route => route.abort());
+        await becomes(() => s.text("status"), words => /killed.*last figures; connection lost, retrying$/.test(words), "the connection is lost");
+        await s.page.unroute("**/api/processes*");
+        await becomes(() => s.text("status"), words => /killed.*last figures$/.test(words), "the connection is there again");
+      }
+      if (mode === "dormant" || mode === "") {
         s.child.removeAllListeners("exit");
         s.child.kill("SIGKILL");
-        await s.page.waitForFunction(() => /connection lost, retrying/.test(document.getElementById("status").textContent));
-        await s.page.screenshot({ path: join(shots, "state-lost.png") });
+        await becomes(() => s.text("status"), words => /connection lost, retrying$/.test(words), "the connection is lost");
+        assert.match(await s.text("status"), mode === "" ? /^program has ended at .*last figures; / : /^connection/);
+        await s.page.screenshot({ path: join(shots, `state-lost-${mode || "ended"}.png`) });
       }
     } finally { await s.end(); }
   }

@@ -201,8 +201,8 @@ class Top(Case):
 
 
 class Compare(Case):
-    def compared(self, **environment):
-        terminal = self.terminal(HEAPWRIGHT, "compare", "--rounds", "2", "--only", "heapwright", "--", "/bin/true", **environment)
+    def compared(self, **options):
+        terminal = self.terminal(HEAPWRIGHT, "compare", "--rounds", "2", "--only", "heapwright", "--", "/bin/true", **options)
         self.assertEqual(terminal.wait(), 0)
         return terminal.seen
 
@@ -216,6 +216,15 @@ class Compare(Case):
         self.assertIn(b"\033[1m", self.compared(NO_COLOR=""))
         self.assertNotIn(b"\033", self.compared(TERM="dumb"))
         self.assertNotIn(b"\033", self.compared(TERM="dumb", NO_COLOR="1"))
+
+    def test_a_narrow_terminal_has_one_figure_to_a_line(self):
+        for columns in (60, 160):
+            with self.subTest(columns):
+                lines = self.compared(columns=columns, TERM="dumb").decode().replace("\r", "").split("\n")
+                figures = [line for line in lines if "wall time" in line or "peak RSS" in line]
+                self.assertEqual(len(figures), 4 if columns == 60 else 1, lines)
+                for line in figures:
+                    self.assertLessEqual(len(line), columns)
 
 
 def folders():

@@ -62,6 +62,27 @@ TEST(watched_process, pss_follows_rss_though_nobody_looks) {
   process.stop();
 }
 
+TEST(watched_process, a_peak_that_was_not_published_is_no_later_than_the_end) {
+  own_segment own;
+  segment::segment_header& h = own.built.header();
+  h.process_start = 1;  // another process, which was killed
+  h.started_ns = 1000;
+  own.built.add_thread(1, 1);
+  own.built.slot(1).classes[3].allocated_bytes = 200;
+  {
+    watched_process process(segment::segment_reader(own.built.path()), false);
+    const auto seen = process.now();
+    EXPECT_EQ(seen->state, life::killed);
+    EXPECT_EQ(seen->figures.process.peak, 200U);
+    EXPECT_EQ(seen->figures.process.peak_at_ns, 1000U);
+  }
+  process_past past;
+  past.state = life::killed;
+  past.at_ns = 2000;
+  watched_process saved(segment::segment_reader(own.built.path()), past, {});
+  EXPECT_EQ(saved.now()->figures.process.peak_at_ns, 2000U);
+}
+
 constexpr std::uint64_t second = 1'000'000'000, mib = 1 << 20;
 
 TEST(detailed_looks, are_every_ten_seconds_where_somebody_looks) {

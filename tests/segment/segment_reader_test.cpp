@@ -67,6 +67,22 @@ TEST_F(segment_reading, shows_a_program_by_the_link_that_started_it) {
   EXPECT_EQ(shown(std::string{"/usr/bin/program-2\0\0\0\0\0\0\0\0", 27}), "");
 }
 
+TEST_F(segment_reading, dates_a_peak_that_was_not_published_no_later_than_the_end) {
+  segment_header& h = built.header();
+  h.peak = 100;
+  h.peak_at_ns = 5;
+  built.add_thread(1, 1);
+  built.slot(1).classes[3].allocated_bytes = 200;
+  const snapshot running = segment_reader(built.path()).read();
+  EXPECT_EQ(running.process.peak, 200u);
+  EXPECT_EQ(running.process.peak_at_ns, running.at_ns);
+  for (const process_state state : {process_state::exited, process_state::replaced}) {
+    h.state = static_cast<std::uint32_t>(state);
+    h.ended_ns = 1000;
+    EXPECT_EQ(segment_reader(built.path()).read().process.peak_at_ns, 1000u);
+  }
+}
+
 /// One block passes from thread to thread while the segment is read.
 TEST_F(segment_reading, no_peak_counts_a_block_twice_that_moves_while_it_is_read) {
   constexpr unsigned c = 60;

@@ -36,6 +36,11 @@ class BadInput(Case):
     def test_static(self):
         self.both([fixture("static")], 125, "statically linked")
 
+    def test_our_malloc_is_linked_in(self):
+        for name in ("linked_echo", "static_echo"):
+            self.both([fixture(name)], 125, f"{fixture(name)} has heapwright's malloc linked in already", "does not take its place")
+        self.both([fixture("defines_malloc")], 125, "defines malloc itself")
+
     def test_script_of_a_missing_or_static_interpreter(self):
         script = self.folder / "script"
         script.write_text("#!/no/such/interpreter\n")
@@ -147,7 +152,7 @@ class BadInput(Case):
         for subcommand in ([], ["run"], ["compare"], ["info"]):
             self.assertEqual(heapwright(*subcommand, "--help").returncode, 0)
             self.assertEqual(heapwright("help", *subcommand).stdout, heapwright(*subcommand, "--help").stdout)
-        for word in ("Usage: heapwright run ", "--stats[=all] "):
+        for word in ("Usage: heapwright run ", "--stats[=command|all] "):
             self.assertIn(word, heapwright("run", "--help").stdout)
         overview = heapwright()
         self.assertEqual((overview.returncode, overview.stdout), (0, heapwright("--help").stdout))
@@ -242,7 +247,7 @@ class Words(Case):
                 (["live", "--sample", "2.5", TRUE], "live: --sample: '2.5' is not a whole number from 1 to 1099511627776, nor auto"),
                 (["diff", "--sites", "1.5", "a", "b"], "diff: --sites: '1.5' is not a whole number from 0 to 1000000"),
                 (["leaks", "--limit", "1e3", TRUE], "leaks: --limit: '1e3' is not a whole number from 0 to 1000000"),
-                (["run", "--stats=some", TRUE], "run: --stats: 'some' is neither command nor all"),
+                (["run", "--stats=some", TRUE], "run: --stats: 'some' is not one of its values, command and all"),
                 (["run", "--stats=", TRUE], "run: --stats: it is empty")]:
             with self.subTest(words):
                 self.sentence(words, said)

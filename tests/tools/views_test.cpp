@@ -75,6 +75,26 @@ TEST(views, a_wide_interval_does_not_move_columns) {
   EXPECT_EQ(titles.find("peak RSS"), ratios.find("same")) << table;
 }
 
+TEST(views, a_narrow_terminal_gets_one_figure_to_a_line) {
+  const comparison all = example();
+  const std::string wide = table_view(all, false);
+  std::size_t needed = 0;
+  for (std::size_t at = wide.find("\n   "), end = 0; at != std::string::npos; at = wide.find("\n   ", end)) {
+    end = wide.find('\n', at + 1);
+    needed = std::max(needed, end - at - 1);
+  }
+  EXPECT_EQ(table_view(all, false, 200), wide);
+  const std::string narrow = table_view(all, false, static_cast<unsigned>(needed) - 1);
+  EXPECT_NE(narrow.find("\nglibc\n  wall time    1.00 s\n  CPU time     1.00 s\n  peak RSS     1.0 MiB\n"),
+            std::string::npos)
+      << narrow;
+  EXPECT_NE(narrow.find("\nfast\n  wall time    500 ms   0.50 (0.50-0.50)\n"), std::string::npos) << narrow;
+  EXPECT_NE(narrow.find("\nbroken\n  was killed by SIGSEGV\n"), std::string::npos) << narrow;
+  EXPECT_NE(narrow.find("; behind them the ratio to glibc"), std::string::npos) << narrow;
+  const std::string coloured = table_view(all, true, 80);
+  EXPECT_NE(coloured.find("  \033[1;32m500 ms"), std::string::npos) << coloured;
+}
+
 TEST(views, one_round_has_no_ratio_and_no_legend_of_one) {
   comparison all = example();
   all.rounds = 1;

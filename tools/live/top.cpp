@@ -177,9 +177,14 @@ struct site_columns {
 void write_sites(screen_text& text, watched_process& process, const moment& m) {
   if (!m.has_probe) return;
   std::vector<call_site> sites = call_sites(process.stacks(), m.figures, process.places(), {});
+  const bool has_samples = !sites.empty();
   std::erase_if(sites, [](const call_site& s) { return s.sum.live_bytes() == 0; });
   std::ranges::sort(sites, std::ranges::greater{}, [](const call_site& s) { return s.sum.live_bytes(); });
   text.line("");
+  if (sites.empty())
+    return text.line(has_samples                ? "no block that was sampled is live"
+                     : m.state == life::running ? "nothing was sampled yet"
+                                                : "nothing was sampled");
   const site_columns columns(text.columns());
   text.line(columns.line("live", "blocks", "allocated", "where, and called by"));
   for (const call_site& site : sites) {

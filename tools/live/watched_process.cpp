@@ -72,6 +72,13 @@ bool has_mapped(pid_t process, const std::filesystem::path& segment) {
   return std::ranges::any_of(all, [&](const mapping& m) { return m.inode == file.st_ino; });
 }
 
+/// Of a process that has ended. Its reader dates a peak that threads had not published by the
+/// reading, which may be long after the end.
+void set_last_moment(segment::snapshot& figures, std::uint64_t at_ns) {
+  figures.at_ns = at_ns;
+  figures.process.peak_at_ns = std::min(figures.process.peak_at_ns, at_ns);
+}
+
 }  // namespace
 
 std::vector<std::string> arguments_of(pid_t process) {
@@ -272,10 +279,10 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
   } else if (past_) {
     m.memory = past_->memory;
     m.figures.process.arguments = past_->arguments;
-    m.figures.at_ns = past_->at_ns;
+    set_last_moment(m.figures, past_->at_ns);
     return result;
   } else if (!last_) {
-    m.figures.at_ns = last_sign_of_life(m.figures);
+    set_last_moment(m.figures, last_sign_of_life(m.figures));
   } else {
     m.memory = last_->memory;
     m.figures.process.arguments = last_->figures.process.arguments;

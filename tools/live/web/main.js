@@ -109,7 +109,7 @@ function showStatus() {
   const p = state?.process;
   const at = p?.ended ? ` at ${clock(p.ended)}` : "";
   const ends = { exited: `program has ended${at}: last figures`, killed: "program is gone (killed, or ended without exit): last figures", replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures", gone: "program is gone: last figures", left: "saved while the program ran" };
-  const [words, mood] = p && ends[p.state] ? [ends[p.state], "warn"]
+  const [words, mood] = p && ends[p.state] ? (isLost ? [`${ends[p.state]}; connection lost, retrying`, "bad"] : [ends[p.state], "warn"])
     : isLost ? ["connection lost, retrying", "bad"]
     : !p ? ["connecting", ""]
     : connection.isPaused ? [`paused at ${clock(state.at)}`, "warn"]
@@ -160,10 +160,18 @@ function tellOfLarger(rows) {
   note("larger", isNews ? `Most live bytes are in another process: ${titleOf(largest)} ${largest.id} has ${bytes(largest.live)}. It can be chosen above.` : null);
 }
 
+/// After the end of the program no events come. Whether the server is there is known from this list.
+function noteAnswer(isThere) {
+  if (!connection.isOver || isLost === !isThere) return;
+  isLost = !isThere;
+  showStatus();
+}
+
 async function fillProcesses() {
   if (document.hidden || document.activeElement === $("process")) return;
   try {
     const { rows, ...answer } = await askProcesses();
+    noteAnswer(true);
     $("process").hidden = rows.length < 2;
     const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${titleOf(row)} ${row.id} · ${bytes(row.live)}` }));
     $("process").replaceChildren(...wanted);
@@ -171,7 +179,9 @@ async function fillProcesses() {
     $("family").hidden = answer.running < 2;
     tellOfLarger(rows);
     text($("family"), `${exact(answer.running)} processes · ${bytes(answer.live)} live`);
-  } catch { /* the connection's own state says it */ }
+  } catch (trouble) {
+    noteAnswer(!trouble.isLost);
+  }
 }
 $("process").addEventListener("change", event => {
   location.search = new URLSearchParams({ process: event.target.value });

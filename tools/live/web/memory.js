@@ -28,9 +28,9 @@ const tables = {
   mappings: {
     columns: [
       { key: "label", title: "mapped", left: true, name: true, width: "minmax(260px,4fr)", value: row => row.label, text: row => row.label, tip: row => row.name },
-      { key: "kind", title: "kind", left: true, width: "104px", value: row => row.kind, text: row => row.kind, mood: () => "faint" },
+      { key: "kind", title: "kind", left: true, width: "minmax(118px,.9fr)", value: row => row.kind, text: row => row.kind, mood: () => "faint" },
       column("rss", "RSS", "In memory", bytes, { share: row => row.rss / most }), column("pss", "PSS", "In memory, shared pages divided by those who share them"),
-      column("private_dirty", "private dirty", "Written to, and nobody else's", bytes, { width: "minmax(100px,1fr)" }), column("swap", "swapped"), column("size", "mapped", "Address space"),
+      column("private_dirty", "private dirty", "Written to, and nobody else's", bytes, { width: "minmax(92px,1fr)" }), column("swap", "swapped"), column("size", "mapped", "Address space"),
       column("count", "mappings", "", count, { width: "92px" })],
     sort: { key: "rss", falls: true }, key: row => row.kind + row.name,
   },

@@ -5,9 +5,11 @@ import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 
 const range = size => (size === undefined ? "" : `≤ ${round(bytes(size))}`);
-const figure = (key, title, about, show = count, precise = exact) => ({ key, title, about, width: "minmax(84px,1fr)", value: row => row[key], text: row => show(row[key]), tip: row => precise(row[key]) });
+/// At 800 pixels the table of size classes needs no scrolling sideways.
+const widthFor = title => (title.length > 9 ? "minmax(94px,1fr)" : "minmax(72px,1fr)");
+const figure = (key, title, about, show = count, precise = exact) => ({ key, title, about, width: widthFor(title), value: row => row[key], text: row => show(row[key]), tip: row => precise(row[key]) });
 const byteFigure = (key, title, about) => figure(key, title, about, bytes, exactBytes);
-const perSecond = { key: "rate", title: "allocs/s", about: "Allocations per second, since the last figures", width: "minmax(84px,1fr)", value: row => row.rate, text: row => (row.rate == null ? "–" : count(row.rate)) };
+const perSecond = { key: "rate", title: "allocs/s", about: "Allocations per second, since the last figures", width: widthFor("allocs/s"), value: row => row.rate, text: row => (row.rate == null ? "–" : count(row.rate)) };
 const net = {
   ...byteFigure("net", "net", "Allocated less freed by this thread. Negative: it frees what others allocate"),
   mood: row => (row.net < 0 ? "shrank" : ""), text: row => bytes(row.net),
@@ -22,7 +24,7 @@ let most = 1;
 const tables = {
   classes: {
     columns: [
-      { key: "largest", title: "block size", left: true, width: "minmax(96px,.9fr)", value: row => row.largest, text: row => range(row.largest), tip: row => exactBytes(row.largest) },
+      { key: "largest", title: "block size", left: true, width: "minmax(84px,.9fr)", value: row => row.largest, text: row => range(row.largest), tip: row => exactBytes(row.largest) },
       { ...byteFigure("live", "live", "Bytes of blocks of this size that are live"), share: row => row.live / most },
       byteFigure("peak", "peak", "Bytes of this size that were live at one moment: never more than there were. The most of them with a sampling interval of 1; otherwise perhaps less, by what each thread allocates between two samples and 16 KiB for each thread"), figure("blocks", "live blocks"), perSecond, figure("allocations", "allocations"), byteFigure("allocated_bytes", "allocated"), figure("frees", "frees"), byteFigure("freed_bytes", "freed"),
     ],

@@ -146,6 +146,7 @@ export class Table {
 
   fill() {
     const { rowHeight } = this;
+    this.host.style.setProperty("--scroll-bar", this.host.offsetWidth - this.host.clientWidth + "px");
     const first = Math.max(0, Math.floor(this.host.scrollTop / rowHeight) - 2);
     const last = Math.min(this.shown.length, first + Math.ceil(this.host.clientHeight / rowHeight) + 4);
     while (this.pool.length < last - first) {
