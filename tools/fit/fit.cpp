@@ -106,9 +106,9 @@ class fitting {
   void run(const std::vector<allocator>& given) {
     try {
       peers_.insert(peers_.end(), given.begin(), given.end());
+      search_.emplace(plan_, options_.compiler);
       look();
       if (record()) {
-        search_.emplace(plan_, options_.compiler);
         search();
         choose();
       }

@@ -281,10 +281,11 @@ std::vector<std::string> habits_of(const fit_evidence& seen) {
                             o.threads == 1 ? "" : "s", o.threads_at_once,
                             show_seconds(static_cast<double>(o.duration_ns) / 1e9)));
   if (seen.program_seconds > 0)
-    all.push_back(fmt::format("Malloc takes some {:.1f} % of its processor time under the default ({} of {}): no malloc "
-                              "can save more than that, but for what the program gains from better places of its blocks.",
-                              100 * seen.malloc_seconds / seen.program_seconds, show_seconds(seen.malloc_seconds),
-                              show_seconds(seen.program_seconds)));
+    all.push_back(fmt::format(
+        "Malloc, and the first touch of its pages, take some {:.0f} % of its processor time under the default ({} of {}): "
+        "no malloc can save more than that, but for what the program gains from better places of its blocks.",
+        100 * std::min(seen.malloc_seconds / seen.program_seconds, 1.0), show_seconds(seen.malloc_seconds),
+        show_seconds(seen.program_seconds)));
   all.push_back(fmt::format("At most {} live at one time; {} on average, {} at the end. Under the default that is {} of "
                             "memory: {} of it are not what the program has asked for.",
                             amount(o.live_peak), amount(o.live_mean), amount(o.live_at_end), amount(seen.peak_bytes),
@@ -306,8 +307,8 @@ std::vector<std::string> habits_of(const fit_evidence& seen) {
                             "another thread than the one that allocated them.",
                             percent(o.short_lived, ended), percent(o.freed_by_others, ended)));
   if (o.large_allocations > 0)
-    all.push_back(fmt::format("{} blocks are longer than any size class, {} in all.", counted(o.large_allocations),
-                              amount(o.large_bytes)));
+    all.push_back(fmt::format("{} block{} longer than any size class, {} in all.", counted(o.large_allocations),
+                              o.large_allocations == 1 ? " is" : "s are", amount(o.large_bytes)));
   if (is_at_least(o.longest_pause_ns, o.duration_ns, 100) && o.longest_pause_ns > 100'000'000)
     all.push_back(fmt::format("For {} at a time it neither allocates nor frees.",
                               show_seconds(static_cast<double>(o.longest_pause_ns) / 1e9)));

@@ -27,9 +27,6 @@ bool is_goal_of(const metric& m, fit_goal goal) {
   return false;
 }
 
-bool is_harmed(const ratio_estimate& r) {
-  return r.ratio > 1 + most_doubtful_harm || (r.ratio > 1 + most_harm && r.low > 1);
-}
 
 /// "peak RSS -14 % (11-17 %)".
 std::string change_of(const judged_figure& f) {
@@ -104,7 +101,10 @@ std::vector<judged_figure> judge(const comparison& all, const std::string& row, 
     const auto ratio = paired_ratio(ours, theirs);
     if (!ratio) continue;
     const double surely = paired_ratio(ours, theirs, doubt_of_gain / static_cast<double>(std::max<long>(chances, 1)))->high;
-    figures.push_back({m, is_goal_of(m, goal), *ratio, ratio->ratio <= 1 - least_gain && surely < 1});
+    const bool matters = m.show != show_bytes || std::abs(median(ours) - median(theirs)) >= least_bytes;
+    const double r = ratio->ratio;
+    figures.push_back({m, is_goal_of(m, goal), *ratio, matters && r <= 1 - least_gain && surely < 1,
+                       matters && (r > 1 + most_doubtful_harm || (r > 1 + most_harm && ratio->low > 1))});
   }
   return figures;
 }
@@ -112,7 +112,7 @@ std::vector<judged_figure> judge(const comparison& all, const std::string& row, 
 std::optional<double> score(const std::vector<judged_figure>& figures) {
   double product = 1;
   for (const judged_figure& f : figures) {
-    if (is_harmed(f.ratio)) return std::nullopt;
+    if (f.is_harmed) return std::nullopt;
     if (f.is_goal) product *= f.ratio.ratio;
   }
   if (figures.empty()) return std::nullopt;
@@ -121,7 +121,7 @@ std::optional<double> score(const std::vector<judged_figure>& figures) {
 
 bool is_gain(const std::vector<judged_figure>& figures) {
   return std::ranges::any_of(figures, [](const judged_figure& f) { return f.is_goal && f.has_gained; }) &&
-         std::ranges::none_of(figures, [](const judged_figure& f) { return is_harmed(f.ratio); });
+         std::ranges::none_of(figures, &judged_figure::is_harmed);
 }
 
 fit_answer answer_of(const std::vector<comparison>& proofs, bool has_fitted, fit_goal goal) {

@@ -6,7 +6,8 @@
 //            chance (Bonferroni): the goal's figures, and of other mallocs, of which the best is
 //            looked for, their number as well. A gain does not count where another figure is
 //            harmed: by more than 2 % with an interval of 95 % that begins above 1, or by more than
-//            5 % at all. Where there are several inputs, all of them must agree.
+//            5 % at all. Memory below `least_bytes` is neither. Where there are several inputs, all
+//            of them must agree.
 // Invariant  a pure policy: comparisons in, a verdict and its sentence out.
 #pragma once
 
@@ -23,6 +24,7 @@ inline constexpr double least_gain = 0.02;
 inline constexpr double doubt_of_gain = 0.01;
 inline constexpr double most_harm = 0.02;
 inline constexpr double most_doubtful_harm = 0.05;
+inline constexpr double least_bytes = 1 << 20;
 
 /// The names of the rows that a proof is about.
 inline constexpr const char* default_row = "heapwright";
@@ -34,7 +36,7 @@ struct judged_figure {
   metric what;
   bool is_goal;
   ratio_estimate ratio;  ///< with an interval of 95 %; below 1 is better, whatever the figure is
-  bool has_gained;
+  bool has_gained, is_harmed;
 };
 
 /// A row's figures to those of another. Empty: one of the rows failed, or there were fewer than two

@@ -33,7 +33,9 @@ std::uint64_t peak_of(const replay_row& row) { return row.peak() == nullptr ? 0 
 }  // namespace
 
 recipe_search::recipe_search(const scratch_file& plan, std::string compiler)
-    : plan_(plan), compiler_(std::move(compiler)), default_{.who = {default_row, own_library()}} {}
+    : plan_(plan), compiler_(std::move(compiler)), default_{.who = {default_row, own_library()}} {
+  recipe_build(write_header({}, {}), "fitted", compiler_, "").check();
+}
 
 void recipe_search::replay_default(fit_evidence& into) {
   const auto begin = clock::now();

@@ -32,7 +32,8 @@ struct tried_recipe {
 
 class recipe_search {
  public:
-  /// `plan` must outlive it. `compiler`: empty for $CXX, or else c++.
+  /// `plan` must outlive it. `compiler`: empty for $CXX, or else c++. Throws `failure` if it cannot
+  /// compile a recipe.
   recipe_search(const scratch_file& plan, std::string compiler);
 
   /// Replays the default, and fills in what that says. Throws `failure` if it cannot be replayed.
