@@ -119,13 +119,14 @@ TEST(levers, the_documentation_has_their_table) {
   EXPECT_NE(text.str().find(levers_as_markdown()), std::string::npos) << levers_as_markdown();
 }
 
-TEST(candidate, of_two_changes_of_a_field_the_first_counts) {
-  const candidate a{"a", {{"pages.growth", "1", "one"}}}, b{"b", {{"pages.growth", "2", "two"}, {"spans.kept_empty", "0", "two"}}};
-  const candidate both = combined({a, b});
-  EXPECT_EQ(both.name, "a + b");
-  ASSERT_EQ(both.changes.size(), 2U);
-  EXPECT_EQ(both.changes[0].value, "1");
-  EXPECT_EQ(both.changes[1].field, "spans.kept_empty");
+TEST(candidate, one_that_contradicts_another_is_left_out) {
+  const candidate a{"a", {{"pages.growth", "1", "one"}}}, b{"b", {{"pages.growth", "2", "two"}, {"spans.kept_empty", "0", "two"}}},
+      c{"c", {{"pages.growth", "1", "three"}, {"pages.prefault", "true", "three"}}};
+  const candidate all = combined({a, b, c});
+  EXPECT_EQ(all.name, "a + c");
+  ASSERT_EQ(all.changes.size(), 2U);
+  EXPECT_EQ(all.changes[0].reason, "one");
+  EXPECT_EQ(all.changes[1].field, "pages.prefault");
 }
 
 TEST(candidate, a_header_has_each_reason_once_and_no_long_line) {

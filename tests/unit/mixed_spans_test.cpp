@@ -24,7 +24,6 @@ std::uint64_t taken(const heap_statistics& s) { return s.in_use + s.in_caches + 
 
 TEST(MixedBits, FindBeginningsAcrossWords) {
   mixed_bits bits;
-  bits.set_begins(mixed_bits::grains, true);
   for (const std::size_t g : {0, 1, 63, 64, 65, 700, 4095}) bits.set_begins(static_cast<std::size_t>(g), true);
   EXPECT_EQ(bits.end_of(0), 1u);
   EXPECT_EQ(bits.end_of(1), 63u);
@@ -38,6 +37,9 @@ TEST(MixedBits, FindBeginningsAcrossWords) {
   EXPECT_EQ(bits.before(64), 63u);
   EXPECT_EQ(bits.before(63), 1u);
   EXPECT_EQ(bits.before(1), 0u);
+  bits.set_begins(700, false);
+  EXPECT_EQ(bits.end_of(65), 4095u);
+  EXPECT_EQ(bits.before(4095), 65u);
 }
 
 /// Blocks of 96 bytes of which two neighbours in four are freed, and then blocks of 192. Returns by

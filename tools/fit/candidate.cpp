@@ -28,12 +28,18 @@ std::string wrapped(const std::string& text, const std::string& indentation) {
 candidate combined(const std::vector<candidate>& parts) {
   candidate all;
   std::vector<std::string> names;
+  const auto known = [&](const field_change& change) {
+    return std::ranges::find(all.changes, change.field, &field_change::field);
+  };
   for (const candidate& part : parts) {
+    const bool contradicts = std::ranges::any_of(part.changes, [&](const field_change& change) {
+      return known(change) != all.changes.end() && known(change)->value != change.value;
+    });
+    if (contradicts) continue;
     names.push_back(part.name);
     all.gains_outside_malloc = all.gains_outside_malloc || part.gains_outside_malloc;
     for (const field_change& change : part.changes)
-      if (std::ranges::find(all.changes, change.field, &field_change::field) == all.changes.end())
-        all.changes.push_back(change);
+      if (known(change) == all.changes.end()) all.changes.push_back(change);
   }
   all.name = fmt::format("{}", fmt::join(names, " + "));
   return all;

@@ -20,7 +20,8 @@ struct candidate {
   bool gains_outside_malloc = false;  ///< the program's own accesses: no replay shows that
 };
 
-/// All changes of these, in their order. Of two that change the same field, the first counts.
+/// All changes of these, in their order. One that would change a field to another value than one
+/// before it is left out.
 candidate combined(const std::vector<candidate>& parts);
 
 /// The header: `comment`, a line each, then the recipe called `fitted`.

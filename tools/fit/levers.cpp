@@ -89,24 +89,30 @@ changes short_spans(const fit_evidence& e) {
           {"spans.kept_empty", "0", reason}};
 }
 
-changes mixed_spans(const fit_evidence& e) {
+/// Where much of the peak is blocks up to 2 KiB, and much more is in memory than was asked for.
+changes mixed_spans_from(const fit_evidence& e, std::uint64_t from) {
   if (!is_at_least(excess(e), e.peak_bytes, 50)) return {};
-  std::uint64_t below = 0, all = 0;
+  std::uint64_t mixed = 0, all = 0;
   for (const size_use& u : e.does.sizes) {
-    (u.size <= 2 * KiB ? below : all) += u.live_at_peak * u.size;
+    const std::uint64_t bytes = u.live_at_peak * u.size;
+    all += bytes;
+    if (u.size > from && u.size <= 2 * KiB) mixed += bytes;
   }
-  if (!is_at_least(below, below + all, 200)) return {};
+  if (!is_at_least(mixed, all, 200)) return {};
   const std::string reason = fmt::format(
-      "At the peak {} of {} is not what the program has asked for. Where blocks of all sizes share spans, free "
+      "At the peak {} of {} is not what the program has asked for. Where blocks of many sizes share spans, free "
       "neighbours merge, and serve other sizes.",
       amount(excess(e)), amount(e.peak_bytes));
-  return {{"spans.mixed_up_to", "2 * heapwright::KiB", reason},
+  return {{"spans.mixed_from", fmt::format("{}", from), reason},
+          {"spans.mixed_up_to", "2 * heapwright::KiB", reason},
           {"classes.steps_per_doubling", "16", reason},
-          {"spans.largest_cut", "64 * heapwright::KiB", reason},
-          {"thread_cache.max_bytes_per_class", "4 * heapwright::KiB", reason},
-          {"thread_cache.share_bytes", "64 * heapwright::KiB", reason},
-          {"thread_cache.max_long_bytes", "1 * heapwright::MiB", reason}};
+          {"spans.largest_cut", "64 * heapwright::KiB", reason}};
 }
+
+changes mixed_spans(const fit_evidence& e) { return mixed_spans_from(e, 0); }
+
+/// Small blocks are the most frequent ones, and the least in bytes.
+changes mixed_spans_of_longer_blocks(const fit_evidence& e) { return mixed_spans_from(e, 48); }
 
 /// The smallest limit of caches that costs at most a transfer more in 500 events.
 changes small_caches(const fit_evidence& e) {
@@ -236,7 +242,9 @@ constexpr std::array levers{
           "`pages.give_back`, `thread_cache.max_long_bytes`", "time", pages_stay},
     lever{"mixed spans", true, false,
           "5 % of the peak is not what the program has asked for, and a fifth of it is blocks up to 2 KiB",
-          "`spans.mixed_up_to`, finer steps, smaller caches", "memory", mixed_spans},
+          "`spans.mixed_up_to`, finer steps", "memory", mixed_spans},
+    lever{"mixed spans from 48 bytes", true, false, "that, of blocks longer than 48 bytes",
+          "`spans.mixed_from`, `spans.mixed_up_to`, finer steps", "memory", mixed_spans_of_longer_blocks},
     lever{"short spans", true, false, "2 % of the peak is not what the program has asked for", "`spans`", "memory",
           short_spans},
     lever{"pages touched ahead", false, true, "1000 page faults, and a peak of 4 MiB",

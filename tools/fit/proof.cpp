@@ -104,7 +104,7 @@ std::vector<judged_figure> judge(const comparison& all, const std::string& row, 
     const bool matters = m.show != show_bytes || std::abs(median(ours) - median(theirs)) >= least_bytes;
     const double r = ratio->ratio;
     figures.push_back({m, is_goal_of(m, goal), *ratio, matters && r <= 1 - least_gain && surely < 1,
-                       matters && (r > 1 + most_doubtful_harm || (r > 1 + most_harm && ratio->low > 1))});
+                       matters && r > 1 + most_harm && paired_ratio(ours, theirs, doubt_of_harm)->low > 1});
   }
   return figures;
 }

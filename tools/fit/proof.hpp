@@ -5,9 +5,9 @@
 //            that ends below 1. The 1 % of doubt is divided by the number of chances to gain by
 //            chance (Bonferroni): the goal's figures, and of other mallocs, of which the best is
 //            looked for, their number as well. A gain does not count where another figure is
-//            harmed: by more than 2 % with an interval of 95 % that begins above 1, or by more than
-//            5 % at all. Memory below `least_bytes` is neither. Where there are several inputs, all
-//            of them must agree.
+//            harmed: by more than 2 %, with an interval of 80 % that begins above 1: less evidence
+//            is asked of a harm. Memory below `least_bytes` is neither. Where there are several
+//            inputs, all of them must agree.
 // Invariant  a pure policy: comparisons in, a verdict and its sentence out.
 #pragma once
 
@@ -22,8 +22,7 @@ namespace heapwright::tool {
 
 inline constexpr double least_gain = 0.02;
 inline constexpr double doubt_of_gain = 0.01;
-inline constexpr double most_harm = 0.02;
-inline constexpr double most_doubtful_harm = 0.05;
+inline constexpr double most_harm = 0.02, doubt_of_harm = 0.2;
 inline constexpr double least_bytes = 1 << 20;
 
 /// The names of the rows that a proof is about.

@@ -108,9 +108,9 @@ void recipe_search::replay(tried_recipe& into) {
   into.malloc_time_ratio = before > 0 ? rows.back().seconds().value_or(0) / before : 1;
 }
 
-bool recipe_search::is_harmed(const tried_recipe& one) const {
-  return one.peak_ratio > 1 + most_harm || 1 + share_ * (one.malloc_time_ratio - 1) > 1 + most_harm;
-}
+/// Of memory replays are right enough to leave a candidate out. Of the time they know a part: it is
+/// for real runs to tell.
+bool recipe_search::is_harmed(const tried_recipe& one) { return one.peak_ratio > 1 + most_harm; }
 
 /// What real runs will show if the replays are right: the product of the goal's ratios.
 double recipe_search::predicted(const tried_recipe& one, fit_goal goal) const {
@@ -131,15 +131,20 @@ std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
     for (const tried_recipe* const one : those) parts.push_back(one->what);
     return parts;
   };
-  std::vector<candidate> memory, time, all;
+  std::vector<candidate> memory, time, all{{}};  // nothing is no combination
   if (goal == fit_goal::memory || goal == fit_goal::both) memory = sorted(&tried_recipe::peak_ratio, seen_in_memory);
   if (goal != fit_goal::memory) time = sorted(&tried_recipe::malloc_time_ratio, seen_in_time);
-  if (memory.size() > 1) all.push_back(combined(memory));
-  if (time.size() > 1) all.push_back(combined(time));
-  if (!memory.empty() && !time.empty()) {
-    memory.insert(memory.end(), time.begin(), time.end());
-    if (memory.size() > std::max<std::size_t>(time.size(), 1)) all.push_back(combined(memory));
-  }
+  const auto add = [&](const std::vector<candidate>& parts) {
+    candidate whole = combined(parts);
+    const auto has_its_name = [&](const candidate& other) { return other.name == whole.name; };
+    if (std::ranges::none_of(parts, has_its_name) && std::ranges::none_of(all, has_its_name))
+      all.push_back(std::move(whole));
+  };
+  add(memory);
+  add(time);
+  memory.insert(memory.end(), time.begin(), time.end());
+  add(memory);
+  all.erase(all.begin());
   return all;
 }
 

@@ -58,7 +58,7 @@ class recipe_search {
 
  private:
   [[nodiscard]] double predicted(const tried_recipe& one, fit_goal goal) const;
-  [[nodiscard]] bool is_harmed(const tried_recipe& one) const;
+  [[nodiscard]] static bool is_harmed(const tried_recipe& one);
   void replay(tried_recipe& into);
 
   const scratch_file& plan_;

@@ -90,10 +90,13 @@ class class_table {
   static constexpr unsigned cut_end = R.classes.index(R.spans.largest_cut) + 1;
   static constexpr unsigned count = page_aligned + largest_page_aligned / heap_page - 1;  ///< 0 is "none"
 
-  /// Classes below share mixed spans (mixed_spans.hpp). 1: there are none.
-  static constexpr unsigned mixed_end = R.spans.mixed_up_to == 0 ? 1 : R.classes.index(R.spans.mixed_up_to) + 1;
-  static_assert(R.spans.mixed_up_to == 0 || (R.spans.mixed_up_to <= heap_page && R.classes.granule() == 16),
+  /// Classes [mixed_begin, mixed_end) share mixed spans (mixed_spans.hpp), where there are any.
+  static constexpr bool has_mixed = R.spans.mixed_up_to != 0;
+  static constexpr unsigned mixed_begin = R.spans.mixed_from == 0 ? 1 : R.classes.index(R.spans.mixed_from);
+  static constexpr unsigned mixed_end = has_mixed ? R.classes.index(R.spans.mixed_up_to) + 1 : mixed_begin;
+  static_assert(!has_mixed || (R.spans.mixed_up_to <= heap_page && R.classes.granule() == 16),
                 "recipe.spans.mixed_up_to: at most 4096, and all sizes of classes.exact are multiples of 16");
+  static_assert(!has_mixed || mixed_begin < mixed_end, "recipe.spans: mixed_from is not above mixed_up_to");
 
   static constexpr unsigned first_long = R.classes.index(R.thread_cache.first_bytes) + 1;
   static_assert(count <= 255,
@@ -137,7 +140,7 @@ class class_table {
     return size <= largest_even ? 1 : std::min(bytes % size / cache_line + 1, heap_page / cache_line);
   }
 
-  [[nodiscard]] static constexpr bool is_mixed(unsigned c) noexcept { return c < mixed_end; }
+  [[nodiscard]] static constexpr bool is_mixed(unsigned c) noexcept { return c - mixed_begin < mixed_end - mixed_begin; }
 
   /// A thread keeps none of a long class at first.
   [[nodiscard]] static constexpr bool is_long(unsigned c) noexcept { return c >= first_long; }
@@ -168,9 +171,10 @@ class class_table {
   [[nodiscard]] static constexpr unsigned index_aligned(std::size_t size, std::size_t alignment) noexcept {
     if (alignment > heap_page || size > largest) return 0;
     std::size_t rounded = align_up(std::max<std::size_t>(size, 1), alignment);
-    if constexpr (mixed_end > 1) {
+    if constexpr (has_mixed) {
       // Blocks of mixed spans begin anywhere.
-      if (alignment > R.classes.granule()) rounded = std::max(rounded, align_up(R.spans.mixed_up_to + 1, alignment));
+      if (alignment > R.classes.granule() && rounded <= R.spans.mixed_up_to)
+        rounded = std::max(rounded, align_up(R.spans.mixed_up_to + 1, alignment));
     }
     if (rounded <= R.classes.exact.last()) return exact_aligned(rounded, alignment);
     if (alignment <= cache_line || rounded <= largest_even) return index(rounded);

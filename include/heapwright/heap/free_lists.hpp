@@ -96,7 +96,7 @@ class free_lists {
     const page_tag tag = map_->tag(p);
     const page_tag of_class = tag ^ owner_;  // nothing else is left if the owner bits are equal
     if (of_class > class_mask) [[unlikely]]
-      return classes::mixed_end > 1 && tag == mixed_tag && push_mixed(p);
+      return classes::has_mixed && tag == mixed_tag && push_mixed(p);
     const class_offset offset{of_class};
     const std::int32_t room = state_at(offset).room - 1;
     state_at(offset).room = room;

@@ -137,7 +137,7 @@ class heap_core {
   /// ignored. False: not a block of this heap; checked builds die instead.
   bool deallocate_slow(cache& mine, void* p) noexcept {
     const page_tag tag = map().tag(p);
-    if (classes::mixed_end > 1 && tag == mixed_tag) {
+    if (classes::has_mixed && tag == mixed_tag) {
       return deallocate_mixed(mine, p);
     }
     if (is_class(tag)) [[likely]] {
@@ -218,7 +218,7 @@ class heap_core {
   /// heap.
   [[nodiscard]] page_tag tag_of(const void* p) const noexcept {
     const page_tag tag = map().tag(p);
-    if constexpr (classes::mixed_end > 1) {
+    if constexpr (classes::has_mixed) {
       if (tag == mixed_tag) return heapwright::tag_of(0, mixed_class_of(p));
     }
     return tag;

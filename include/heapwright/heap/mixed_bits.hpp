@@ -2,7 +2,7 @@
 // that are outside. It lies apart from the span.
 //
 // A span has `grains` grains of 16 bytes, and the record two bits for each:
-//   begins      a chunk begins here; the bit behind the last grain is set too
+//   begins      a chunk begins here
 //   outside     of a grain that begins a chunk: it is a block, with a thread cache or the program
 // The size of a chunk is the distance to the next bit of `begins`.
 //
@@ -31,23 +31,38 @@ class mixed_bits {
 
   /// The next beginning behind g; `grains` behind the last chunk.
   [[nodiscard]] std::size_t end_of(std::size_t g) const noexcept {
+    if (g + 1 == grains) return grains;
     std::size_t w = (g + 1) / word_bits;
     std::uint64_t bits = begins_[w].load(relaxed) & (~std::uint64_t{0} << (g + 1) % word_bits);
-    while (bits == 0) bits = begins_[++w].load(relaxed);
+    if (bits == 0) {
+      // Shifted twice, because a shift by 64 has no meaning.
+      const std::uint64_t later = words_in_use_.load(relaxed) & (~std::uint64_t{0} << w << 1);
+      if (later == 0) return grains;
+      w = static_cast<std::size_t>(std::countr_zero(later));
+      bits = begins_[w].load(relaxed);
+    }
     return w * word_bits + static_cast<std::size_t>(std::countr_zero(bits));
   }
 
-  /// The last beginning before g. Precondition: g > 0.
+  /// The last beginning before g. Precondition: g > 0; a chunk begins at grain 0.
   [[nodiscard]] std::size_t before(std::size_t g) const noexcept {
     std::size_t w = (g - 1) / word_bits;
     std::uint64_t bits = begins_[w].load(relaxed) & (~std::uint64_t{0} >> (word_bits - 1 - (g - 1) % word_bits));
-    while (bits == 0) bits = begins_[--w].load(relaxed);
-    return w * word_bits + word_bits - 1 - static_cast<std::size_t>(std::countl_zero(bits));
+    if (bits == 0) {
+      w = floor_log2(words_in_use_.load(relaxed) & ((std::uint64_t{1} << w) - 1));
+      bits = begins_[w].load(relaxed);
+    }
+    return w * word_bits + floor_log2(bits);
   }
 
   // The lock of the mixed spans is held.
 
-  void set_begins(std::size_t g, bool is) noexcept { set(begins_, g, is); }
+  void set_begins(std::size_t g, bool is) noexcept {
+    set(begins_, g, is);
+    const std::size_t w = g / word_bits;
+    const std::uint64_t bit = std::uint64_t{1} << w, in_use = words_in_use_.load(relaxed);
+    words_in_use_.store(begins_[w].load(relaxed) != 0 ? in_use | bit : in_use & ~bit, relaxed);
+  }
   void set_outside(std::size_t g, bool is) noexcept { set(outside_, g, is); }
 
   mixed_bits* next_unused = nullptr;  ///< records are never freed
@@ -55,6 +70,7 @@ class mixed_bits {
  private:
   static constexpr auto relaxed = std::memory_order_relaxed;
   static constexpr std::size_t word_bits = 64;
+  static_assert(grains == word_bits * word_bits);
   using word = std::atomic<std::uint64_t>;
 
   static bool is_set(const word* words, std::size_t g) noexcept {
@@ -66,7 +82,8 @@ class mixed_bits {
     w.store(is ? w.load(relaxed) | bit : w.load(relaxed) & ~bit, relaxed);
   }
 
-  word begins_[grains / word_bits + 1]{};
+  word words_in_use_{0};  ///< of begins_, a bit for each that is not 0
+  word begins_[grains / word_bits]{};
   word outside_[grains / word_bits]{};
 };
 

@@ -14,7 +14,11 @@
 // A span is cut into chunks: blocks that are outside, and free chunks (mixed_bits.hpp). A free chunk
 // has the links of its bin in its first grain.
 //
-// Invariants  no two free chunks are neighbours; each is in the bin of its length.
+// One free chunk, the tail, is in no bin: where no other is long enough, blocks are cut off from its
+// beginning, one by one and without a link. It is most of the newest span while a program grows.
+//
+// Invariants  no two free chunks are neighbours; each but the tail is in the bin of its length; a
+//             span without blocks is the tail's.
 // Locks       one for all. But the bits of a block that is outside, and the bit behind it, do not
 //             change: the thread that frees it reads them without the lock.
 #pragma once
@@ -53,12 +57,13 @@ class mixed_spans {
     block* first = nullptr;
     std::uint32_t n = 0;
     for (; n < wanted; ++n) {
-      chunk* best = find(length);
-      if (best == nullptr && n == 0) best = grow(heap, in.of_first);
+      const std::size_t bin = nonempty_.first_from(bin_of(length));
       // What is allocated together is often freed together: it had better be neighbours. So blocks of
-      // one class are not cut off in a row.
-      if (best == nullptr || (n > 0 && bins_[bin_of(length)] != best)) break;
-      first = new (take(best, length, heap)) block{first};
+      // one class are not cut off in a row, and more than one come only from chunks of their length.
+      if (n > 0 && bin != bin_of(length)) break;
+      std::byte* const p = bin != nonempty_.none ? take(bins_[bin], length, heap) : cut_tail(length, heap, in.of_first);
+      if (p == nullptr) break;
+      first = new (p) block{first};
     }
     count(in, c, n);
     return first;
@@ -76,10 +81,10 @@ class mixed_spans {
     return first;
   }
 
-  /// Gives the empty span to the page heap.
+  /// Gives the span without blocks to the page heap, if there is one.
   void trim(pages& heap, class_figures& of_first) noexcept {
     holding guard(lock_);
-    if (empty_ != nullptr) retire(std::exchange(empty_, nullptr), heap, of_first);
+    if (tail_.of != nullptr && tail_.of->live == 0) retire(std::exchange(tail_, {}).of, heap, of_first);
   }
 
   /// Blocks of a class that are outside.
@@ -109,12 +114,11 @@ class mixed_spans {
   }
   static_assert(bin_of(mixed_bits::grains) < bins);
 
-  [[nodiscard]] static span* span_of(const void* p, pages& heap) noexcept { return heap.map().span_at(p); }
-  [[nodiscard]] static std::byte* at(const span* s, std::size_t g) noexcept { return s->start + g * grain; }
+  [[nodiscard]] static std::byte* at(const span& s, std::size_t g) noexcept { return s.start + g * grain; }
 
   // --- free chunks
 
-  void insert(span* s, std::size_t g, std::size_t length) noexcept {
+  void insert(const span& s, std::size_t g, std::size_t length) noexcept {
     const unsigned b = bin_of(length);
     chunk* const first = bins_[b];
     auto* const c = new (at(s, g)) chunk{first, nullptr};
@@ -130,73 +134,87 @@ class mixed_spans {
     if (bins_[b] == nullptr) nonempty_.erase(b);
   }
 
-  /// The smallest free chunk of at least this length, which has a bin of its own. Null: there is
-  /// none.
-  [[nodiscard]] chunk* find(std::size_t length) const noexcept {
-    const std::size_t b = nonempty_.first_from(bin_of(length));
-    return b == nonempty_.none ? nullptr : bins_[b];
-  }
-
   /// A block from the beginning of a free chunk; the rest stays free.
   [[nodiscard]] std::byte* take(chunk* c, std::size_t length, pages& heap) noexcept {
-    span* const s = span_of(c, heap);
-    const std::size_t g = mixed_block::grain_of(*s, c), end = s->bits->end_of(g);
-    if (s == empty_) empty_ = nullptr;
+    span& s = heap.map().known_span_at(c);
+    const std::size_t g = mixed_block::grain_of(s, c), end = s.bits->end_of(g);
     remove(c, end - g);
-    if (g + length < end) {
-      s->bits->set_begins(g + length, true);
-      insert(s, g + length, end - g - length);
-    }
-    s->bits->set_outside(g, true);
-    ++s->live;
+    if (g + length < end) insert(s, g + length, end - g - length);
+    return handed_out(s, g, length);
+  }
+
+  /// The same from the tail; from that of a new span where it is too short. Null when the system has
+  /// no memory.
+  [[nodiscard]] std::byte* cut_tail(std::size_t length, pages& heap, class_figures& of_first) noexcept {
+    if (tail_.end - tail_.begin < length && !grow(heap, of_first)) return nullptr;
+    return handed_out(*tail_.of, std::exchange(tail_.begin, tail_.begin + length), length);
+  }
+
+  [[nodiscard]] static std::byte* handed_out(span& s, std::size_t g, std::size_t length) noexcept {
+    if (g + length < mixed_bits::grains) s.bits->set_begins(g + length, true);
+    s.bits->set_outside(g, true);
+    ++s.live;
     return at(s, g);
   }
 
   void put(block* b, pages& heap, class_figures& of_first) noexcept {
-    span* const s = span_of(b, heap);
-    std::size_t g = mixed_block::grain_of(*s, b);
-    std::size_t end = s->bits->end_of(g);
-    s->bits->set_outside(g, false);
-    if (end < mixed_bits::grains && !s->bits->is_outside(end)) {
-      const std::size_t end_of_next = s->bits->end_of(end);
-      remove(chunk_at(s, end), end_of_next - end);
-      s->bits->set_begins(end, false);
+    span& s = heap.map().known_span_at(b);
+    std::size_t g = mixed_block::grain_of(s, b), end = s.bits->end_of(g);
+    s.bits->set_outside(g, false);
+    bool joins_tail = false;
+    if (end < mixed_bits::grains && !s.bits->is_outside(end)) {
+      const std::size_t end_of_next = s.bits->end_of(end);
+      joins_tail = is_tail(s, end);
+      if (!joins_tail) remove(chunk_at(s, end), end_of_next - end);
+      s.bits->set_begins(end, false);
       end = end_of_next;
     }
     if (g > 0) {
-      if (const std::size_t before = s->bits->before(g); !s->bits->is_outside(before)) {
-        remove(chunk_at(s, before), g - before);
-        s->bits->set_begins(g, false);
+      if (const std::size_t before = s.bits->before(g); !s.bits->is_outside(before)) {
+        const bool is_in_tail = is_tail(s, before);
+        joins_tail |= is_in_tail;
+        if (!is_in_tail) remove(chunk_at(s, before), g - before);
+        s.bits->set_begins(g, false);
         g = before;
       }
     }
-    insert(s, g, end - g);
-    if (--s->live == 0) keep_or_retire(s, heap, of_first);
+    const bool is_empty = --s.live == 0;
+    if (is_empty && tail_.of != &s)
+      retire(&s, heap, of_first);
+    else if (is_empty || joins_tail)
+      tail_ = {&s, g, end};
+    else
+      insert(s, g, end - g);
   }
 
-  [[nodiscard]] static chunk* chunk_at(const span* s, std::size_t g) noexcept {
+  [[nodiscard]] bool is_tail(const span& s, std::size_t g) const noexcept {
+    return tail_.of == &s && tail_.begin == g && g < tail_.end;
+  }
+
+  [[nodiscard]] static chunk* chunk_at(const span& s, std::size_t g) noexcept {
     return std::launder(reinterpret_cast<chunk*>(at(s, g)));
   }
 
   // --- spans
 
-  /// The chunk of a new span; null when the system has no memory.
-  [[nodiscard]] chunk* grow(pages& heap, class_figures& of_first) noexcept {
+  /// The tail becomes all of a new span; what is left of it goes into a bin. False: the system has no
+  /// memory.
+  [[nodiscard]] bool grow(pages& heap, class_figures& of_first) noexcept {
     mixed_bits* const record = unused_ != nullptr ? unused_ : new_record(heap);
-    if (record == nullptr) return nullptr;
+    if (record == nullptr) return false;
     span* const s = heap.allocate(mixed_bits::span_bytes / heap_page, heap_page, span_state::mixed);
     if (s == nullptr) {
       unused_ = record;
-      return nullptr;
+      return false;
     }
     unused_ = std::exchange(record->next_unused, nullptr);
     record->set_begins(0, true);
-    record->set_begins(mixed_bits::grains, true);
     s->bits = record;
     of_first.span_bytes += s->bytes();
     heap.map().set_all(s, mixed_tag);
-    insert(s, 0, mixed_bits::grains);
-    return chunk_at(s, 0);
+    if (tail_.begin < tail_.end) insert(*tail_.of, tail_.begin, tail_.end - tail_.begin);
+    tail_ = {s, 0, mixed_bits::grains};
+    return true;
   }
 
   [[nodiscard]] static mixed_bits* new_record(pages& heap) noexcept {
@@ -204,14 +222,8 @@ class mixed_spans {
     return p == nullptr ? nullptr : new (p) mixed_bits;
   }
 
-  /// A span has become empty: one stays, so that a block that comes and goes takes none.
-  void keep_or_retire(span* s, pages& heap, class_figures& of_first) noexcept {
-    if (empty_ != nullptr) retire(empty_, heap, of_first);
-    empty_ = s;
-  }
-
+  /// A span without blocks, whose chunk is in no bin.
   void retire(span* s, pages& heap, class_figures& of_first) noexcept {
-    remove(chunk_at(s, 0), mixed_bits::grains);
     s->bits->set_begins(0, false);
     s->bits->next_unused = std::exchange(unused_, s->bits);
     s->bits = nullptr;
@@ -230,7 +242,10 @@ class mixed_spans {
   lock_type lock_;
   bin_bitmap<bins> nonempty_{};
   chunk* bins_[bins]{};
-  span* empty_ = nullptr;
+  struct {
+    span* of = nullptr;
+    std::size_t begin = 0, end = 0;  ///< grains
+  } tail_;
   mixed_bits* unused_ = nullptr;
 };
 

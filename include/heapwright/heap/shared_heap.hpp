@@ -66,8 +66,8 @@ class shared_heap {
 
   /// Gives all memory back to the system that is free and not in a thread cache. Returns the bytes.
   [[gnu::cold]] std::size_t trim() noexcept {
-    for (unsigned c = classes::mixed_end; c < classes::cut_end; ++c) central_[c].trim(pages_);
-    if constexpr (has_mixed) mixed_.trim(pages_, central_[1].figures_of_mixed());
+    for (unsigned c = 1; c < classes::cut_end; ++c) central_[c].trim(pages_);
+    if constexpr (classes::has_mixed) mixed_.trim(pages_, central_[classes::mixed_begin].figures_of_mixed());
     return pages_.trim();
   }
 
@@ -118,8 +118,6 @@ class shared_heap {
   }
 
  private:
-  static constexpr bool has_mixed = classes::mixed_end > 1;
-
   /// Of a recipe without mixed spans.
   struct no_mixed_spans {
     struct nothing_to_lock {
@@ -137,10 +135,10 @@ class shared_heap {
     std::uint64_t outside(const class_figures&) noexcept { return 0; }
     nothing_to_lock& fork_lock() noexcept { return lock; }
   };
-  using mixed_type = std::conditional_t<has_mixed, mixed_spans<R, OS>, no_mixed_spans>;
+  using mixed_type = std::conditional_t<classes::has_mixed, mixed_spans<R, OS>, no_mixed_spans>;
 
   [[nodiscard]] typename mixed_spans<R, OS>::counted counted(unsigned c) noexcept {
-    return {central_[c].figures_of_mixed(), central_[1].figures_of_mixed()};
+    return {central_[c].figures_of_mixed(), central_[classes::mixed_begin].figures_of_mixed()};
   }
 
   central_type central_[classes::cut_end];
