@@ -52,7 +52,7 @@ AROUND = {
 
 # The command, from its parts to its main: each may use those before it. It sees the library as its users do, never the
 # heap's inside.
-TOOLS_SEE = [KIT + "malloc/process_record.hpp", KIT + "malloc/process_report.hpp", KIT + "heap/figures.hpp"]
+TOOLS_SEE = [KIT + "malloc/process_record.hpp", KIT + "malloc/process_report.hpp", KIT + "heap/figures.hpp", KIT + "heap/recipe.hpp"]
 TOOLS = {
     "tools": "arpa/inet.h dirent.h fcntl.h fmt/format.h fmt/ranges.h gelf.h gnu/libc-version.h link.h netinet/in.h "
              "nlohmann/json.hpp poll.h signal.h spawn.h sys/ioctl.h sys/mman.h sys/prctl.h sys/ptrace.h sys/resource.h "

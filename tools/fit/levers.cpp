@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <heapwright/core/bits.hpp>
+#include <heapwright/heap/recipe.hpp>
 
 #include "quantities.hpp"
 #include "size_choice.hpp"
@@ -103,8 +103,8 @@ changes mixed_spans_from(const fit_evidence& e, std::uint64_t from) {
       "At the peak {} of {} is not what the program has asked for. Where blocks of many sizes share spans, free "
       "neighbours merge, and serve other sizes.",
       amount(excess(e)), amount(e.peak_bytes));
-  return {{"spans.mixed_from", fmt::format("{}", from), reason},
-          {"spans.mixed_up_to", "2 * heapwright::KiB", reason},
+  return {{"spans.mixed_up_to", "2 * heapwright::KiB", reason},
+          {"spans.mixed_from", fmt::format("{}", from), reason},
           {"classes.steps_per_doubling", "16", reason},
           {"spans.largest_cut", "64 * heapwright::KiB", reason}};
 }

@@ -131,10 +131,11 @@ std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
     for (const tried_recipe* const one : those) parts.push_back(one->what);
     return parts;
   };
-  std::vector<candidate> memory, time, all{{}};  // nothing is no combination
+  std::vector<candidate> memory, time, all;
   if (goal == fit_goal::memory || goal == fit_goal::both) memory = sorted(&tried_recipe::peak_ratio, seen_in_memory);
   if (goal != fit_goal::memory) time = sorted(&tried_recipe::malloc_time_ratio, seen_in_time);
   const auto add = [&](const std::vector<candidate>& parts) {
+    if (parts.empty()) return;
     candidate whole = combined(parts);
     const auto has_its_name = [&](const candidate& other) { return other.name == whole.name; };
     if (std::ranges::none_of(parts, has_its_name) && std::ranges::none_of(all, has_its_name))
@@ -144,7 +145,6 @@ std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
   add(time);
   memory.insert(memory.end(), time.begin(), time.end());
   add(memory);
-  all.erase(all.begin());
   return all;
 }
 

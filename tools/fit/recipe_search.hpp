@@ -42,7 +42,8 @@ class recipe_search {
   /// Throws `interrupted`, and `failure` where no compiler can be had.
   void try_out(const candidate& what);
 
-  /// Candidates from what has gained so far: all that is for memory, all that is for time, and both.
+  /// Candidates from what has gained so far: all that is for memory, all that is for time, and
+  /// both.
   [[nodiscard]] std::vector<candidate> combinations(fit_goal goal) const;
 
   /// Marks up to so many, the most promising first, and returns them.

@@ -1,5 +1,5 @@
-// The record of a mixed span (mixed_spans.hpp): where its chunks begin, and which of them are blocks
-// that are outside. It lies apart from the span.
+// The record of a mixed span (mixed_spans.hpp): where its chunks begin, and which of them are
+// blocks that are outside. It lies apart from the span.
 //
 // A span has `grains` grains of 16 bytes, and the record two bits for each:
 //   begins      a chunk begins here

@@ -11,11 +11,12 @@
 //             that of other classes in the refill alone. A free has to ask the span for the size:
 //             its pages have mixed_tag, which no thread owns, so that it takes the slow way.
 //
-// A span is cut into chunks: blocks that are outside, and free chunks (mixed_bits.hpp). A free chunk
-// has the links of its bin in its first grain.
+// A span is cut into chunks: blocks that are outside, and free chunks (mixed_bits.hpp). A free
+// chunk has the links of its bin in its first grain.
 //
-// One free chunk, the tail, is in no bin: where no other is long enough, blocks are cut off from its
-// beginning, one by one and without a link. It is most of the newest span while a program grows.
+// One free chunk, the tail, is in no bin: where no other is long enough, blocks are cut off from
+// its beginning, one by one and without a link. It is most of the newest span while a program
+// grows.
 //
 // Invariants  no two free chunks are neighbours; each but the tail is in the bin of its length; a
 //             span without blocks is the tail's.
@@ -58,8 +59,9 @@ class mixed_spans {
     std::uint32_t n = 0;
     for (; n < wanted; ++n) {
       const std::size_t bin = nonempty_.first_from(bin_of(length));
-      // What is allocated together is often freed together: it had better be neighbours. So blocks of
-      // one class are not cut off in a row, and more than one come only from chunks of their length.
+      // What is allocated together is often freed together: it had better be neighbours. So blocks
+      // of one class are not cut off in a row, and more than one come only from chunks of their
+      // length.
       if (n > 0 && bin != bin_of(length)) break;
       std::byte* const p = bin != nonempty_.none ? take(bins_[bin], length, heap) : cut_tail(length, heap, in.of_first);
       if (p == nullptr) break;
@@ -143,8 +145,8 @@ class mixed_spans {
     return handed_out(s, g, length);
   }
 
-  /// The same from the tail; from that of a new span where it is too short. Null when the system has
-  /// no memory.
+  /// The same from the tail; from that of a new span where it is too short. Null when the system
+  /// has no memory.
   [[nodiscard]] std::byte* cut_tail(std::size_t length, pages& heap, class_figures& of_first) noexcept {
     if (tail_.end - tail_.begin < length && !grow(heap, of_first)) return nullptr;
     return handed_out(*tail_.of, std::exchange(tail_.begin, tail_.begin + length), length);
@@ -197,8 +199,8 @@ class mixed_spans {
 
   // --- spans
 
-  /// The tail becomes all of a new span; what is left of it goes into a bin. False: the system has no
-  /// memory.
+  /// The tail becomes all of a new span; what is left of it goes into a bin. False: the system has
+  /// no memory.
   [[nodiscard]] bool grow(pages& heap, class_figures& of_first) noexcept {
     mixed_bits* const record = unused_ != nullptr ? unused_ : new_record(heap);
     if (record == nullptr) return false;

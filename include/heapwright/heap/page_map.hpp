@@ -8,9 +8,9 @@
 //
 // A tag is (owner << 14) | (size class << 6) for pages cut into blocks and for the page that a
 // page-run block begins in, `large_tag` for that of a large block without a class, `mixed_tag` for
-// pages of a mixed span, 0 for what is not ours. The owner is the thread that last refilled from the span; it decides only the way a
-// freed block takes. Six bits are zero, so that a tag without its owner is the offset of the class
-// in a thread cache (class_state.hpp): no shift is needed.
+// pages of a mixed span, 0 for what is not ours. The owner is the thread that last refilled from
+// the span; it decides only the way a freed block takes. Six bits are zero, so that a tag without
+// its owner is the offset of the class in a thread cache (class_state.hpp): no shift is needed.
 //
 // The root holds the address of a leaf's tags minus the index of its first page, so that tags are
 // reached by the page number as it is. Leaves live as long as the map; the page heap's lock guards

@@ -39,12 +39,11 @@ struct span_plan {
   span_length last{32 * KiB, 8, 16};        ///< ... and this one
   std::size_t kept_empty = 16 * KiB;        ///< of a class's spans, so much may stay whose blocks have all come back
   std::size_t worth_scavenging = 64 * KiB;  ///< by so much the spans of a sparse class have more free than used
-  /// Blocks of the classes from `mixed_from` to `mixed_up_to` share spans, best fit, and free
-  /// neighbours merge: less memory where a program frees at random, and asks for other sizes then;
-  /// to free such a block takes some nanoseconds more. `mixed_up_to` 0: each class has spans of its
-  /// own.
-  std::size_t mixed_from = 0;
+  /// Blocks of the classes from `mixed_from` up to here share spans, best fit, and free neighbours
+  /// merge: less memory where a program frees at random, and asks for other sizes then; to free
+  /// such a block takes some nanoseconds more. 0: each class has spans of its own.
   std::size_t mixed_up_to = 0;
+  std::size_t mixed_from = 0;  ///< the first size that mixed spans have
 };
 
 /// A thread's cache of freed blocks. Limits start small and grow while the thread keeps running

@@ -4,8 +4,8 @@
 // Knows nothing of what a thread cache holds: the caches (thread_cache.hpp) refill from here and
 // flush to here.
 //
-// Locks are taken downwards: registry, one central free list or the mixed spans, page heap. lock_all takes all of
-// them, for fork and for a census.
+// Locks are taken downwards: registry, one central free list or the mixed spans, page heap.
+// lock_all takes all of them, for fork and for a census.
 #pragma once
 
 #include <cstddef>

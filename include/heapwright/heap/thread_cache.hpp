@@ -263,10 +263,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     const auto& info = classes::of(c);
     const auto wanted = std::max<std::uint16_t>(std::max(s.refill_count, std::min(info.first_kept, info.batch)), 1);
     s.refill_count = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
-    if (classes::is_mixed(c)) {
-      s.free_list = shared_->refill_mixed(c, wanted);
-      return;
-    }
+    if (classes::is_mixed(c)) return void(s.free_list = shared_->refill_mixed(c, wanted));
     const auto refilled = shared_->central(c).refill(c, wanted, owner_, s.attached, shared_->pages());
     s.free_list = refilled.returned;
     if (refilled.fresh == nullptr) return;
@@ -340,8 +337,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   void flush_class(unsigned c) noexcept {
     if (!is_empty(c)) drain(c);
     limits_.set(c, limits::first_limit(c), *this);
-    of_[c].refill_count = 0;
-    of_[c].flushed_long = 0;
+    of_[c].refill_count = of_[c].flushed_long = 0;
     of_[c].use.is_sparse = false;
   }
 
