@@ -9,7 +9,10 @@
 
 namespace heapwright::tool {
 
-/// Throws `failure` if this installation has no tests.
+/// Whether this installation has them: not if it was built without tests.
+[[nodiscard]] bool has_trials();
+
+/// Throws `failure` if it has none.
 void must_have_trials();
 
 /// Throws `failure` with the names of the tests that failed. Takes some seconds.

@@ -104,7 +104,7 @@ class Outputs(unittest.TestCase):
         subprocess.run([HEAPWRIGHT, "record", "-o", trace, "--", "sh", "-c", "x=$(echo 1)"], check=True, capture_output=True)
         libraries = pathlib.Path(HEAPWRIGHT).resolve().parent.parent / "lib"
         preload = f"{libraries}/libheapwright-probe.so:{libraries}/libheapwright.so"
-        cls.words = {"HEADER": str(header), "SEGMENT": str(segment), "TRACE": str(trace), "LIBRARY": str(cls.folder / "libmine.so"), "FOLDER": str(cls.folder / "fitted")}
+        cls.words = {"HEADER": str(header), "SEGMENT": str(segment), "TRACE": str(trace), "LIBRARY": str(cls.folder / "libmine.so")}
         for name, environment in (("PID", {"LD_PRELOAD": preload}), ("OTHER", {})):
             child = subprocess.Popen(["sleep", "600"], env={**os.environ, **environment})
             cls.addClassCleanup(child.wait)
@@ -113,6 +113,9 @@ class Outputs(unittest.TestCase):
         time.sleep(0.5)  # sleep has begun
 
     def command(self, words, **more):
+        if "FOLDER" in words:  # anybody's, and a new one each time
+            more["FOLDER"] = tempfile.mkdtemp(dir=self.folder)
+            os.chmod(more["FOLDER"], 0o777)
         return [HEAPWRIGHT, *({**self.words, **more}.get(word, word) for word in words)]
 
     def lost(self, words, code, **options):

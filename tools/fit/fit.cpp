@@ -44,7 +44,7 @@ using clock = std::chrono::steady_clock;
 /// A trace grows with the program. Of a longer one the beginning has to do.
 constexpr std::uint64_t most_trace_bytes = 64 << 20;
 
-/// A run of the program, in memory: no plan of it is worth more than this many finalists.
+/// More would leave few rounds to each.
 constexpr std::size_t most_finalists = 4;
 
 /// Parts of the time that the user gives.
@@ -127,7 +127,12 @@ class fitting {
   void make(const std::string& header, const std::string& library) const {
     const recipe_build recipe(header, fitted_row, options_.compiler, "");
     recipe.make(library);
-    try_out(library, recipe);
+    if (has_trials())
+      try_out(library, recipe);
+    else
+      found_.notes.emplace_back(
+          "the malloc was not tried by conformance and stress tests, which this copy was built without: "
+          "heapwright build --check does it where they are");
   }
 
  private:
@@ -163,8 +168,8 @@ class fitting {
     if (row.who.name != default_row || !row.failure.empty())
       throw failure(exit_code::judged_no, fmt::format("under {}, the command {}", default_row,
                                                       now.rows.back().failure.empty() ? "failed" : now.rows.back().failure));
-    constexpr unsigned runs = 6;  // a warm-up and two rounds, of two
-    seconds_of_run_ = std::chrono::duration<double>(clock::now() - begin).count() / runs;
+    const std::size_t runs = (now.rounds + 1) * now.rows.size();  // one to warm up
+    seconds_of_run_ = std::chrono::duration<double>(clock::now() - begin).count() / static_cast<double>(runs);
     std::vector<double> processor;
     for (const measurement& m : row.rounds) processor.push_back(m.user_seconds + m.system_seconds);
     processor_seconds_ = median(processor);
@@ -317,7 +322,6 @@ void check(const fit_options& options) {
                   "--for latency: say which figure of the driver is the latency, by --driver and --figure");
   for (const std::vector<std::string>& words : options.inputs)
     if (words.empty()) throw failure(exit_code::bad_input, "--input: is empty");
-  must_have_trials();
 }
 
 /// Recipe and malloc take their places when the malloc has passed its trials.

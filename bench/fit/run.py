@@ -1,0 +1,107 @@
+"""How right fit is. Real programs: its answer, and beside it the best of random recipes, found by real runs.
+
+usage: script/bench fit [--for GOAL] [--minutes N] [--random N] [--rounds N] [--json FILE] [PROGRAM...]     PROGRAM: how a name begins; default: all
+
+The best random recipe is the one with the least median of the goal's figure (peak RSS, or processor time) over --rounds rounds, beside the default and what fit has
+made. It is the best of many looks at one machine: of equal recipes it looks better than it is.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import random_recipes
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HEAPWRIGHT = ROOT / "build/release/bin/heapwright"
+INPUTS = ROOT / "tests/programs/inputs"
+WORKLOADS = ROOT / "build/release/bin/workloads"
+REDIS = ["--driver", f"/usr/bin/python3 {ROOT / 'bench/fit/refill.py'} 7391", "--ready-port", "7391", "--figure", r"rate:higher=requests per second: (\d+)"]
+AT_ONCE = 20  # recipes in one comparison
+
+# What has to be installed, options of fit and compare, the environment, the command.
+PROGRAMS = {
+    "python": (["/usr/bin/python3"], [], {"PYTHONMALLOC": "malloc"}, ["/usr/bin/python3", ROOT / "bench/demo/index.py"]),
+    "sqlite": (["sqlite3"], [], {}, ["sqlite3", ":memory:", f".read {ROOT / 'bench/demo/orders.sql'}"]),
+    "g++": (["g++"], [], {}, ["g++", "-std=c++20", "-O1", "-c", "-o", "/dev/null", ROOT / "bench/workloads/structures.cpp"]),
+    "perl": (["perl"], [], {}, ["perl", INPUTS / "words.pl", "300000"]),
+    "redis": (["redis-server"], REDIS, {}, ["redis-server", "--port", "7391", "--save", "", "--appendonly", "no"]),
+    "node": (["node"], [], {}, ["node", INPUTS / "workers.js", "8"]),
+    "trees": ([], [], {}, [WORKLOADS, "trees"]),
+    "server": ([], [], {}, [WORKLOADS, "server"]),
+    "messages": ([], [], {}, [WORKLOADS, "messages"]),
+}
+
+
+def run(words, environment):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))}
+    done = subprocess.run(list(map(str, words)), env=clean | environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, words))}: {done.stderr[-600:]}")
+    return json.loads(done.stdout)
+
+
+def medians(options, environment, command, libraries, rounds, figure):
+    """Of the default, and of these libraries."""
+    withs = [word for name, path in libraries.items() for word in ("--with", f"{name}={path}")]
+    rows = run([HEAPWRIGHT, "compare", "--ignore-output", "--rounds", rounds, "--only", "heapwright", *withs, *options, "--json", "-", "--", *command], environment)["rows"]
+    return {row["name"]: row["metrics"][figure]["median"] for row in rows if not row["failure"]}
+
+
+def best_of_random(count, rounds, figure, options, environment, command, fitted, folder):
+    """Ratios to the default: of the best random recipe, and of the fitted one."""
+    random_recipes.write(folder, count, 1)
+    best = 1.0
+    fits = []
+    for begin in range(0, count, AT_ONCE):
+        libraries = {}
+        for number in range(begin, min(begin + AT_ONCE, count)):
+            library = f"{folder}/r{number}.so"
+            subprocess.run([HEAPWRIGHT, "build", f"{folder}/r{number}.hpp", "-o", library], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            libraries[f"r{number}"] = library
+        if fitted:
+            libraries["fitted"] = fitted
+        found = medians(options, environment, command, libraries, rounds, figure)
+        best = min([best] + [found[name] / found["heapwright"] for name in libraries if name != "fitted" and name in found])
+        if fitted:
+            fits.append(found["fitted"] / found["heapwright"])
+    return best, (sum(fits) / len(fits) if fits else 1.0)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n")[0])
+    parser.add_argument("--for", dest="goal", choices=["memory", "time", "both"], default="both")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("programs", nargs="*")
+    arguments = parser.parse_args()
+    results = {}
+    for name, (needed, options, environment, command) in PROGRAMS.items():
+        if arguments.programs and not any(name.startswith(p) for p in arguments.programs):
+            continue
+        missing = [n for n in needed if shutil.which(n) is None]
+        if missing:
+            print(f"{name}: left out, {' and '.join(missing)} is not installed", file=sys.stderr)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            answer = run([HEAPWRIGHT, "fit", "--for", arguments.goal, "--minutes", arguments.minutes, "--ignore-output", "-o", f"{folder}/fit", *options, "--json", "-", "--", *command], environment)
+            results[name] = {key: answer[key] for key in ("verdict", "sentence", "proof", "changes", "seconds")}
+            print(f"{name:10}{answer['verdict']:18}{answer['seconds']:>6.0f} s  {answer['sentence']}", flush=True)
+            if arguments.random:
+                steady = bool(options)
+                figure = "cpu_seconds" if arguments.goal == "time" else "steady_rss_bytes" if steady else "peak_rss_bytes"
+                best, fitted = best_of_random(arguments.random, arguments.rounds, figure, options, environment, command, answer["library"], folder)
+                results[name] |= {"best_random": best, "fitted": fitted}
+                print(f"{'':10}{figure}: best of {arguments.random} random recipes {best:.3f}, fitted {fitted:.3f} of the default's", flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
