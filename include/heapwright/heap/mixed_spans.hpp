@@ -2,7 +2,8 @@
 // asks for by spans.mixed_up_to.
 //
 // Problem     a span of one size class keeps its pages as long as one block lives. A program that
-//             frees half of its blocks at random, and then asks for longer ones, has both in memory.
+//             frees half of its blocks at random, and then asks for longer ones, has both in
+//             memory.
 // How         a mixed span has blocks of all classes up to a limit. A block that comes back merges
 //             with its free neighbours, and the smallest free chunk that is long enough serves the
 //             next request (Knuth, "The Art of Computer Programming" 1, 2.5; bins as in Masmano et
