@@ -2,8 +2,8 @@
 //
 // Problem    of several mallocs measured side by side, one looks better by chance.
 // Rules      a gain is a goal's figure that is at least `least_gain` better, with an interval of
-//            99 % that ends below 1. The 1 % of doubt is divided by the number of chances to gain by
-//            chance (Bonferroni): the goal's figures, and of other mallocs, of which the best is
+//            99 % that ends below 1. The 1 % of doubt is divided by the number of chances to gain
+//            by chance (Bonferroni): the goal's figures, and of other mallocs, of which the best is
 //            looked for, their number as well. A gain does not count where another figure is
 //            harmed: by more than 2 %, with an interval of 80 % that begins above 1: less evidence
 //            is asked of a harm. Memory below `least_bytes` is neither. Where there are several
