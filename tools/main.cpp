@@ -467,15 +467,17 @@ int run_subcommand(const std::vector<std::string>& words) {
       ->capture_default_str();
   fit_app.add_option("--json", fit_with.json, "Write the answer as JSON; - for standard output")->type_name("FILE");
   fit_app
-      .add_option("--input", fit_inputs,
-                  "Prove on this command too (on this driver, where there is one); the recipe comes from COMMAND alone; "
-                  "repeatable")
+      .add_option(
+          "--input", fit_inputs,
+          "Prove on this command too (on this driver, where there is one); the recipe comes from COMMAND alone; "
+          "repeatable")
       ->type_name("COMMAND")
       ->allow_extra_args(false);
   add_allocator_options(fit_app, fit_with.with, fit_with.only);
   fit_app.add_option("--compiler", fit_with.compiler, "Instead of $CXX, or else c++; needs C++20")
       ->type_name("COMMAND");
-  fit_app.add_option("--timeout", fit_with.timeout_seconds, "End a run that takes longer; by default a third of --minutes")
+  fit_app
+      .add_option("--timeout", fit_with.timeout_seconds, "End a run that takes longer; by default a third of --minutes")
       ->type_name("SECONDS")
       ->check(from_to(0.001, 1e9));
   fit_app.add_flag("--ignore-output", fit_with.ignore_output, "Do not compare what the runs print");
@@ -483,7 +485,8 @@ int run_subcommand(const std::vector<std::string>& words) {
   take_command(fit_app, fit_with.command);
   fit_app.footer(
       "Exit code: 0 for every verdict; 1 if the command fails, or a result cannot be written; by the signal if "
-      "interrupted (after telling what is known), 125 for bad input, 126 if the command cannot be executed, 127 if it is "
+      "interrupted (after telling what is known), 125 for bad input, 126 if the command cannot be executed, 127 if it "
+      "is "
       "not found.");
 
   info_options info_with;

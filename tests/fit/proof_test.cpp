@@ -61,16 +61,20 @@ TEST(proof, a_gain_that_noise_may_have_made_is_none) {
 }
 
 TEST(proof, a_gain_that_harms_another_figure_is_none) {
-  EXPECT_EQ(answered({{"glibc"}, {default_row}, {fitted_row, 1.04, 0.8}}, fit_goal::memory).verdict, fit_verdict::keep_default);
-  EXPECT_EQ(answered({{"glibc"}, {default_row}, {fitted_row, 0.9, 1.1}}, fit_goal::both).verdict, fit_verdict::keep_default);
+  EXPECT_EQ(answered({{"glibc"}, {default_row}, {fitted_row, 1.04, 0.8}}, fit_goal::memory).verdict,
+            fit_verdict::keep_default);
+  EXPECT_EQ(answered({{"glibc"}, {default_row}, {fitted_row, 0.9, 1.1}}, fit_goal::both).verdict,
+            fit_verdict::keep_default);
 }
 
 TEST(proof, a_gain_of_another_figure_than_the_goal_is_none) {
-  EXPECT_EQ(answered({{"glibc"}, {default_row}, {fitted_row, 0.8, 1}}, fit_goal::memory).verdict, fit_verdict::keep_default);
+  EXPECT_EQ(answered({{"glibc"}, {default_row}, {fitted_row, 0.8, 1}}, fit_goal::memory).verdict,
+            fit_verdict::keep_default);
 }
 
 TEST(proof, another_malloc_that_is_better_is_named) {
-  const fit_answer a = answered({{"glibc"}, {default_row}, {fitted_row, 1, 0.95}, {"jemalloc", 1, 0.85}}, fit_goal::memory);
+  const fit_answer a =
+      answered({{"glibc"}, {default_row}, {fitted_row, 1, 0.95}, {"jemalloc", 1, 0.85}}, fit_goal::memory);
   EXPECT_EQ(a.verdict, fit_verdict::other_allocator);
   EXPECT_EQ(a.malloc, "jemalloc");
   EXPECT_TRUE(a.sentence.starts_with("for this program jemalloc is better than the best recipe")) << a.sentence;
@@ -97,7 +101,12 @@ TEST(proof, a_row_that_failed_proves_nothing) {
 TEST(proof, of_equal_mallocs_hardly_any_is_said_to_gain) {
   unsigned claims = 0;
   for (unsigned seed = 0; seed < 1000; ++seed) {
-    const comparison all = measured({{"glibc", 1, 1, 0.03}, {default_row, 1, 1, 0.03}, {fitted_row, 1, 1, 0.03}, {"jemalloc", 1, 1, 0.03}, {"mimalloc", 1, 1, 0.03}}, 7, seed);
+    const comparison all = measured({{"glibc", 1, 1, 0.03},
+                                     {default_row, 1, 1, 0.03},
+                                     {fitted_row, 1, 1, 0.03},
+                                     {"jemalloc", 1, 1, 0.03},
+                                     {"mimalloc", 1, 1, 0.03}},
+                                    7, seed);
     claims += answer_of({all}, true, fit_goal::both).verdict != fit_verdict::keep_default ? 1 : 0;
   }
   EXPECT_LE(claims, 25U);

@@ -120,7 +120,8 @@ TEST(levers, the_documentation_has_their_table) {
 }
 
 TEST(candidate, one_that_contradicts_another_is_left_out) {
-  const candidate a{"a", {{"pages.growth", "1", "one"}}}, b{"b", {{"pages.growth", "2", "two"}, {"spans.kept_empty", "0", "two"}}},
+  const candidate a{"a", {{"pages.growth", "1", "one"}}},
+      b{"b", {{"pages.growth", "2", "two"}, {"spans.kept_empty", "0", "two"}}},
       c{"c", {{"pages.growth", "1", "three"}, {"pages.prefault", "true", "three"}}};
   const candidate all = combined({a, b, c});
   EXPECT_EQ(all.name, "a + c");
@@ -130,8 +131,12 @@ TEST(candidate, one_that_contradicts_another_is_left_out) {
 }
 
 TEST(candidate, a_header_has_each_reason_once_and_no_long_line) {
-  const std::string reason = "Because of a reason that is so long that it needs more than one line of a comment to be told in full, and a bit more.";
-  const std::string header = header_of({"a", {{"pages.growth", bytes_in_code(2 << 20), reason}, {"pages.max_growth", bytes_in_code(3000), reason}}}, {"Made for a test."});
+  const std::string reason =
+      "Because of a reason that is so long that it needs more than one line of a comment to be told in full, and a bit "
+      "more.";
+  const std::string header = header_of(
+      {"a", {{"pages.growth", bytes_in_code(2 << 20), reason}, {"pages.max_growth", bytes_in_code(3000), reason}}},
+      {"Made for a test."});
   EXPECT_EQ(header.find("Because"), header.rfind("Because"));
   EXPECT_NE(header.find("r.pages.growth = 2 * heapwright::MiB;"), std::string::npos);
   EXPECT_NE(header.find("r.pages.max_growth = 3000;"), std::string::npos);

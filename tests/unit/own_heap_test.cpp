@@ -143,8 +143,8 @@ class OwnHeap : public ::testing::Test {
   }
 };
 
-using Modes = ::testing::Types<own_heap, heap<one_at_a_time>, local_heap<>, heap<with_mixed_spans>,
-                               local_heap<with_mixed_spans>>;
+using Modes =
+    ::testing::Types<own_heap, heap<one_at_a_time>, local_heap<>, heap<with_mixed_spans>, local_heap<with_mixed_spans>>;
 TYPED_TEST_SUITE(OwnHeap, Modes);
 
 TYPED_TEST(OwnHeap, ServesARandomProgram) {

@@ -88,7 +88,11 @@ struct measured_input {
 class fitting {
  public:
   fitting(const fit_options& options, const scratch_file* input, fit_report& into)
-      : options_(options), standard_input_(input), budget_(options.minutes), found_(into), target_(program::resolve(options.command)) {
+      : options_(options),
+        standard_input_(input),
+        budget_(options.minutes),
+        found_(into),
+        target_(program::resolve(options.command)) {
     inputs_.push_back({options.command, given_server(options.server, limit())});
     for (const std::vector<std::string>& words : options.inputs) {
       measured_input other = inputs_.front();
@@ -166,8 +170,9 @@ class fitting {
     if (now.interrupted_by != 0) throw interrupted{now.interrupted_by};
     const comparison_row& row = now.base();
     if (row.who.name != default_row || !row.failure.empty())
-      throw failure(exit_code::judged_no, fmt::format("under {}, the command {}", default_row,
-                                                      now.rows.back().failure.empty() ? "failed" : now.rows.back().failure));
+      throw failure(exit_code::judged_no,
+                    fmt::format("under {}, the command {}", default_row,
+                                now.rows.back().failure.empty() ? "failed" : now.rows.back().failure));
     const std::size_t runs = (now.rounds + 1) * now.rows.size();  // one to warm up
     seconds_of_run_ = std::chrono::duration<double>(clock::now() - begin).count() / static_cast<double>(runs);
     std::vector<double> processor;
@@ -180,7 +185,7 @@ class fitting {
     tell_stage("recording the program");
     const std::string trace = traces_.file("app.trace");
     std::vector<std::string> words{files::read_symlink("/proc/self/exe"), "record", "-o", trace, "--max-bytes",
-                                   std::to_string(most_trace_bytes), "--"};
+                                   std::to_string(most_trace_bytes),      "--"};
     words.insert(words.end(), options_.command.begin(), options_.command.end());
     const awaited_signals signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
     // Waiting for the recorder takes a program several times its time, at the worst.
@@ -228,7 +233,8 @@ class fitting {
     try_all(singles, until);
     try_all(search_->combinations(options_.goal), until);
     if (const std::size_t left = singles.size() - std::min(singles.size(), search_->tried().size()); left > 0)
-      found_.notes.push_back(fmt::format("{} of {} candidates were not tried for want of time (--minutes)", left, singles.size()));
+      found_.notes.push_back(
+          fmt::format("{} of {} candidates were not tried for want of time (--minutes)", left, singles.size()));
   }
 
   void try_all(const std::vector<candidate>& candidates, double until) {
@@ -286,8 +292,8 @@ class fitting {
     if (is_complete) {
       found_.answer = answer_of(found_.proofs, found_.fitted.has_value(), options_.goal);
     } else {
-      found_.answer = {fit_verdict::keep_default, "keep the default: the fit was interrupted before anything was proven",
-                       ""};
+      found_.answer = {fit_verdict::keep_default,
+                       "keep the default: the fit was interrupted before anything was proven", ""};
     }
     for (const comparison& proof : found_.proofs)
       found_.notes.insert(found_.notes.end(), proof.notes.begin(), proof.notes.end());
@@ -340,7 +346,8 @@ void keep_recipe(const fitting& by, const files::path& folder, fit_report& found
     found.recipe = recipe;
     found.library = library;
   } catch (const failure& trouble) {
-    found.answer = {fit_verdict::keep_default, fmt::format("keep the default: the recipe that gained failed its trials ({})", trouble.what()), ""};
+    found.answer = {fit_verdict::keep_default,
+                    fmt::format("keep the default: the recipe that gained failed its trials ({})", trouble.what()), ""};
   }
   show_step("");
 }

@@ -18,8 +18,8 @@ struct fit_options {
   std::vector<std::vector<std::string>> inputs;  ///< commands; with a driver, each a driver in one word
   std::vector<std::string> with;
   std::vector<std::string> only;
-  std::string compiler;         ///< empty for $CXX, or else c++
-  double timeout_seconds = 0;   ///< of a run; 0: a third of the minutes
+  std::string compiler;        ///< empty for $CXX, or else c++
+  double timeout_seconds = 0;  ///< of a run; 0: a third of the minutes
   bool ignore_output = false;
   server_options server;
 };

@@ -59,7 +59,9 @@ json comparison_json(const comparison& one) {
     titles.push_back({{"key", short_key(m)},
                       {"title", m.title},
                       {"higher_is_better", m.higher_is_better},
-                      {"unit", m.show == show_bytes ? "bytes" : m.show == show_seconds ? "seconds" : ""}});
+                      {"unit", m.show == show_bytes     ? "bytes"
+                               : m.show == show_seconds ? "seconds"
+                                                        : ""}});
   json& rows = result["rows"] = json::array();
   for (const comparison_row& row : one.rows) {
     json its = {{"name", row.who.name},

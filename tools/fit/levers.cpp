@@ -73,17 +73,18 @@ changes fine_steps(const fit_evidence& e) {
 changes few_classes(const fit_evidence& e) {
   const std::uint64_t used = classes_in_use(e.does.sizes);
   if (!is_at_least(used * 8 * KiB, e.does.live_peak, 20)) return {};
-  return {{"classes.steps_per_doubling", "4",
-           fmt::format("{} size classes are in use for {}: each has spans that are partly free. With half as many there "
-                       "are fewer.",
-                       used, amount(e.does.live_peak))}};
+  return {
+      {"classes.steps_per_doubling", "4",
+       fmt::format("{} size classes are in use for {}: each has spans that are partly free. With half as many there "
+                   "are fewer.",
+                   used, amount(e.does.live_peak))}};
 }
 
 changes short_spans(const fit_evidence& e) {
   if (!is_at_least(excess(e), e.peak_bytes, 20)) return {};
-  const std::string reason = fmt::format(
-      "At the peak {} of {} is not what the program has asked for. Short spans are free as a whole sooner.",
-      amount(excess(e)), amount(e.peak_bytes));
+  const std::string reason =
+      fmt::format("At the peak {} of {} is not what the program has asked for. Short spans are free as a whole sooner.",
+                  amount(excess(e)), amount(e.peak_bytes));
   return {{"spans.first_of_small", "{4 * heapwright::KiB, 4, 16}", reason},
           {"spans.last", "{8 * heapwright::KiB, 4, 8}", reason},
           {"spans.kept_empty", "0", reason}};
@@ -159,9 +160,9 @@ changes large_caches(const fit_evidence& e) {
   if (!is_at_least(by_default, o.all_allocations(), 1)) return {};
   for (const cache_use& use : o.caches) {
     if (use.limit <= default_limit || 10 * use.transfers > 8 * by_default) continue;
-    const std::string reason =
-        fmt::format("Caches of {} per size class would move {} batches for {} allocations; the default's of 64 KiB, {}.",
-                    amount(use.limit), counted(use.transfers), counted(o.all_allocations()), counted(by_default));
+    const std::string reason = fmt::format(
+        "Caches of {} per size class would move {} batches for {} allocations; the default's of 64 KiB, {}.",
+        amount(use.limit), counted(use.transfers), counted(o.all_allocations()), counted(by_default));
     return {{"thread_cache.max_bytes_per_class", bytes_in_code(use.limit), reason},
             {"thread_cache.share_bytes", bytes_in_code(16 * use.limit), reason},
             {"thread_cache.max_blocks_per_class", "8192", reason}};
@@ -215,9 +216,9 @@ changes touched_ahead(const fit_evidence& e) {
   if (e.page_faults < 1000 || e.peak_bytes < 4 * MiB) return {};
   constexpr std::uint64_t grain = 64 * KiB;
   const std::uint64_t growth = std::clamp<std::uint64_t>(e.peak_bytes / 64 / grain, 4, 256) * grain;
-  const std::string reason = fmt::format(
-      "{} page faults, for {} at the peak: pages are touched {} at a time, by one system call.",
-      counted(e.page_faults), amount(e.peak_bytes), amount(growth));
+  const std::string reason =
+      fmt::format("{} page faults, for {} at the peak: pages are touched {} at a time, by one system call.",
+                  counted(e.page_faults), amount(e.peak_bytes), amount(growth));
   return {{"pages.prefault", "true", reason},
           {"pages.growth", bytes_in_code(growth), reason},
           {"pages.max_growth", bytes_in_code(growth), reason},
@@ -249,7 +250,8 @@ constexpr std::array levers{
           short_spans},
     lever{"pages touched ahead", false, true, "1000 page faults, and a peak of 4 MiB",
           "`pages.prefault`, `pages.growth`, `pages.give_back`", "time", touched_ahead},
-    lever{"small caches", true, false, "caches could have 1 % of the peak, and smaller ones would move at most one more batch in 500 calls",
+    lever{"small caches", true, false,
+          "caches could have 1 % of the peak, and smaller ones would move at most one more batch in 500 calls",
           "`thread_cache` (bytes per class, share, long blocks)", "memory", small_caches},
     lever{"large caches", false, true, "larger caches would move a fifth fewer batches",
           "`thread_cache` (bytes per class, share, blocks)", "time", large_caches},
@@ -284,20 +286,22 @@ std::vector<candidate> candidates_for(const fit_evidence& seen, fit_goal goal) {
 std::vector<std::string> habits_of(const fit_evidence& seen) {
   const observation& o = seen.does;
   std::vector<std::string> all;
-  all.push_back(fmt::format("It makes {} allocations of {} in all, {} of them resizes, by {} thread{} ({} at a time) in {}.",
-                            counted(o.all_allocations()), amount(o.allocated_bytes), counted(o.resizes), o.threads,
-                            o.threads == 1 ? "" : "s", o.threads_at_once,
-                            show_seconds(static_cast<double>(o.duration_ns) / 1e9)));
+  all.push_back(fmt::format(
+      "It makes {} allocations of {} in all, {} of them resizes, by {} thread{} ({} at a time) in {}.",
+      counted(o.all_allocations()), amount(o.allocated_bytes), counted(o.resizes), o.threads, o.threads == 1 ? "" : "s",
+      o.threads_at_once, show_seconds(static_cast<double>(o.duration_ns) / 1e9)));
   if (seen.program_seconds > 0)
     all.push_back(fmt::format(
-        "Malloc, and the first touch of its pages, take some {:.0f} % of its processor time under the default ({} of {}): "
+        "Malloc, and the first touch of its pages, take some {:.0f} % of its processor time under the default ({} of "
+        "{}): "
         "no malloc can save more than that, but for what the program gains from better places of its blocks.",
         100 * std::min(seen.malloc_seconds / seen.program_seconds, 1.0), show_seconds(seen.malloc_seconds),
         show_seconds(seen.program_seconds)));
-  all.push_back(fmt::format("At most {} live at one time; {} on average, {} at the end. Under the default that is {} of "
-                            "memory: {} of it are not what the program has asked for.",
-                            amount(o.live_peak), amount(o.live_mean), amount(o.live_at_end), amount(seen.peak_bytes),
-                            percent(excess(seen), seen.peak_bytes)));
+  all.push_back(
+      fmt::format("At most {} live at one time; {} on average, {} at the end. Under the default that is {} of "
+                  "memory: {} of it are not what the program has asked for.",
+                  amount(o.live_peak), amount(o.live_mean), amount(o.live_at_end), amount(seen.peak_bytes),
+                  percent(excess(seen), seen.peak_bytes)));
   if (is_at_least(o.regrown, o.live_peak, 50))
     all.push_back(fmt::format("What lives falls and grows again, by {} in all.", amount(o.regrown)));
   if (!o.sizes.empty()) {
@@ -311,9 +315,10 @@ std::vector<std::string> habits_of(const fit_evidence& seen) {
                               counted(o.sizes.size()), classes_in_use(o.sizes), fmt::join(most, ", ")));
   }
   const std::uint64_t ended = o.frees + o.resizes;
-  all.push_back(fmt::format("{} of the blocks that it gives back live for less than a millisecond; {} are given back by "
-                            "another thread than the one that allocated them.",
-                            percent(o.short_lived, ended), percent(o.freed_by_others, ended)));
+  all.push_back(
+      fmt::format("{} of the blocks that it gives back live for less than a millisecond; {} are given back by "
+                  "another thread than the one that allocated them.",
+                  percent(o.short_lived, ended), percent(o.freed_by_others, ended)));
   if (o.large_allocations > 0)
     all.push_back(fmt::format("{} block{} longer than any size class, {} in all.", counted(o.large_allocations),
                               o.large_allocations == 1 ? " is" : "s are", amount(o.large_bytes)));

@@ -6,10 +6,10 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <heapwright/heap/recipe.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <tsl/robin_map.h>
+#include <heapwright/heap/recipe.hpp>
 
 #include "failure.hpp"
 #include "plan.hpp"
@@ -163,8 +163,7 @@ class walk {
         apply(o, t);
         if (live_ != all.live_peak) continue;
         for (const slot& s : slots_)
-          if (s.is_live)
-            std::ranges::lower_bound(all.sizes, s.size, {}, &size_use::size)->live_at_peak += 1;
+          if (s.is_live) std::ranges::lower_bound(all.sizes, s.size, {}, &size_use::size)->live_at_peak += 1;
         return;
       }
     }

@@ -35,8 +35,8 @@ struct observation {
 
   std::uint64_t allocations = 0, frees = 0, resizes = 0;  ///< a resize is no allocation, and no free
   std::uint64_t allocated_bytes = 0;
-  std::uint64_t freed_by_others = 0;  ///< frees and resizes by another thread than the block's
-  std::uint64_t short_lived = 0;      ///< blocks that were freed within a millisecond
+  std::uint64_t freed_by_others = 0;                     ///< frees and resizes by another thread than the block's
+  std::uint64_t short_lived = 0;                         ///< blocks that were freed within a millisecond
   std::uint64_t large_allocations = 0, large_bytes = 0;  ///< of more than the longest size class
   std::uint64_t threads = 0, threads_at_once = 0;
   std::uint64_t duration_ns = 0, longest_pause_ns = 0;

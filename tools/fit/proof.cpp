@@ -27,16 +27,15 @@ bool is_goal_of(const metric& m, fit_goal goal) {
   return false;
 }
 
-
 /// "peak RSS -14 % (11-17 %)".
 std::string change_of(const judged_figure& f) {
   const bool is_up = f.what.higher_is_better;
   const auto part = [&](double ratio) { return 100 * std::abs((is_up ? 1 / ratio : ratio) - 1); };
   if (f.ratio.judge(least_gain) == ratio_verdict::same || (!f.has_gained && f.ratio.low <= 1 && f.ratio.high >= 1))
     return fmt::format("{} {}", f.what.title,
-                       f.ratio.judge(0.03) == ratio_verdict::same ? "same"
-                                                                  : fmt::format("unclear ({}-{})", shown_bound(f.ratio.low),
-                                                                                shown_bound(f.ratio.high)));
+                       f.ratio.judge(0.03) == ratio_verdict::same
+                           ? "same"
+                           : fmt::format("unclear ({}-{})", shown_bound(f.ratio.low), shown_bound(f.ratio.high)));
   const bool is_more = (f.ratio.ratio > 1) != is_up;
   double from = part(f.ratio.high), to = part(f.ratio.low);
   if (from > to) std::swap(from, to);
@@ -62,8 +61,8 @@ std::vector<std::string> others_of(const comparison& all) {
 
 bool gains_everywhere(const std::vector<comparison>& proofs, const std::string& row, const std::string& reference,
                       fit_goal goal, unsigned looks) {
-  return std::ranges::all_of(
-      proofs, [&](const comparison& one) { return is_gain(judge(one, row, reference, goal, looks)); });
+  return std::ranges::all_of(proofs,
+                             [&](const comparison& one) { return is_gain(judge(one, row, reference, goal, looks)); });
 }
 
 /// Of the mallocs that gain on the best of ours, the one that gains most.
@@ -100,7 +99,8 @@ std::vector<judged_figure> judge(const comparison& all, const std::string& row, 
     if (m.higher_is_better) std::swap(ours, theirs);
     const auto ratio = paired_ratio(ours, theirs);
     if (!ratio) continue;
-    const double surely = paired_ratio(ours, theirs, doubt_of_gain / static_cast<double>(std::max<long>(chances, 1)))->high;
+    const double surely =
+        paired_ratio(ours, theirs, doubt_of_gain / static_cast<double>(std::max<long>(chances, 1)))->high;
     const bool matters = m.show != show_bytes || std::abs(median(ours) - median(theirs)) >= least_bytes;
     const double r = ratio->ratio;
     figures.push_back({m, is_goal_of(m, goal), *ratio, matters && r <= 1 - least_gain && surely < 1,

@@ -49,7 +49,8 @@ void recipe_search::replay_default(fit_evidence& into) {
     default_.failure = rows.front().failure;
   }
   if (!default_.failure.empty())
-    throw failure(exit_code::judged_no, "the program's trace cannot be replayed under the default: " + default_.failure);
+    throw failure(exit_code::judged_no,
+                  "the program's trace cannot be replayed under the default: " + default_.failure);
   into.peak_bytes = peak_of(default_);
   into.live_at_peak = default_.live_at_peak();
   into.end_bytes = default_.final_bytes;
@@ -155,8 +156,8 @@ std::vector<const tried_recipe*> recipe_search::choose(fit_goal goal, std::size_
   std::ranges::stable_sort(good, {}, [&](const tried_recipe* one) { return predicted(*one, goal); });
   std::vector<const tried_recipe*> chosen;
   for (tried_recipe* const one : good) {
-    const bool may_gain = predicted(*one, goal) < 1 - seen_in_memory ||
-                          (goal != fit_goal::memory && one->what.gains_outside_malloc);
+    const bool may_gain =
+        predicted(*one, goal) < 1 - seen_in_memory || (goal != fit_goal::memory && one->what.gains_outside_malloc);
     if (chosen.size() == most) break;
     if (!may_gain) continue;
     one->is_finalist = true;

@@ -18,7 +18,7 @@
 namespace heapwright::tool {
 
 struct size_choice {
-  std::vector<std::uint64_t> sizes;  ///< bytes, rising; empty: none loses less than the default
+  std::vector<std::uint64_t> sizes;   ///< bytes, rising; empty: none loses less than the default
   std::uint64_t loss_by_default = 0;  ///< bytes at the peak: rounding, and partly used spans
   std::uint64_t loss = 0;             ///< of these sizes
 };

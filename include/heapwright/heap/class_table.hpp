@@ -140,7 +140,9 @@ class class_table {
     return size <= largest_even ? 1 : std::min(bytes % size / cache_line + 1, heap_page / cache_line);
   }
 
-  [[nodiscard]] static constexpr bool is_mixed(unsigned c) noexcept { return c - mixed_begin < mixed_end - mixed_begin; }
+  [[nodiscard]] static constexpr bool is_mixed(unsigned c) noexcept {
+    return c - mixed_begin < mixed_end - mixed_begin;
+  }
 
   /// A thread keeps none of a long class at first.
   [[nodiscard]] static constexpr bool is_long(unsigned c) noexcept { return c >= first_long; }

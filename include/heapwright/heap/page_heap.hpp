@@ -321,9 +321,7 @@ class page_heap {
     return done;
   }
 
-  figure& count(span_state state) noexcept {
-    return state == span_state::large ? figures().large : figures().spans;
-  }
+  figure& count(span_state state) noexcept { return state == span_state::large ? figures().large : figures().spans; }
 
   lock_type lock_;
   policy policy_;

@@ -134,8 +134,8 @@ class page_map {
   /// The span at p's page, whose tag is set.
   [[nodiscard]] span& known_span_at(const void* p) const noexcept {
     const std::uintptr_t index = address_of(p) >> leaf_shift;
-    const auto* const tags =
-        reinterpret_cast<const std::byte*>(root_[index].load(std::memory_order_relaxed) + index * leaf_pages * sizeof(tag_cell));
+    const auto* const tags = reinterpret_cast<const std::byte*>(root_[index].load(std::memory_order_relaxed) +
+                                                                index * leaf_pages * sizeof(tag_cell));
     return *reinterpret_cast<const leaf*>(tags)->spans[page_in_leaf(p)].load(std::memory_order_relaxed);
   }
 

@@ -52,6 +52,11 @@ class shared_heap {
     return classes::is_mixed(c) ? mixed_.outside(central_[c].figures()) : central_[c].outside();
   }
 
+  /// Whether spans of class c are its own, and have much more free than used.
+  [[nodiscard]] bool is_sparse(unsigned c) noexcept {
+    return !classes::is_page_run(c) && !classes::is_mixed(c) && central_[c].is_sparse(c);
+  }
+
   /// Takes back `n` blocks of class c, the first of a list. Returns the rest of the list.
   [[gnu::noinline]] block* flush(unsigned c, block* first, std::uint32_t n) noexcept {
     if (classes::is_mixed(c)) return mixed_.flush(c, first, n, pages_, counted(c));
@@ -129,9 +134,13 @@ class shared_heap {
     [[no_unique_address]] nothing_to_lock lock;
 
     template <class... A>
-    block* refill(A&&...) noexcept { return nullptr; }
+    block* refill(A&&...) noexcept {
+      return nullptr;
+    }
     template <class... A>
-    block* flush(A&&...) noexcept { return nullptr; }
+    block* flush(A&&...) noexcept {
+      return nullptr;
+    }
     std::uint64_t outside(const class_figures&) noexcept { return 0; }
     nothing_to_lock& fork_lock() noexcept { return lock; }
   };

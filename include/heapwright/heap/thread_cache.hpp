@@ -377,7 +377,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     if (!scavenger_.is_in_pass()) return;
     const unsigned c = scavenger_.current_class();
     scavenger_.go_on();
-    switch (scavenger::step(of_[c].use, [&] { return !classes::is_page_run(c) && !classes::is_mixed(c) && shared_->central(c).is_sparse(c); })) {
+    switch (scavenger::step(of_[c].use, [&] { return shared_->is_sparse(c); })) {
       case scavenge_step::keep: break;
       case scavenge_step::drain: drain(c); break;
       case scavenge_step::flush: flush_class(c); break;
