@@ -89,6 +89,7 @@ class Fit(unittest.TestCase):
     def test_a_program_that_fails(self):
         self.assertRegex(self.ran("--minutes", "0.1", "--", "false", code=1).stderr, r"heapwright: under glibc, the command exited with status 1")
         self.ran("--minutes", "0.1", "--", "/no/such/program", code=127)
+        self.assertFalse(os.path.exists(self.output), "a folder without results stays")
 
     def test_a_program_that_never_ends(self):
         done = self.ran("--minutes", "0.1", "--timeout", "0.5", "--", "sleep", "1000", code=1)

@@ -91,6 +91,17 @@ TEST(proof, all_inputs_must_agree) {
   EXPECT_EQ(answer_of({gains, harms}, true, fit_goal::memory).verdict, fit_verdict::keep_default);
 }
 
+TEST(proof, of_small_programs_there_is_nothing_to_gain) {
+  comparison all = measured({{"glibc", 0.8, 0.8}, {default_row}, {fitted_row, 0.9, 0.9}});
+  for (comparison_row& row : all.rows) {
+    for (measurement& m : row.rounds) {
+      m.wall_seconds /= 1000;
+      m.peak_rss /= 100;
+    }
+  }
+  EXPECT_EQ(answer_of({all}, true, fit_goal::both).verdict, fit_verdict::keep_default);
+}
+
 TEST(proof, a_row_that_failed_proves_nothing) {
   comparison all = measured({{"glibc"}, {default_row}, {fitted_row, 1, 0.5}});
   all.rows[2].failure = "was killed by SIGSEGV";

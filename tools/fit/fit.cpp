@@ -313,14 +313,29 @@ class fitting {
   double seconds_of_run_ = 0, processor_seconds_ = 0;
 };
 
-/// The folder of the results; made where it is not there.
-files::path folder_of(const fit_options& options) {
-  std::error_code trouble;
-  files::create_directories(options.output, trouble);
-  if (!files::is_directory(options.output) || access(options.output.c_str(), W_OK) != 0)
-    throw failure(exit_code::bad_input, fmt::format("-o {}: is no folder that can be written to", options.output));
-  return options.output;
-}
+/// The folder of the results, made where it is not there. Goes away with this object if it was made
+/// here, and nothing is in it.
+class results_folder {
+ public:
+  explicit results_folder(const std::string& path) : path_(path) {
+    std::error_code trouble;
+    is_new_ = files::create_directories(path_, trouble);
+    if (!files::is_directory(path_) || access(path_.c_str(), W_OK) != 0)
+      throw failure(exit_code::bad_input, fmt::format("-o {}: is no folder that can be written to", path));
+  }
+  results_folder(const results_folder&) = delete;
+  results_folder& operator=(const results_folder&) = delete;
+  ~results_folder() {
+    std::error_code is_in_use;
+    if (is_new_) files::remove(path_, is_in_use);
+  }
+
+  [[nodiscard]] const files::path& path() const noexcept { return path_; }
+
+ private:
+  files::path path_;
+  bool is_new_ = false;
+};
 
 void check(const fit_options& options) {
   if (options.goal == fit_goal::latency && options.server.figures.empty())
@@ -328,6 +343,7 @@ void check(const fit_options& options) {
                   "--for latency: say which figure of the driver is the latency, by --driver and --figure");
   for (const std::vector<std::string>& words : options.inputs)
     if (words.empty()) throw failure(exit_code::bad_input, "--input: is empty");
+  (void)given_server(options.server, 0);
 }
 
 /// Recipe and malloc take their places when the malloc has passed its trials.
@@ -364,15 +380,15 @@ int fit(const fit_options& options) {
   const program target = program::resolve(options.command);
   check_replaces_none("--json", options.json, options.command);
   check_writable(options.json);
-  const files::path folder = folder_of(options);
+  const results_folder folder(options.output);
   const auto input = options.server.driver.empty() ? given_input() : std::nullopt;
   const interruptible guard;
   const given_allocators given("fit", options.with);
   fitting all(options, input ? &*input : nullptr, found);
   all.run(given.all());
-  keep_recipe(all, folder, found);
+  keep_recipe(all, folder.path(), found);
 
-  found.page = folder / "report.html";
+  found.page = folder.path() / "report.html";
   std::vector<std::pair<std::string, std::string>> outputs{{found.page, page_view(found)}};
   if (!options.json.empty()) outputs.emplace_back(options.json, json_view(found));
   if (options.json != "-") outputs.emplace_back("-", text_view(found, wants_colour(STDOUT_FILENO)));

@@ -101,7 +101,8 @@ std::vector<judged_figure> judge(const comparison& all, const std::string& row, 
     if (!ratio) continue;
     const double surely =
         paired_ratio(ours, theirs, doubt_of_gain / static_cast<double>(std::max<long>(chances, 1)))->high;
-    const bool matters = m.show != show_bytes || std::abs(median(ours) - median(theirs)) >= least_bytes;
+    const double least = m.show == show_bytes ? least_bytes : m.key == "wall_seconds" ? least_seconds : 0;
+    const bool matters = std::abs(median(ours) - median(theirs)) >= least;
     const double r = ratio->ratio;
     figures.push_back({m, is_goal_of(m, goal), *ratio, matters && r <= 1 - least_gain && surely < 1,
                        matters && r > 1 + most_harm && paired_ratio(ours, theirs, doubt_of_harm)->low > 1});

@@ -6,8 +6,8 @@
 //            by chance (Bonferroni): the goal's figures, and of other mallocs, of which the best is
 //            looked for, their number as well. A gain does not count where another figure is
 //            harmed: by more than 2 %, with an interval of 80 % that begins above 1: less evidence
-//            is asked of a harm. Memory below `least_bytes` is neither. Where there are several
-//            inputs, all of them must agree.
+//            is asked of a harm. Less than `least_bytes` or `least_seconds` is neither. Of several
+//            inputs, all must agree.
 // Invariant  a pure policy: comparisons in, a verdict and its sentence out.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace heapwright::tool {
 inline constexpr double least_gain = 0.02;
 inline constexpr double doubt_of_gain = 0.01;
 inline constexpr double most_harm = 0.02, doubt_of_harm = 0.2;
-inline constexpr double least_bytes = 1 << 20;
+inline constexpr double least_bytes = 1 << 20, least_seconds = 0.002;
 
 /// The names of the rows that a proof is about.
 inline constexpr const char* default_row = "heapwright";
