@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 #include <thread>
 
@@ -28,6 +29,13 @@ machine_description machine_description::of_this_one() {
   return {processor, std::thread::hardware_concurrency(),
           static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
           fmt::format("{} {}", system.sysname, system.release), fmt::format("glibc {}", gnu_get_libc_version())};
+}
+
+std::string local_time() {
+  const std::time_t t = std::time(nullptr);
+  char text[40];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", std::localtime(&t));
+  return text;
 }
 
 std::vector<metric> metrics_of(const comparison& all) {

@@ -38,6 +38,9 @@ struct machine_description {
   static machine_description of_this_one();
 };
 
+/// Now, ISO 8601.
+std::string local_time();
+
 struct comparison {
   std::vector<std::string> command;
   std::string started;  ///< local time, ISO 8601

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -26,13 +25,6 @@ bool same_file(const std::string& a, const std::string& b) {
 }
 
 std::string base_name(const std::string& path) { return std::filesystem::path(path).filename(); }
-
-std::string local_time() {
-  const std::time_t t = std::time(nullptr);
-  char text[40];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", std::localtime(&t));
-  return text;
-}
 
 class running_experiment {
  public:

@@ -47,7 +47,8 @@ class Fit(unittest.TestCase):
         self.assertLess(peak["ratio"], 0.97)
         self.assertLess(peak["low"], peak["ratio"])
         self.assertLess(peak["ratio"], peak["high"])
-        self.assertGreater(found["proof"]["wall"]["high"], 0)
+        wall = found["proof"]["wall"]
+        self.assertTrue(0 < wall["low"] <= wall["ratio"] <= wall["high"], wall)
         self.assertEqual(len(found["proofs"]), 2)
         with open(found["recipe"]) as file:
             header = file.read()

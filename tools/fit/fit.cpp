@@ -18,7 +18,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -50,13 +49,6 @@ constexpr std::size_t most_finalists = 4;
 /// Parts of the time that the user gives.
 constexpr double part_of_search = 0.35, part_of_choice = 0.2;
 
-std::string local_time() {
-  const std::time_t t = std::time(nullptr);
-  char text[40];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", std::localtime(&t));
-  return text;
-}
-
 /// The time that the user gives.
 class time_budget {
  public:
@@ -82,27 +74,26 @@ void tell_stage(const std::string& what) {
 /// One command that is measured: the program's own, or another input.
 struct measured_input {
   std::vector<std::string> command;
+  program target;
   std::optional<server_plan> server;
 };
 
 class fitting {
  public:
-  fitting(const fit_options& options, const scratch_file* input, fit_report& into)
-      : options_(options),
-        standard_input_(input),
-        budget_(options.minutes),
-        found_(into),
-        target_(program::resolve(options.command)) {
-    inputs_.push_back({options.command, given_server(options.server, limit())});
+  fitting(const fit_options& options, program target, const scratch_file* input, fit_report& into)
+      : options_(options), standard_input_(input), budget_(options.minutes), found_(into) {
+    inputs_.push_back({options.command, std::move(target), given_server(options.server, limit())});
     for (const std::vector<std::string>& words : options.inputs) {
       measured_input other = inputs_.front();
-      if (other.server)
+      if (other.server) {
         other.server->driver = words.front();
-      else
+      } else {
         other.command = words;
+        other.target = program::resolve(words);
+      }
       inputs_.push_back(std::move(other));
     }
-    peers_ = choose_allocators(target_, {}, options.only);
+    peers_ = choose_allocators(inputs_.front().target, {}, options.only);
     std::erase_if(peers_, [](const allocator& who) { return who.name == default_row; });
   }
 
@@ -128,8 +119,8 @@ class fitting {
   }
 
   /// Builds the malloc that was proven. Throws `failure` where it does not pass its trials.
-  void make(const std::string& header, const std::string& library) const {
-    const recipe_build recipe(header, fitted_row, options_.compiler, "");
+  void make(const std::string& library) const {
+    const recipe_build recipe(search_->write_header(*found_.fitted, {}), fitted_row, options_.compiler, "");
     recipe.make(library);
     if (has_trials())
       try_out(library, recipe);
@@ -151,8 +142,8 @@ class fitting {
     show_step("");
     comparison measured = [&] {
       try {
-        return carry_out({what.command, what.server, program::resolve(what.command), candidates, standard_input_,
-                          rounds, 0.03, default_row, limit(), !options_.ignore_output, std::ref(progress)});
+        return carry_out({what.command, what.server, what.target, candidates, standard_input_, rounds, 0.03,
+                          default_row, limit(), !options_.ignore_output, std::ref(progress)});
       } catch (...) {
         progress.clear();
         throw;
@@ -303,7 +294,6 @@ class fitting {
   const scratch_file* standard_input_;
   time_budget budget_;
   fit_report& found_;
-  program target_;
   std::vector<measured_input> inputs_;
   std::vector<allocator> peers_;
   scratch_folder traces_;
@@ -350,20 +340,26 @@ void check(const fit_options& options) {
 void keep_recipe(const fitting& by, const files::path& folder, fit_report& found) {
   if (found.answer.verdict != fit_verdict::fitted) return;
   const files::path recipe = folder / "recipe.hpp", library = folder / "libfitted.so";
-  output_file header(recipe);
-  header.write(header_of(*found.fitted, header_comment(found)));
-  header.finish();
+  const auto give_up = [&](const std::string& why) {
+    found.answer = {fit_verdict::keep_default, fmt::format("keep the default: {}", why), ""};
+  };
   try {
     unfinished_file unfinished(library, 0666);
     tell_stage("building the malloc, and trying it");
-    if (unfinished.is_open()) by.make(recipe, unfinished.path());
+    if (unfinished.is_open()) by.make(unfinished.path());
     if (!unfinished.is_open() || !unfinished.take_name())
       throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", library.string(), std::strerror(errno)));
+    output_file header(recipe);
+    header.write(header_of(*found.fitted, header_comment(found)));
+    header.finish();
     found.recipe = recipe;
     found.library = library;
+  } catch (const interrupted& by_signal) {
+    found.interrupted_by = by_signal.signal;
+    give_up("interrupted while the malloc of the recipe that gained was built and tried");
   } catch (const failure& trouble) {
-    found.answer = {fit_verdict::keep_default,
-                    fmt::format("keep the default: the recipe that gained failed its trials ({})", trouble.what()), ""};
+    give_up(interruptible::is_noted() ? "interrupted while the malloc of the recipe that gained was built"
+                                      : fmt::format("the recipe that gained is not kept ({})", trouble.what()));
   }
   show_step("");
 }
@@ -377,14 +373,14 @@ int fit(const fit_options& options) {
   found.started = local_time();
   found.machine = machine_description::of_this_one();
   found.goal = options.goal;
-  const program target = program::resolve(options.command);
+  program target = program::resolve(options.command);
   check_replaces_none("--json", options.json, options.command);
   check_writable(options.json);
   const results_folder folder(options.output);
   const auto input = options.server.driver.empty() ? given_input() : std::nullopt;
   const interruptible guard;
   const given_allocators given("fit", options.with);
-  fitting all(options, input ? &*input : nullptr, found);
+  fitting all(options, std::move(target), input ? &*input : nullptr, found);
   all.run(given.all());
   keep_recipe(all, folder.path(), found);
 
