@@ -20,8 +20,13 @@ const report = what => join(folder, what, "report.html");
 before(async () => {
   browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   for (const what of ["rounding", "nothing"]) {
-    const done = spawnSync(heapwright, ["fit", "--for", "memory", "--minutes", "0.7", "--only", "glibc", "-o", join(folder, what), "--", program, what]);
-    assert.equal(done.status, 0, done.stderr.toString());
+    // On a busy machine noise may look like a harm, and then nothing is fitted.
+    for (let tries = 0, verdict; verdict !== (what === "rounding" ? "fitted" : "keep-default"); ++tries) {
+      assert.ok(tries < 4, `of ${what}: ${verdict}`);
+      const done = spawnSync(heapwright, ["fit", "--for", "memory", "--minutes", "0.7", "--only", "glibc", "-o", join(folder, what), "--json", "-", "--", program, what]);
+      assert.equal(done.status, 0, done.stderr.toString());
+      ({ verdict } = JSON.parse(done.stdout.toString()));
+    }
   }
 });
 after(async () => { await browser.close(); rmSync(folder, { recursive: true }); });
