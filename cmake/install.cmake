@@ -2,6 +2,12 @@
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/heapwright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+# run, compare, live and others preload what is installed.
+install(CODE [[
+  if(CMAKE_INSTALL_PREFIX MATCHES "[ :]")
+    message(WARNING "The loader cannot preload libraries from \"${CMAKE_INSTALL_PREFIX}\": LD_PRELOAD takes no path with a space or a colon. Choose another prefix")
+  endif()
+]])
 install(TARGETS heapwright_headers heapwright_shared heapwright_static EXPORT heapwright-targets)
 if(HEAPWRIGHT_BUILD_TOOLS AND NOT HEAPWRIGHT_SANITIZE)
   install(TARGETS heapwright heapwright_probe)
@@ -21,4 +27,4 @@ install(FILES ${PROJECT_BINARY_DIR}/package/heapwright-config.cmake ${PROJECT_BI
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
 install(FILES ${PROJECT_BINARY_DIR}/heapwright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS)

@@ -31,7 +31,7 @@ HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record
     .class_bytes = nullptr,
     .first_of_class = nullptr,
     .page_bytes = heapwright::heap_page,
-    .page_map_bytes_per_page = heapwright::page_map_bytes_per_page,
+    .page_map_bytes_per_page = heapwright::process::heap_type::page_map_bytes_per_page,
     .values = {.last_span_bytes = heapwright::process::chosen_recipe.spans.last.min_bytes,
                .steps_per_doubling = heapwright::process::chosen_recipe.classes.steps_per_doubling,
                .share_bytes = heapwright::process::chosen_recipe.thread_cache.share_bytes,

@@ -138,7 +138,8 @@ malloc_statistics collect_statistics() noexcept {
   s.mapped = f.mapped.get();
   s.mapped_peak = f.mapped_peak.get();
   s.metadata_reserved = f.metadata.get();
-  s.metadata_resident = resident_metadata(f.metadata, f.page_map, f.spans / heap_page * page_map_bytes_per_page);
+  s.metadata_resident =
+      resident_metadata(f.metadata, f.page_map, f.spans / heap_page * heap_type::page_map_bytes_per_page);
   s.decommitted_total = f.decommitted_total.get();
   s.threads = f.threads.get();
   s.threads_total = f.threads_total.get();

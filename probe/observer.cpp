@@ -200,11 +200,11 @@ void after_fork_in_child() noexcept {
     parents_segment = the_segment;
     forked_at = monotonic_ns();
     close_rings_in_child();
-    chosen.is_recording = is_recording();
+    chosen.is_recording = is_recorded_from_start();
     chosen.is_counting = is_counting();
     chosen.interval = the_segment->interval.load(relaxed);
     early_header.counting = chosen.is_counting ? 1 : 0;
-    early_header.recording = chosen.is_recording ? 1 : 0;
+    early_header.recording = chosen.is_recording ? segment::recorded_from_start : 0;
     copy_meters(*parents_segment, early_header);
     malloc_mappings::copy(*parents_segment, early_header);
     clear(early_slot);

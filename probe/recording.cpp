@@ -36,20 +36,23 @@ constexpr std::uint32_t most_rings = 1024;  // one for each thread slot
 constinit ring_file* rings = nullptr;
 constinit process_lock rings_lock;
 constinit large_blocks large;
+constinit std::atomic<std::uint32_t> recording_of_large{};  ///< the recording that has noted them
 
 std::size_t file_bytes() noexcept {
   const std::size_t heads = align_up(sizeof(ring_file) + most_rings * sizeof(trace::ring_head), linux_os::page_size());
   return heads + most_rings * ring_records * sizeof(ring_record);
 }
 
-/// The recorder holds a lock of the folder, which goes with it however it ends.
+/// The recorder holds a lock, which goes with it however it ends: of the folder, if it has started
+/// the process; otherwise of the segment.
 bool has_recorder() noexcept {
-  text<1024> folder;
+  text<1024> locked;
   const char* const path = rings_path();
-  const char* const name = std::strrchr(path, '/');
-  if (name == nullptr) return false;
-  folder.add(std::string_view(path, static_cast<std::size_t>(name - path)));
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  const char* const end = std::strrchr(path, is_recorded_from_start() ? '/' : '.');
+  if (end == nullptr) return false;
+  locked.add(std::string_view(path, static_cast<std::size_t>(end - path)));
+  if (!is_recorded_from_start()) locked.add(".segment");
+  const int fd = ::open(locked.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   const bool is_locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
@@ -90,6 +93,17 @@ ring_file* the_rings() noexcept {
   if (rings == nullptr) rings = open_rings();
   if (rings == nullptr) the_segment->recording.store(0, relaxed);
   return rings;
+}
+
+/// What was noted for an earlier recording says nothing: blocks have come and gone in between.
+void begin_large_blocks() noexcept {
+  const std::uint32_t now = the_segment->recording.load(relaxed);
+  if (recording_of_large.load(relaxed) != now && recording_of_large.exchange(now, relaxed) != now) large.clear();
+}
+
+void add_large(const void* p, std::size_t size) noexcept {
+  begin_large_blocks();
+  large.add(p, size);
 }
 
 /// A place without locked instructions, and whole for signal handlers of this thread.
@@ -167,6 +181,7 @@ inline void put(std::uint64_t what, std::uint64_t size, std::uint64_t stack) noe
 }
 
 [[gnu::noinline]] void put_touched(const void* p) noexcept {
+  begin_large_blocks();
   const std::uint64_t bytes = large.take(p);
   if (bytes == 0) return;
   const int kept = errno;
@@ -183,7 +198,7 @@ void* record_allocation(void* p, std::size_t size, std::size_t alignment, bool z
       stack_for_recording({current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
   put(ring_record::pack(ring_kind::allocate, reinterpret_cast<std::uintptr_t>(p), alignment, zeroed), size, stack);
   if (size >= trace::large_block) [[unlikely]]
-    large.add(p, size);
+    add_large(p, size);
   return p;
 }
 
@@ -205,7 +220,7 @@ void* record_reallocation(void* p, std::size_t size) noexcept {
   const std::uint64_t stack =
       stack_for_recording({current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
   put(ring_record::pack(ring_kind::reallocated, reinterpret_cast<std::uintptr_t>(moved)), size, stack);
-  if (size >= trace::large_block) large.add(moved, size);
+  if (size >= trace::large_block) add_large(moved, size);
   return moved;
 }
 
@@ -220,7 +235,7 @@ void record_thread_end() noexcept {
 }
 
 std::uint64_t record_fork() noexcept {
-  if (!is_recording() || rings == nullptr) return 0;
+  if (!is_recorded_from_start() || rings == nullptr) return 0;
   const std::uint64_t number = rings->forks.fetch_add(1, relaxed) + 1;
   put(ring_record::pack(ring_kind::fork, 0), number, 0);
   return number;
@@ -248,7 +263,13 @@ void move_recorded_mapping(const void* from, std::size_t bytes, const void* to, 
 }
 
 void record_exit() noexcept {
-  if (!is_recording() || rings == nullptr) return;
+  if (rings == nullptr) return;
+  // A recorder that is there removes the file itself, when it has read it.
+  if (!is_recording()) {
+    ::unlink(rings_path());
+    return;
+  }
+  begin_large_blocks();
   large.for_each([](std::uintptr_t address, std::uint64_t bytes) {
     put(ring_record::pack(ring_kind::touched, address), resident_bytes(address, bytes), 0);
   });

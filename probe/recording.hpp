@@ -4,9 +4,9 @@
 //   put            takes the next place of this_ring, writes the record, stamps it
 //   place_slow     the thread has no ring yet, or it is full: waits for the recorder
 //
-// States of a process: closed, open (its file of rings is mapped). A fork makes the child closed
-// again. Records while the segment says so, and the probe does not count; where there is no
-// recorder the segment says so no longer.
+// States of a process: closed, open (its file of rings is mapped, and stays so). A fork makes the
+// child closed again. Records while the segment says so, and the probe does not count; where there
+// is no recorder the segment says so no longer.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,11 @@
 namespace heapwright::probe {
 
 [[nodiscard]] inline bool is_recording() noexcept { return the_segment->recording.load(relaxed) != 0; }
+
+/// With all the processes that its recorder has started.
+[[nodiscard]] inline bool is_recorded_from_start() noexcept {
+  return the_segment->recording.load(relaxed) == segment::recorded_from_start;
+}
 
 /// Where the calling thread records. All zero: it has no ring.
 struct ring_cursor {
@@ -61,7 +66,7 @@ void record_thread_end() noexcept;
 /// The process exits: of the large blocks that live, how much was touched.
 void record_exit() noexcept;
 
-/// Before fork: the number that the child is known by; 0: it does not record.
+/// Before fork: the number that the child is known by; 0: it will not record.
 [[nodiscard]] std::uint64_t record_fork() noexcept;
 void close_rings_in_child() noexcept;
 

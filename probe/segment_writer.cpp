@@ -112,7 +112,8 @@ int create_file(const char* directory, std::uint64_t start) noexcept {
   return -1;
 }
 
-/// The process id in a segment's name, PID-START-N.segment; 0: the file is something else.
+/// The process id in the name of a segment, PID-START-N.segment, or of rings; 0: the file is
+/// something else.
 pid_t process_of(const char* name) noexcept {
   const auto skip_digits = [&name] {
     const char* const begin = name;
@@ -124,7 +125,7 @@ pid_t process_of(const char* name) noexcept {
     if (part > 0 && *name++ != '-') return 0;
     if (!skip_digits()) return 0;
   }
-  return std::strcmp(name, ".segment") == 0 ? process : 0;
+  return std::strcmp(name, ".segment") == 0 || std::strcmp(name, ".rings") == 0 ? process : 0;
 }
 
 /// Whether a process has the file mapped, or opened, for writing: it need not be one that has an id
@@ -146,13 +147,15 @@ void remove_old_segments(const char* directory) noexcept {
   const int fd = ::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   alignas(dirent64) char entries[4096];
-  unsigned seen = 0;
+  unsigned segments = 0, rings = 0;
   for (ssize_t n = 0; (n = ::getdents64(fd, entries, sizeof entries)) > 0;) {
     for (ssize_t at = 0; at < n;) {
       const auto* const e = reinterpret_cast<const dirent64*>(entries + at);
       at += e->d_reclen;
       const pid_t process = process_of(e->d_name);
-      if (process == 0 || ++seen <= kept || ::kill(process, 0) == 0 || errno != ESRCH) continue;
+      if (process == 0) continue;
+      unsigned& seen = std::strstr(e->d_name, ".rings") != nullptr ? rings : segments;
+      if (++seen <= kept || ::kill(process, 0) == 0 || errno != ESRCH) continue;
       if (is_in_use(fd, e->d_name)) continue;  // by a process of another PID namespace
       ::unlinkat(fd, e->d_name, 0);
     }
@@ -320,7 +323,7 @@ segment_header* create_segment(const settings& of) noexcept {
   h.class_count = size_scale::count;
   h.interval = of.interval;
   h.counting = of.is_counting ? 1 : 0;
-  h.recording = of.is_recording ? 1 : 0;
+  h.recording = of.is_recording ? recorded_from_start : 0;
   h.counting_since_ns = of.is_counting ? h.started_ns : 0;
   describe_process(h);
   slot_of(&h, 0).state = static_cast<std::uint32_t>(slot_state::everyone);

@@ -87,6 +87,9 @@ struct malloc_mapping {
   counter begin, bytes;
 };
 
+/// Of segment_header::recording.
+inline constexpr std::uint32_t recorded_from_start = 1;
+
 struct segment_header {
   std::array<char, 16> magic{};
   std::uint32_t version{};
@@ -119,6 +122,8 @@ struct segment_header {
       counting{};  ///< 0: the probe only passes calls on. Blocks allocated meanwhile are not known when they are freed.
   std::atomic<std::uint32_t> reset{};  ///< each increase makes the peak start again from what is live
   /// Not 0: the probe records each call (trace/ring.hpp), if it does not count.
+  /// recorded_from_start: so do its children. Other numbers: of this process alone, each of another
+  /// recorder.
   std::atomic<std::uint32_t> recording{};
   std::uint32_t padding{};
   /// Bytes between samples, on average; 1: all blocks; 0: none. See sampling_interval. With

@@ -51,6 +51,24 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
   return f;
 }
 
+/// A live sample that is thinned stands for more from then on, but in what is live alone. What
+/// lives was allocated: that is the better estimate where it is more.
+void raise_allocated(stack_figures& f) {
+  const std::uint64_t most = std::max<std::uint64_t>(f.live_bytes(), std::max<std::int64_t>(f.at_peak, 0));
+  if (f.allocated_bytes < most) {
+    f.freed_bytes += most - f.allocated_bytes;
+    f.allocated_bytes = most;
+  }
+  if (const double more = f.live_blocks() - f.allocations; more > 0) {
+    f.allocations += more;
+    f.frees += more;
+  }
+  if (const double more = f.live_variance() - f.allocated_variance; more > 0) {
+    f.allocated_variance += more;
+    f.freed_variance += more;
+  }
+}
+
 std::uint64_t live_samples_of(const stack_figures& f) {
   std::uint64_t gone = f.thinned_samples;
   for (const std::uint64_t n : f.lifetimes) gone += n;
@@ -98,7 +116,10 @@ stack_records::known_stacks stack_records::merged(std::vector<stack_figures> rec
     }
     result.id_of_record.emplace(id, stacks.back().id);
   }
-  for (stack_figures& s : result.stacks) s.live_samples = live_samples_of(s);
+  for (stack_figures& s : result.stacks) {
+    s.live_samples = live_samples_of(s);
+    raise_allocated(s);
+  }
   std::ranges::sort(result.stacks, {}, &stack_figures::id);
   return result;
 }

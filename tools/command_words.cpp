@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "failure.hpp"
+#include "help_text.hpp"
 #include "nearest_word.hpp"
 
 namespace heapwright::tool {
@@ -28,7 +29,7 @@ const CLI::App* subcommand_named(const CLI::App& app, const std::string& name) {
 }
 
 failure no_such_subcommand(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> names{"help"};
+  std::vector<std::string> names{"help", "--help", "--version"};
   for (const CLI::App* const one : app.get_subcommands(nullptr)) names.push_back(one->get_name());
   return {exit_code::bad_input, unknown("subcommand", word, names, "heapwright --help")};
 }
@@ -45,6 +46,8 @@ std::string no_such_option(const CLI::App& app, const std::string& word, const s
 bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
 }
+
+bool is_help_option(const std::string& word) { return word == "--help" || word == "-h"; }
 
 /// A word that begins with a dash, taken apart.
 struct option_word {
@@ -78,7 +81,7 @@ class words_of {
     for (std::size_t i = 1; i < words.size(); ++i) {
       const std::string& word = words[i];
       if (may_be_option && is_option(word) && word != "--") {
-        if (word == "--help" || word == "-h") return {app_.get_name(), "--help"};
+        if (is_help_option(word)) return {app_.get_name(), "--help"};
         take_option(word, i + 1 < words.size() ? &words[i + 1] : nullptr);
         if (has_taken_next_) ++i;
       } else if (takes_command) {
@@ -116,8 +119,7 @@ class words_of {
     if (is_flag && read.has_value && option->get_disable_flag_override())
       throw wrong(fmt::format("{}: it takes no value", name));
     const bool is_repeatable = option->get_items_expected_max() > 1 || option->get_trigger_on_parse();
-    if (!seen_.insert(option).second && !is_flag && !is_repeatable)
-      throw wrong(fmt::format("{}: it is given twice", name));
+    if (!seen_.insert(option).second && !is_repeatable) throw wrong(fmt::format("{}: it is given twice", name));
     if (!is_flag && !read.has_value) {
       if (next == nullptr || *next == "--" || is_one_of_ours(*next))
         throw wrong(fmt::format("{}: its value is missing", name));
@@ -125,19 +127,14 @@ class words_of {
       has_taken_next_ = true;
     }
     const bool has_value = read.has_value || has_taken_next_;
-    if (has_value && is_empty(*option, read.value)) throw wrong(fmt::format("{}: it is empty", name));
+    if (has_value && read.value.find_first_not_of(' ') == std::string::npos)
+      throw wrong(fmt::format("{}: it is empty", name));
     if (is_flag) {
       result_.push_back(word);
     } else {
       result_.push_back(name);
       result_.push_back(read.value);
     }
-  }
-
-  /// A list of no names is empty.
-  static bool is_empty(const CLI::Option& option, const std::string& value) {
-    const std::string nothing = option.get_delimiter() == 0 ? "" : std::string{' ', option.get_delimiter()};
-    return value.find_first_not_of(nothing) == std::string::npos;
   }
 
   /// A value that is called as an option can be written behind a `=`.
@@ -147,7 +144,7 @@ class words_of {
 
   void take_positional(const std::string& word) {
     if (taken_ == positionals_.size())
-      throw wrong(fmt::format("'{}' is one word too many; what it takes is: {}", word, usage()));
+      throw wrong(fmt::format("'{}' is one word too many; what it takes is: {}", word, usage_of(app_)));
     if (word.empty()) throw wrong(fmt::format("{}: it is empty", positionals_[taken_]->get_name()));
     ++taken_;
     result_.push_back(word);
@@ -160,7 +157,8 @@ class words_of {
       const bool is_there = option->get_name() == command_name ? has_command_
                             : option->get_positional()         ? place - positionals_.begin() < std::ptrdiff_t(taken_)
                                                                : seen_.contains(option);
-      if (!is_there) throw wrong(fmt::format("{} is missing; what it takes is: {}", option->get_name(), usage()));
+      if (!is_there)
+        throw wrong(fmt::format("{} is missing; what it takes is: {}", option->get_name(), usage_of(app_)));
     }
     for (const CLI::Option* const option : seen_) {
       for (const CLI::Option* const other : option->get_needs())
@@ -169,18 +167,6 @@ class words_of {
         if (seen_.contains(other))
           throw wrong(fmt::format("{} and {}: say one of them", option->get_name(), other->get_name()));
     }
-  }
-
-  /// "heapwright diff [OPTIONS] BEFORE AFTER"
-  [[nodiscard]] std::string usage() const {
-    std::string text = fmt::format("heapwright {} [OPTIONS]", app_.get_name());
-    for (const CLI::Option* const option : app_.get_options())
-      if (option->get_required() && !option->get_positional())
-        text += fmt::format(" {} {}", option->get_name(), option->get_type_name());
-    for (const CLI::Option* const option : positionals_)
-      text += option->get_required() ? " " + option->get_name() : fmt::format(" [{}]", option->get_name());
-    if (app_.get_option_no_throw(command_name) != nullptr) text += " COMMAND [ARGUMENTS]";
-    return text;
   }
 
   const CLI::App& app_;
@@ -196,18 +182,20 @@ class words_of {
 
 std::vector<std::string> words_for_the_parser(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty()) return {"--help"};
-  if (words[0] == "help") {
+  if (words[0] == "help" || (words.size() > 1 && is_help_option(words[0]))) {
     if (words.size() > 2)
       throw failure(
           exit_code::bad_input,
           fmt::format("help: '{}' is one word too many; say one subcommand: heapwright help {}", words[2], words[1]));
-    if (words.size() == 1 || words[1] == "help" || words[1] == "--help" || words[1] == "-h") return {"--help"};
+    if (words.size() == 1 || words[1] == "help" || is_help_option(words[1])) return {"--help"};
     if (subcommand_named(app, words[1]) == nullptr) throw no_such_subcommand(app, words[1]);
     return {words[1], "--help"};
   }
   if (is_option(words[0])) {
     if (app.get_option_no_throw(words[0]) == nullptr)
       throw failure(exit_code::bad_input, no_such_option(app, words[0], "heapwright"));
+    if (words.size() > 1)
+      throw failure(exit_code::bad_input, fmt::format("{}: '{}' is one word too many", words[0], words[1]));
     return {words[0]};
   }
   const CLI::App* const subcommand = subcommand_named(app, words[0]);

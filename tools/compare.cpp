@@ -30,17 +30,10 @@ void check_baseline(const std::string& name, const std::vector<allocator>& candi
 }
 
 void check_outputs(const compare_options& options, const program& target) {
-  if (!options.json.empty() && !options.html.empty() &&
-      (options.json == options.html ||
-       (options.json != "-" && options.html != "-" && lead_to_one_file(options.json, options.html))))
-    throw failure(exit_code::bad_input, fmt::format("--json and --html both go to {}", options.json));
   std::vector<std::string> needed = options.command;
   needed.push_back(target.path);
   for (const std::string& word : options.with) needed.push_back(given_path::parse(word).path);
-  check_replaces_none("--json", options.json, needed);
-  check_replaces_none("--html", options.html, needed);
-  check_writable(options.json);
-  check_writable(options.html);
+  check_json_and_html(options.json, options.html, needed);
 }
 
 }  // namespace

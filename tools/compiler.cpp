@@ -83,7 +83,8 @@ std::vector<compiler_result> compiler::run(const std::vector<compiler_run>& runs
     compiler_result& result = results[ended->second];
     result = {WIFEXITED(status) && WEXITSTATUS(status) == 0, errors[ended->second].content()};
     if (!result.good && result.complaints.empty())
-      result.complaints = fmt::format("error: {} failed and said nothing\n", name());
+      result.complaints =
+          fmt::format("error: {} failed and said nothing (is there no room in $TMPDIR, or in /tmp?)\n", name());
     if (WIFSIGNALED(status))
       result.complaints += fmt::format("error: {} was killed by signal {}\n", name(), WTERMSIG(status));
     all_good = all_good && result.good;

@@ -6,7 +6,7 @@
 
 namespace heapwright::tool {
 
-extern const std::string_view compare_page, fit_page, replay_page;
+extern const std::string_view advise_page, compare_page, fit_page, replay_page;
 
 /// The page with this JSON in the place that it has for it.
 std::string page_with_data(std::string_view page, std::string data);

@@ -76,7 +76,6 @@ std::string page_view(const std::vector<process_report>& all, pid_t process, int
 }
 
 std::string processes_view(const std::vector<process_report>& all) {
-  if (all.empty()) return "heapwright: no process of the command has left statistics\n";
   std::vector<process_report> sorted = all;
   std::stable_sort(sorted.begin(), sorted.end(), [](const process_report& a, const process_report& b) {
     return a.heap.mapped_peak > b.heap.mapped_peak;

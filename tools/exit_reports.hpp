@@ -34,8 +34,8 @@ class exit_reports {
 /// `died_of`: the signal, or 0. `is_go`: of the program that was started.
 [[nodiscard]] std::string page_view(const std::vector<process_report>& all, pid_t process, int died_of, bool is_go);
 
-/// A row for each process, those with the highest peaks first, and their sum; a sentence if there
-/// is none.
+/// A row for each process, those with the highest peaks first, and their sum. There is at least
+/// one.
 [[nodiscard]] std::string processes_view(const std::vector<process_report>& all);
 
 }  // namespace heapwright::tool

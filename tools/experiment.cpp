@@ -84,6 +84,13 @@ class running_experiment {
     }
   }
 
+  static std::string of_command(std::string trouble) {
+    if (trouble.starts_with("exited with status"))
+      trouble.insert(std::min(trouble.find(';'), trouble.size()),
+                     " (it must end with 0; sh -c 'COMMAND; true' does where that status is no failure)");
+    return "the command " + trouble;
+  }
+
   /// The processes seen in the run.
   std::set<seen_process> run(unsigned index, unsigned round) {
     comparison_row& row = result_.rows[index];
@@ -98,8 +105,7 @@ class running_experiment {
     if (row.failure.empty()) row.failure = complaint_about(row, ran);
     if (!row.failure.empty()) {
       if (index == 0)
-        throw failure(exit_code::judged_no,
-                      fmt::format("under glibc, {}{}", plan_.server ? "" : "the command ", row.failure));
+        throw failure(exit_code::judged_no, "under glibc, " + (plan_.server ? row.failure : of_command(row.failure)));
       return {};
     }
     for (const seen_process& process : ran.seen) note_if_unreachable(row, process);
@@ -129,8 +135,10 @@ class running_experiment {
   [[nodiscard]] std::string complaint_about(const comparison_row& row, const run_result& ran) const {
     // How a server ends is judged by then.
     if (std::string trouble = plan_.server ? "" : ran.trouble(); !trouble.empty()) {
-      const std::string said = ran.errors.tail(3);
-      return said.empty() ? trouble : fmt::format("{}; its last words: {}", trouble, said);
+      if (const std::string said = ran.errors.tail(3); !said.empty()) trouble += "; its last words: " + said;
+      if (!ran.output.has_room())
+        trouble += fmt::format("; {}, where its output goes, is full: name another folder in TMPDIR", scratch_place());
+      return trouble;
     }
     if (row.who.library.empty()) return {};
     if (ran.main_malloc.empty())

@@ -35,8 +35,16 @@ given_allocators::given_allocators(const char* subcommand, const std::vector<std
     const std::string& name = given.name.empty() ? recipe.name() : given.name;
     tell("heapwright: building {} from {}\n", recipe.name(), given.path);
     const std::string library = recipe.scratch().file(library_name(recipe.name()));
-    recipe.check();
-    recipe.make(library);
+    try {
+      recipe.check();
+      recipe.make(library);
+    } catch (const failure&) {
+      show_step("");
+      // The guard ends this process before main could tell.
+      if (interruptible::is_noted())
+        tell("heapwright: interrupted while {} was built: nothing has run\n", recipe.name());
+      throw;
+    }
     show_step("");
     all_.push_back({name, library_path(library), fmt::format("{} of {}", recipe.name(), given.path)});
   }

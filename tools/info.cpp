@@ -55,7 +55,7 @@ std::vector<figure_line> memory_lines(const heap_figures& f, const process_recor
           {"spans", "  in spans of small blocks", f.spans},
           {"large", "  in large blocks", f.large},
           {"free_resident", "  free, not given back", f.free_resident},
-          {"free_decommitted", "  free, given back", f.free_decommitted},
+          {"free_decommitted", "  free, given back or new", f.free_decommitted},
           {"metadata", "reserved for the heap's records", f.metadata},
           {"metadata_resident", "  of these in memory, about",
            resident_metadata(f.metadata, f.page_map, span_pages * r.page_map_bytes_per_page)}};
@@ -101,6 +101,17 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
       "what is free and not given back need not all be in memory.\n  Peak {} held; {} given back to "
       "the system since the start\n",
       show_bytes(static_cast<double>(figures.mapped_peak)), show_bytes(static_cast<double>(figures.decommitted_total)));
+}
+
+/// [{name, value}], of "name=value name=value".
+json options_in_effect(const process_record& r) {
+  json all = json::array();
+  std::istringstream words(r.options);
+  for (std::string word; words >> word;) {
+    const std::size_t equals = std::min(word.find('='), word.size());
+    all.push_back({{"name", word.substr(0, equals)}, {"value", word.substr(std::min(equals + 1, word.size()))}});
+  }
+  return all;
 }
 
 /// Where the malloc of a process is that does not run on ours; `file` is empty if that is not
@@ -164,7 +175,7 @@ int about_process(const info_options& options) {
       result["version"] = found->what().version;
       result["build"] = found->what().build;
       result["recipe"] = recipe_name(found->what());
-      result["options"] = found->what().options;
+      result["options"] = options_in_effect(found->what());
       for (const figure_line& f : memory_lines(figures, found->what())) result["bytes"][f.key] = f.bytes;
       for (const figure_line& f : obtained_lines(figures)) result["bytes"][f.key] = f.bytes;
       result["threads"] = figures.threads.get();

@@ -97,11 +97,9 @@ std::string library_path(const std::string& given) {
   if (!here) throw failure(exit_code::bad_input, fmt::format("no such library: {}", given));
   std::string path = std::filesystem::absolute(given);
   if (is_header(path))
-    throw failure(
-        exit_code::bad_input,
-        fmt::format(
-            "{0} is a header, not a shared library: build one of its recipe first, heapwright build {0} -o libmine.so",
-            given));
+    throw failure(exit_code::bad_input, fmt::format("{0} is a header, not a shared library: make a library of its "
+                                                    "recipe first: heapwright build {0} -o libmine.so",
+                                                    given));
   if (!can_be_preloaded(path))
     throw failure(exit_code::bad_input,
                   fmt::format("{}: LD_PRELOAD cannot express a path with a space or a colon; use a link to it", path));

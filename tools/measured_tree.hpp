@@ -78,7 +78,7 @@ class measured_tree {
   void resume(int status);
   void account(const rusage& usage);
   void raise_peak(std::uint64_t bytes);
-  void sample();
+  void sample(const std::vector<tree_member>& seen);
   void look_at_heap();
   void look_into(pid_t pid);
   [[nodiscard]] bool has_departed() const;

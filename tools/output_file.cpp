@@ -45,6 +45,10 @@ bool gets_owner_and_mode(int fd, const struct stat& wanted) {
   return (is_same_owner || fchown(fd, wanted.st_uid, wanted.st_gid) == 0) && fchmod(fd, wanted.st_mode & 07777) == 0;
 }
 
+failure cannot_open(const std::string& path, int why = errno) {
+  return {exit_code::bad_input, fmt::format("cannot write to {}: {}", path, std::strerror(why))};
+}
+
 failure cannot_write(const std::string& path) {
   return {exit_code::bad_input, fmt::format("could not write all of {}: {}", path, std::strerror(errno))};
 }
@@ -107,19 +111,19 @@ bool unfinished_file::take_name() noexcept {
 output_file::output_file(std::string path, mode_t mode) : path_(std::move(path)) {
   struct stat before {};
   const bool exists = stat(path_.c_str(), &before) == 0;
-  if (!exists && errno != ENOENT) throw trouble();
-  if (exists && access(path_.c_str(), W_OK) != 0) throw trouble();
+  if (!exists && errno != ENOENT) throw cannot_open(path_);
+  if (exists && access(path_.c_str(), W_OK) != 0) throw cannot_open(path_);
   if (!exists || S_ISREG(before.st_mode)) held_back_.emplace({SIGINT, SIGTERM, SIGHUP, SIGXFSZ});
   if (!exists || !is_to_be_kept(path_, before)) {
     beside_.emplace(followed(path_), mode);
     const bool may_not = !beside_->is_open() && (errno == EACCES || errno == EPERM || errno == EROFS);
-    if (!beside_->is_open() && !(exists && may_not)) throw trouble();
+    if (!beside_->is_open() && !(exists && may_not)) throw cannot_open(path_);
     if (beside_->is_open() && (!exists || gets_owner_and_mode(fd(), before))) return;
     beside_.reset();
   }
   was_empty_ = exists && is_empty_file(before);
   in_place_ = descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-  if (!in_place_) throw trouble();
+  if (!in_place_) throw cannot_open(path_);
 }
 
 output_file::~output_file() {
@@ -151,7 +155,7 @@ void check_writable(const std::string& path) {
   std::error_code error;
   const std::string asked = fs::exists(path, error) ? path : followed(path).parent_path().string();
   const int why = fs::is_directory(path, error) ? EISDIR : access(asked.c_str(), W_OK) != 0 ? errno : 0;
-  if (why != 0) throw failure(exit_code::bad_input, fmt::format("cannot write to {}: {}", path, std::strerror(why)));
+  if (why != 0) throw cannot_open(path, why);
 }
 
 void check_replaces_none(const char* option, const std::string& output, const std::vector<std::string>& needed) {
@@ -162,6 +166,15 @@ void check_replaces_none(const char* option, const std::string& output, const st
       throw failure(
           exit_code::bad_input,
           fmt::format("{} {}: it would replace {}, which is needed here; give it another name", option, output, path));
+}
+
+void check_json_and_html(const std::string& json, const std::string& html, const std::vector<std::string>& needed) {
+  for (const auto& [option, file] : {std::pair{"--json", json}, std::pair{"--html", html}}) {
+    check_replaces_none(option, file, needed);
+    check_writable(file);
+  }
+  if (!json.empty() && !html.empty() && (json == html || (json != "-" && html != "-" && lead_to_one_file(json, html))))
+    throw failure(exit_code::bad_input, fmt::format("--json and --html both go to {}", json));
 }
 
 void write_outputs(const std::vector<std::pair<std::string, std::string>>& texts_by_path, int code_if_lost) {

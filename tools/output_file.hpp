@@ -52,6 +52,9 @@ class unfinished_file {
   /// Replaces `target`. False: it is as it was, and errno says why.
   bool take_name() noexcept;
 
+  /// The file stays under the name that it has by now. Returns it.
+  std::string keep() noexcept { return std::exchange(path_, {}); }
+
  private:
   std::filesystem::path target_;
   std::string path_;  ///< empty: there is no such file, or it has its name
@@ -76,6 +79,10 @@ class output_file {
   /// Throws failure if the bytes are not all on the disk, or the file cannot take its name.
   void finish();
 
+  /// Gives the file up, but leaves what was written of it beside the place where it should be.
+  /// Returns its name; empty for a file that is written in place.
+  std::string keep_unfinished() noexcept { return beside_ ? beside_->keep() : std::string(); }
+
   /// What to throw when a write has failed; errno says why.
   [[nodiscard]] failure trouble() const;
 
@@ -94,6 +101,10 @@ void check_writable(const std::string& path);
 /// Throws failure where this option's output would replace a file that the work needs: a program, a
 /// word of its command that names a file, an input. "-" and devices replace nothing.
 void check_replaces_none(const char* option, const std::string& output, const std::vector<std::string>& needed);
+
+/// Throws failure where the outputs of --json and --html cannot be written, would replace what is
+/// needed, or go to one place. Empty: not asked for.
+void check_json_and_html(const std::string& json, const std::string& html, const std::vector<std::string>& needed);
 
 /// Writes texts to paths, each whatever becomes of the others. Then throws failure with this code
 /// if one was lost, and says which and why.

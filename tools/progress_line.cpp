@@ -21,7 +21,10 @@ void progress_line::operator()(unsigned done, unsigned total, unsigned round, co
   }
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
   std::string left;
-  if (done >= 2) left = fmt::format(", about {:.0f} s left", spent.count() / done * (total - done));
+  if (done >= 2) {
+    const double seconds = spent.count() / done * (total - done);
+    left = seconds < 1 ? ", less than 1 s left" : fmt::format(", about {:.0f} s left", seconds);
+  }
   const std::string line = fmt::format("[{}/{}] {}: {}{}", done + 1, total, stage, name, left);
   tell("\r\033[K{}", cut_to_columns(line, columns_of(STDERR_FILENO)));
   std::fflush(stderr);

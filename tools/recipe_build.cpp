@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "descriptor.hpp"
+#include "elf_file.hpp"
 #include "recipe_names.hpp"
 #include "scratch_file.hpp"
 #include "terminal.hpp"
@@ -227,6 +228,8 @@ void recipe_build::make(const std::string& library, const std::string& header, c
     throw failure(exit_code::bad_input,
                   fmt::format("the malloc cannot be linked as {}:\n{}", library, linked.complaints));
   }
+  if (const auto made = elf_file::open(library); !made || !made->exports("malloc"))
+    throw not_built(fmt::format("\n  {} ended well, but has made no malloc: is it a C++ compiler?", with_.name()));
 }
 
 }  // namespace heapwright::tool

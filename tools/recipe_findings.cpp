@@ -205,6 +205,7 @@ recipe_evidence evidence_of(const heap_reading& heap, std::uint64_t rss, std::ui
 }
 
 std::string recipe_finding::line() const {
+  if (is_followed) return fmt::format("{}. {} See {}", text, advice, rules_page);
   return fmt::format("{}; see {} of the recipe, {}", text, fmt::join(fields, ", "), rules_page);
 }
 
@@ -217,7 +218,7 @@ std::vector<recipe_finding> find_in(const recipe_evidence& evidence) {
     const std::uint64_t share = (100 * seen.bytes + evidence.rss / 2) / evidence.rss;
     const bool is_followed = evidence.recipe && r.is_followed(*evidence.recipe);
     found.push_back({r.name, seen.bytes, fmt::format("{} % of RSS, {}, {}", share, amount_text(seen.bytes), seen.text),
-                     r.named_fields(), is_followed ? r.advice_if_followed : r.advice});
+                     r.named_fields(), is_followed ? r.advice_if_followed : r.advice, is_followed});
   }
   std::ranges::stable_sort(found, std::ranges::greater{}, &recipe_finding::bytes);
   if (found.size() > most_findings) found.resize(most_findings);

@@ -60,6 +60,7 @@ struct recipe_finding {
   std::string text;                     ///< a sentence with figures, without a full stop
   std::span<const char* const> fields;  ///< "pages.give_back"
   const char* advice;                   ///< a sentence
+  bool is_followed;                     ///< whether the recipe says so already, as the advice tells then
 
   /// All of it in one line, for a terminal.
   [[nodiscard]] std::string line() const;

@@ -88,7 +88,7 @@ int run_with_statistics(const run_options& options, bool is_go) {
   const int status = child.wait();
   const auto all = reports.read();
   std::string text = page_view(all, child.id(), WIFSIGNALED(status) ? WTERMSIG(status) : 0, is_go);
-  if (options.statistics == wanted_statistics::of_all_processes) text += '\n' + processes_view(all);
+  if (options.statistics == wanted_statistics::of_all_processes && !all.empty()) text += '\n' + processes_view(all);
   const bool is_told = tell_text(text);
   const int code = end_like(status);
   return code == EXIT_SUCCESS && !is_told ? exit_code::bad_input : code;

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "failure.hpp"
 #include "printable.hpp"
@@ -91,6 +92,11 @@ std::string scratch_file::tail(unsigned lines) const {
 
 descriptor scratch_file::reopen() const {
   return descriptor(open(fmt::format("/proc/self/fd/{}", fd()).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+bool scratch_file::has_room() const {
+  struct statvfs about {};
+  return fstatvfs(fd(), &about) != 0 || about.f_bavail > 0;
 }
 
 void scratch_file::fill_from(int source) const {

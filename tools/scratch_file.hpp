@@ -25,6 +25,8 @@ class scratch_file {
   [[nodiscard]] std::string tail(unsigned lines) const;
   /// The same file with an offset of its own, at the start.
   [[nodiscard]] descriptor reopen() const;
+  /// Whether the file system that it lies in has room left.
+  [[nodiscard]] bool has_room() const;
   /// Appends all there is to read from a descriptor.
   void fill_from(int source) const;
 

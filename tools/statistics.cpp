@@ -86,6 +86,26 @@ std::optional<unsigned> ratio_estimate::rounds_to_decide(double tolerance, unsig
   return std::nullopt;
 }
 
+std::optional<median_estimate> paired_difference(std::span<const double> values, std::span<const double> reference) {
+  const std::size_t rounds = std::min(values.size(), reference.size());
+  if (rounds < 2) return std::nullopt;
+  std::vector<double> all;
+  for (std::size_t i = 0; i < rounds; ++i) all.push_back(values[i] - reference[i]);
+  std::ranges::sort(all);
+  // How many of the differences are below the true median is as with a coin: so many ends can be
+  // left out on both sides.
+  constexpr double most_doubt = 0.1;
+  double ways = 1;
+  double doubt = 2 * std::pow(0.5, static_cast<double>(rounds));
+  std::size_t left_out = 0;
+  for (double at_least = doubt;; ++left_out) {
+    ways *= static_cast<double>(rounds - left_out) / static_cast<double>(left_out + 1);
+    at_least += doubt * ways;
+    if (at_least > most_doubt || 2 * (left_out + 1) >= rounds) break;
+  }
+  return median_estimate{median(all), all[left_out], all[rounds - 1 - left_out]};
+}
+
 std::vector<unsigned> order_of_round(unsigned round, unsigned contestants) {
   std::vector<unsigned> order(contestants);
   for (unsigned place = 0; place < contestants; ++place) {

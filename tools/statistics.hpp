@@ -57,6 +57,15 @@ struct ratio_estimate {
 std::optional<ratio_estimate> paired_ratio(std::span<const double> values, std::span<const double> reference,
                                            double doubt = 0.05);
 
+/// A median, and an interval that holds the true one with 90 % confidence or more, from five rounds
+/// on: whatever the noise is like. The least and the most are its ends where there are few rounds.
+struct median_estimate {
+  double median, low, high;
+};
+
+/// Of the differences within rounds. Nothing for fewer than two rounds.
+std::optional<median_estimate> paired_difference(std::span<const double> values, std::span<const double> reference);
+
 /// The order of the contestants in a round: a Williams design, in which over n rounds (2n if n is
 /// odd) each contestant stands equally often in each place, and follows each other one equally
 /// often.

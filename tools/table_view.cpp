@@ -190,8 +190,12 @@ std::string table_view(const comparison& all, bool colour, unsigned terminal_col
   const std::vector<column> columns = columns_of(all);
   const bool is_narrow = terminal_columns != 0 && terminal_columns < width_of(columns, name_width);
   text += is_narrow ? narrow_table(all, columns, p) : wide_table(all, columns, p, name_width);
+  const bool has_ratio = std::ranges::any_of(
+      all.rows, [&](const comparison_row& row) { return row.failure.empty() && &row != &all.base(); });
   if (all.rounds < 2)
     text += fmt::format("\nOne round: no ratio to {}, which needs two.\n", all.base().who.name);
+  else if (!has_ratio)
+    text += fmt::format("\nMedians of {} rounds.\n", all.rounds);
   else
     text += fmt::format(
         "\nMedians of {} rounds; {} them the ratio to {}, in brackets its 95 % confidence interval.\n"

@@ -56,6 +56,7 @@ static_assert(sizeof(ring_record) == 32);
 struct alignas(64) ring_head {
   std::atomic<std::uint64_t> taken;      ///< places, while no thread has the ring
   std::atomic<std::uint64_t> waited_ns;  ///< because the ring was full
+  std::atomic<std::uint64_t> read;       ///< places, by the reader, which alone writes to it
 };
 
 /// Anonymous memory that the program itself has mapped, and that is no malloc's. 0: a free place.
@@ -63,13 +64,15 @@ struct own_mapping {
   std::atomic<std::uint64_t> begin, bytes;
 };
 
-/// The file of rings, beside the segment: PID-START-N.rings. The recorder holds a lock (flock) of
-/// their folder for as long as it reads: without it no thread waits. Behind this there are `rings`
-/// heads, and at `records_at` the rings, each of `records` records.
+/// The file of rings, beside the segment: PID-START-N.rings. The recorder holds a lock (flock) for
+/// as long as it reads, of their folder, or of the segment of a process that it has not started:
+/// without it no thread waits. The process keeps the file open when a recorder goes; the next one
+/// goes on where that one has read to. Behind this there are `rings` heads, and at `records_at` the
+/// rings, each of `records` records.
 struct alignas(64) ring_file {
   static constexpr std::array<char, 16> right_magic{'h', 'e', 'a', 'p', 'w', 'r', 'i', 'g',
                                                     'h', 't', ' ', 'r', 'i', 'n', 'g', 's'};
-  static constexpr std::uint32_t right_version = 3;
+  static constexpr std::uint32_t right_version = 4;
 
   std::array<char, 16> magic;
   std::uint32_t version;

@@ -113,7 +113,8 @@ void trace_reader::torn(const char* how) {
 }
 
 void trace_reader::read_chunk() {
-  if (position_ == size_) return torn("the file ends before the trace does: its recorder was killed");
+  if (position_ == size_)
+    return torn("the file ends before the trace does: its recorder was killed, or is still recording");
   chunk_head head;
   if (!read(&head, sizeof head)) return torn("the file is cut off");
   if (head.mark != chunk_head::right_mark || head.bytes > longest_chunk) return torn("the file is damaged");

@@ -1,5 +1,6 @@
 #include "trace_writer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace heapwright::trace {
@@ -9,7 +10,18 @@ constexpr std::size_t most_definition_bytes = 1 << 20;
 
 }  // namespace
 
-trace_writer::trace_writer(sink to) : to_(std::move(to)) { put(file_beginning()); }
+trace_writer::trace_writer(sink to, std::uint64_t most_bytes) : to_(std::move(to)), most_bytes_(most_bytes) {
+  put(file_beginning());
+  plan_round();
+}
+
+/// An event has some two bytes, so that a round takes a quarter of what is left.
+void trace_writer::plan_round() {
+  if (most_bytes_ == 0) return;
+  constexpr std::uint64_t least_events = 512, bytes_per_event = 8;
+  const std::uint64_t left = most_bytes_ - std::min(written_, most_bytes_);
+  round_events_ = std::clamp<std::uint64_t>(left / bytes_per_event, least_events, most_events);
+}
 
 void trace_writer::put(std::span<const std::byte> bytes) {
   if (has_failed_) return;
@@ -32,6 +44,7 @@ void trace_writer::add(const process& p) {
 }
 
 void trace_writer::add(const stack& s) {
+  if (is_full()) return;
   stacks_.number(s.process);
   stacks_.number(s.id);
   stacks_.number(s.addresses.size());
@@ -60,12 +73,14 @@ void trace_writer::add(const note& n) {
 }
 
 void trace_writer::add(const memory& m) {
+  if (is_full()) return;
   memory_.number(m.process);
   memory_.number(m.at_ns);
   memory_.number(m.bytes);
 }
 
 void trace_writer::add(const touched& t) {
+  if (is_full()) return;
   touched_.number(t.block.by.process);
   touched_.number(t.block.by.thread);
   touched_.number(t.block.number);
@@ -81,27 +96,31 @@ event_writer& trace_writer::begin_thread(thread_number by) {
 
 void trace_writer::note_event() {
   ++events_;
-  if (++waiting_ == most_events) flush();
+  if (++waiting_ >= round_events_) flush();
 }
 
 block_id trace_writer::allocate(thread_number by, const request& asked, std::uint64_t at_ns) {
+  if (is_full()) return {};
   const std::uint64_t number = of(by).allocate(asked, at_ns / time_unit);
   note_event();
   return {by, number};
 }
 
 void trace_writer::deallocate(thread_number by, const block_id& block, std::uint64_t at_ns) {
+  if (is_full()) return;
   of(by).deallocate(by, block, at_ns / time_unit);
   note_event();
 }
 
 block_id trace_writer::reallocate(thread_number by, const block_id& before, const request& asked, std::uint64_t at_ns) {
+  if (is_full()) return {};
   const std::uint64_t number = of(by).reallocate(by, before, asked, at_ns / time_unit);
   note_event();
   return {by, number};
 }
 
 void trace_writer::end_thread(thread_number which, std::uint64_t at_ns) {
+  if (is_full()) return;
   of(which).end_thread(at_ns / time_unit);
   note_event();
 }
@@ -134,6 +153,7 @@ void trace_writer::flush() {
   }
   waiting_ = 0;
   ++round_;
+  plan_round();
 }
 
 void trace_writer::end(const std::string& reason) {

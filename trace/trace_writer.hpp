@@ -2,7 +2,8 @@
 // when most_events have come together, or when the caller says so.
 //
 // The trace is whole after each round: a recorder that is killed loses what came since the last.
-// Not thread-safe.
+// With a limit, rounds become short as it comes near, and events behind it are left out: all of a
+// round come before all that is left out. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,8 @@ class trace_writer {
   /// Takes all of these bytes. False: it cannot, and nothing more is written.
   using sink = std::function<bool(std::span<const std::byte>)>;
 
-  explicit trace_writer(sink to);
+  /// `most_bytes`: of the trace, less the last round and the ending, which are some KiB; 0: any.
+  explicit trace_writer(sink to, std::uint64_t most_bytes = 0);
 
   /// Its number is how many there were before it.
   void add(const process& p);
@@ -48,6 +50,8 @@ class trace_writer {
   void end(const std::string& reason);
 
   [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+  /// It has all the bytes that it may: no more events.
+  [[nodiscard]] bool is_full() const noexcept { return most_bytes_ != 0 && written_ >= most_bytes_; }
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }  ///< bytes
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
 
@@ -58,6 +62,7 @@ class trace_writer {
   }
   event_writer& begin_thread(thread_number by);
   void note_event();
+  void plan_round();
   void put(std::span<const std::byte> bytes);
   void put(const chunk_head& head, const byte_writer& payload);
   void put_definitions(chunk_kind kind, byte_writer& waiting);
@@ -67,8 +72,9 @@ class trace_writer {
   std::vector<std::vector<event_writer>> threads_;   ///< by process and thread
   byte_writer stacks_, modules_, memory_, touched_;  ///< that are not written yet
   std::size_t waiting_ = 0;                          ///< events
+  std::size_t round_events_ = most_events;
   std::uint32_t round_ = 0;
-  std::uint64_t written_ = 0, events_ = 0;
+  std::uint64_t most_bytes_, written_ = 0, events_ = 0;
   bool has_failed_ = false;
 };
 

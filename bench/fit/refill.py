@@ -1,6 +1,9 @@
-"""Fills a redis server, frees half of the keys at random, and fills it again with longer values.
+"""Fills a redis server, frees half of the keys at random, and fills it again with longer values,
+until these have as many bytes as the values that are gone had.
 
-usage: refill.py PORT [KEYS]
+usage: refill.py PORT [KEYS [SHORTEST LONGEST]]
+
+Values have from SHORTEST to LONGEST bytes, the longer ones from LONGEST to twice as many.
 
 Prints "requests per second: N" and "used memory: BYTES", which the server counts itself.
 """
@@ -9,7 +12,7 @@ import socket
 import sys
 import time
 
-PORT, KEYS = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 200_000
+PORT, KEYS, SHORTEST, LONGEST = map(int, (sys.argv[1:] + ["200000", "100", "500"][len(sys.argv) - 2:])[:4])
 AT_ONCE = 500  # commands that are sent before their answers are read
 
 
@@ -40,12 +43,17 @@ def main():
     server = Server()
     begin = time.monotonic()
     keys = [b"key:%08d" % i for i in range(KEYS)]
-    server.all([command(b"SET", key, b"x" * chance.randint(30, 250)) for key in keys])
+    lengths = {key: chance.randint(SHORTEST, LONGEST) for key in keys}
+    server.all([command(b"SET", key, b"x" * length) for key, length in lengths.items()])
     chance.shuffle(keys)
     gone = keys[:KEYS // 2]
     server.all([command(b"DEL", key) for key in gone])
-    server.all([command(b"SET", key, b"y" * chance.randint(250, 500)) for key in gone[:KEYS // 3]])
-    print(f"requests per second: {(KEYS + KEYS // 2 + KEYS // 3) / (time.monotonic() - begin):.0f}")
+    longer, left = [], sum(lengths[key] for key in gone)
+    while left > 0:
+        longer.append(chance.randint(LONGEST, 2 * LONGEST))
+        left -= longer[-1]
+    server.all([command(b"SET", key, b"y" * length) for key, length in zip(gone, longer)])
+    print(f"requests per second: {(KEYS + len(gone) + len(longer)) / (time.monotonic() - begin):.0f}")
     used = next(line for line in server.text(b"INFO", b"memory").splitlines() if line.startswith("used_memory:"))
     print(f"used memory: {used.split(':')[1]}")
 

@@ -34,6 +34,7 @@ struct set_errno {
 template <class OnFailure>
 [[nodiscard, gnu::noinline, gnu::cold]] void* refill(class_offset offset) noexcept(OnFailure::never_throws) {
   const unsigned c = cache_type::class_at(offset);
+  if (void* const cut = this_cache->cut(c)) return cut;
   void* const p = allocate_class_slow(c);
   return p != nullptr ? p : OnFailure::handle(class_table<chosen_recipe>::of(c).size, natural_alignment);
 }

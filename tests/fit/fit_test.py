@@ -59,8 +59,8 @@ class Fit(unittest.TestCase):
         self.assertEqual(len(found["proofs"]), 2)
         with open(found["recipe"]) as file:
             header = file.read()
-        self.assertRegex(header, r"(?s)// [A-Z].*r\.classes\.exact = \{.*272")
-        self.assertRegex(header, r"Rounding and partly used spans")
+        self.assertRegex(header, r"(?s)// [A-Z].*r\.classes\.(exact = \{.*272|steps_per_doubling = 16)")
+        self.assertRegex(header, r"Rounding (and partly used spans|takes)")
         with open(found["report"]) as file:
             self.assertIn('"verdict":"fitted"', file.read())
         ran = subprocess.run([HEAPWRIGHT, "run", "--with", found["library"], "--", PROGRAM, "rounding"], env=self.environment())
@@ -81,6 +81,15 @@ class Fit(unittest.TestCase):
         found = self.fitted("--minutes", "0.1", "--", "true")
         self.assertEqual(found["verdict"], "keep-default")
         self.assertEqual(found["tried"], [])
+        self.assertTrue(any(note.startswith("nothing could be derived: the recording has no process") for note in found["notes"]), found["notes"])
+
+    def test_what_was_not_tried_is_told(self):
+        found = self.fitted("--for", "both", "--minutes", "0.1", "--", PROGRAM, "rounding")
+        left = re.search(r"(\d+) of (\d+) candidates were not tried for want of time", " ".join([found["sentence"], *found["notes"]]))
+        self.assertIsNotNone(left, found)
+        self.assertEqual(int(left[2]) - int(left[1]), len(found["tried"]))
+        if found["verdict"] != "fitted":
+            self.assertIn(left[0], found["sentence"])
 
     def test_a_server(self):
         found = self.fitted_in_some_of(4, "--for", "memory", "--minutes", "0.5", "--driver", "sleep 0.1", "--ready-line", "ready", "--", PROGRAM, "server")

@@ -81,14 +81,42 @@ TEST(proof, another_malloc_that_is_better_is_named) {
 }
 
 TEST(proof, glibc_may_be_the_better_one) {
-  EXPECT_EQ(answered({{"glibc", 1, 0.9}, {default_row}, {fitted_row}}, fit_goal::memory).malloc, "glibc");
+  const fit_answer a = answered({{"glibc", 1, 0.9}, {default_row}, {fitted_row}}, fit_goal::memory);
+  EXPECT_EQ(a.malloc, "glibc");
+  EXPECT_TRUE(a.sentence.starts_with("for this program glibc is better than the default: peak RSS -10 %"))
+      << a.sentence;
+  EXPECT_NE(a.sentence.find("; the best recipe, on fresh rounds: "), std::string::npos) << a.sentence;
 }
 
 TEST(proof, all_inputs_must_agree) {
   const comparison gains = measured({{"glibc"}, {default_row}, {fitted_row, 1, 0.86}});
   const comparison harms = measured({{"glibc"}, {default_row}, {fitted_row, 1, 1.1}});
   EXPECT_EQ(answer_of({gains, gains}, true, fit_goal::memory).verdict, fit_verdict::fitted);
-  EXPECT_EQ(answer_of({gains, harms}, true, fit_goal::memory).verdict, fit_verdict::keep_default);
+  const fit_answer mixed = answer_of({gains, harms}, true, fit_goal::memory);
+  EXPECT_EQ(mixed.verdict, fit_verdict::keep_default);
+  EXPECT_TRUE(mixed.sentence.starts_with(
+      "keep the default: the best recipe gains on the command, but not on input 1: peak RSS -14 %"))
+      << mixed.sentence;
+  EXPECT_NE(mixed.sentence.find("; there wall time same, peak RSS +10 %"), std::string::npos) << mixed.sentence;
+}
+
+TEST(proof, a_recipe_that_gains_and_harms_is_told_so) {
+  const fit_answer a = answered({{"glibc"}, {default_row}, {fitted_row, 1.04, 0.8}}, fit_goal::memory);
+  EXPECT_TRUE(a.sentence.starts_with("keep the default: the best recipe gains, but does harm as well: peak RSS -20 %"))
+      << a.sentence;
+}
+
+TEST(proof, noise_is_not_called_the_lack_of_a_gain) {
+  const fit_answer a = answered({{"glibc"}, {default_row, 1, 1, 0.3}, {fitted_row, 1, 1, 0.3}}, fit_goal::time);
+  EXPECT_TRUE(a.sentence.starts_with("keep the default: no recipe was shown to gain more than 2 %")) << a.sentence;
+}
+
+TEST(proof, another_malloc_whose_figure_looks_better_is_noted) {
+  const fit_answer a = answered({{"glibc", 1.1, 0.8}, {default_row}, {fitted_row, 1, 0.9}}, fit_goal::memory);
+  EXPECT_EQ(a.verdict, fit_verdict::fitted);
+  ASSERT_EQ(a.notes.size(), 1U);
+  EXPECT_TRUE(a.notes[0].starts_with("glibc beside the default: peak RSS -20 %")) << a.notes[0];
+  EXPECT_NE(a.notes[0].find("wall time +10 %"), std::string::npos) << a.notes[0];
 }
 
 TEST(proof, of_small_programs_there_is_nothing_to_gain) {

@@ -52,6 +52,7 @@ class Info(Case):
         self.assertEqual(set(answer), {"format", "pid", "loaded", "in_effect", "malloc", "rss_bytes", "library", "version", "build", "recipe", "options", "bytes", "threads"})
         self.assertEqual((answer["format"], answer["pid"], answer["loaded"]), ("heapwright info 1", process.pid, True))
         self.assertEqual(answer["threads"], 1)
+        self.assertIn({"name": "HEAPWRIGHT_PURGE_DELAY_MS", "value": "123"}, answer["options"])
         self.assertGreaterEqual(answer["bytes"]["mapped"], 1000000)
         self.assertGreaterEqual(answer["rss_bytes"], 1000000)
 

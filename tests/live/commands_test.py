@@ -175,7 +175,7 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
     def test_estimates_have_an_error(self):
         heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1048576", "--save", self.path("coarse"), "--",
                    "/usr/bin/python3", "-c", PROGRAM, "300")
-        self.assertRegex(heapwright("top", self.path("coarse")).stdout, r"(?s)a sample every 1\.0 MiB; 95 of 100 are within ±.* MiB ±\d\d %")
+        self.assertRegex(heapwright("top", self.path("coarse")).stdout, r"(?s)a sample every 1\.0 MiB\n95 of 100 figures of sites are within ±.* MiB ±\d\d %")
         self.assertRegex(self.diff("coarse", "many").stdout, r" unknown +±\d\S* [MK]iB  ")
 
     def test_sampling_that_is_asked_for(self):

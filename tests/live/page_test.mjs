@@ -328,7 +328,7 @@ test("why no site is listed as a leak", async () => {
     await changed(s.page, "/api/leaks", answer => ({ ...answer, sites: [], left_out: 0, ...answers, begin: answer.at - answers.time }));
     await s.page.keyboard.press("3");
     for (const [given, words] of [
-      [{ time: 12, sites_with_live_samples: 0, sites_judged: 0 }, /^No sample is live\. The program has been watched for 12 s only; a leak shows within about a minute, as a rule\.$/],
+      [{ time: 12, sites_with_live_samples: 0, sites_judged: 0 }, /^No sample is live: what was allocated is freed, or no sample met it\. Sites has what lived at the peak\. The program has been watched for 12 s only; a leak shows within about a minute, as a rule\.$/],
       [{ time: 12, sites_with_live_samples: 5, sites_judged: 0 }, /^None of 5 sites has enough live samples to be judged: 8, from after its start\. The program has been watched for 12 s only;/],
       [{ time: 600, sites_with_live_samples: 1, sites_judged: 0 }, /^None of 1 site has enough live samples.*Sampling more often \(More\)/],
       [{ time: 600, sites_with_live_samples: 40, sites_judged: 3 }, /^No site keeps growing: of 40 sites, 3 have enough live samples to be judged, and what is live was not allocated evenly over the 10 min\.$/]]) {
@@ -624,7 +624,7 @@ test("memory of a program on libheapwright, with the probe and without; a progra
     await watched.page.waitForFunction(() => /MiB/.test(document.getElementById("live").textContent) && parseFloat(document.getElementById("live").textContent) > 40);
     await watched.page.keyboard.press("4");
     await watched.page.waitForFunction(() => /free, beside blocks in use/.test(document.getElementById("memory-parts").textContent));
-    assert.match(await watched.text("memory-python"), /^Arenas of Python, about \d.* MiB: invisible without PYTHONMALLOC=malloc\./);
+    assert.match(await watched.text("memory-python"), /^Arenas of Python, about \d.* MiB of address space: invisible without PYTHONMALLOC=malloc\./);
     // Four of five blocks of all sizes are gone.
     await watched.page.waitForFunction(() => /^\d\d % of RSS, .* is free in spans of \d+ size classes;.*See classes\.steps_per_doubling, spans of the recipe \(docs\/recipes\.md#.*Try fewer size classes/.test(document.getElementById("memory-findings").textContent));
     assert.deepEqual(await watched.page.locator("#memory-findings li").first().locator("code").allTextContents(), ["classes.steps_per_doubling", "spans", ".classes = {.steps_per_doubling = 4}"]);

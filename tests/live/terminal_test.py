@@ -197,7 +197,7 @@ class Top(Case):
                 for line in screen:
                     self.assertLessEqual(len(line), columns)
                 if columns == 40:
-                    self.assertTrue(screen[3].endswith("…") and len(screen[3]) == 40, screen[3])
+                    self.assertTrue(screen[4].endswith("…") and len(screen[4]) == 40, screen[4])
 
 
 class Compare(Case):

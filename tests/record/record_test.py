@@ -1,6 +1,6 @@
 """`heapwright record` and `heapwright trace`, as a user meets them: whether a trace has what a program is known to have done, and what becomes of it where something ends too soon.
 
-usage: record_test.py HEAPWRIGHT RECORDED LIBHEAPWRIGHT
+usage: record_test.py HEAPWRIGHT RECORDED LIBHEAPWRIGHT PROBE
 """
 import os
 import re
@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-HEAPWRIGHT, RECORDED, LIBRARY = (os.path.abspath(path) for path in sys.argv[1:4])
+HEAPWRIGHT, RECORDED, LIBRARY, PROBE = (os.path.abspath(path) for path in sys.argv[1:5])
 PATIENCE = 100
 
 
@@ -23,12 +23,17 @@ def heapwright(*arguments, **environment):
     return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=PATIENCE, env=clean_environment(**environment))
 
 
+def processor_ticks(process):
+    with open(f"/proc/{process}/stat") as file:
+        return sum(int(field) for field in file.read().rsplit(")", 1)[1].split()[11:13])
+
+
 class Trace:
     """What `trace dump` prints, read; each free is of a block that was allocated and not freed before, by whichever thread."""
 
     def __init__(self, file):
         dumped = heapwright("trace", "dump", file)
-        self.code, self.notes, self.processes, self.stacks, self.memory, self.touched, self.events, self.end = dumped.returncode, [], [], {}, [], {}, [], None
+        self.code, self.notes, self.processes, self.stacks, self.names, self.memory, self.touched, self.events, self.end = dumped.returncode, [], [], {}, {}, [], {}, [], None
         for line in dumped.stdout.splitlines():
             words = line.split(" ")
             if words[0] == "process":
@@ -36,7 +41,10 @@ class Trace:
             elif words[0] == "note":
                 self.notes.append(line)
             elif words[0] == "stack":
-                self.stacks[words[1], words[2]] = words[3:]
+                stack = words[1], words[2]
+                self.stacks[stack], self.names[stack] = words[3:], []
+            elif line.startswith("  "):
+                self.names[stack].append(line.strip())
             elif words[0] == "memory":
                 self.memory.append(words[1:])
             elif words[0] == "touched":
@@ -146,6 +154,16 @@ class Record(unittest.TestCase):
         self.assertGreater(len(of_own), 4)
         for stack in of_own:
             self.assertGreater(len(trace.stacks["0", stack]), 1, "its addresses are there")
+            # Names come from the files, as the program has ended.
+            self.assertRegex("\n".join(trace.names["0", stack]), r"(?m)^(block|kinds)\(?.*  recorded\.cpp:\d+$")
+
+    def test_a_piece_has_the_names_of_the_whole(self):
+        whole = self.recorded(RECORDED, "kinds", code=7)
+        piece = os.path.join(self.folder.name, "piece")
+        self.assertEqual(heapwright("trace", "slice", self.file, "-o", piece, "--to", "100").returncode, 0)
+        names = Trace(piece).names
+        self.assertGreater(len(names), 0)
+        self.assertTrue(all(whole.names[stack] == frames for stack, frames in names.items()))
 
     def started(self, *command):
         process = subprocess.Popen([HEAPWRIGHT, "record", "-o", self.file, "--", *command], env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -173,18 +191,29 @@ class Record(unittest.TestCase):
         self.addCleanup(lambda: os.kill(program, signal.SIGKILL))  # before the wait for the end of its output
         process.kill()
         process.wait(PATIENCE)
-        used = lambda: sum(int(field) for field in open(f"/proc/{program}/stat").read().rsplit(")", 1)[1].split()[11:13])
         time.sleep(1)
-        before = used()
+        before = processor_ticks(program)
         time.sleep(1)
-        self.assertGreater(used() - before, os.sysconf("SC_CLK_TCK") / 5, "it waits for nobody")
+        self.assertGreater(processor_ticks(program) - before, os.sysconf("SC_CLK_TCK") / 5, "it waits for nobody")
 
     def test_limits(self):
-        for options, reason in ((("--seconds", "0.1"), r"after 0\.1 s, as asked"), (("--max-bytes", "2000"), r"after \d+(\.\d)? (B|KiB) of trace, as asked")):
+        for options, reason in ((("--seconds", "0.1"), r"after 0\.1 s, as asked"), (("--max-bytes", "2000"), r"after 2000 bytes of trace, as asked")):
             trace = self.recorded("sh", "-c", f"timeout 3 {RECORDED} endless; {RECORDED} kinds", code=7, options=options)
             self.assertRegex(trace.end, reason)
             self.assertGreater(len(trace.check_blocks()), 1000)
             self.assertEqual(sum(re.search(r"id \d+ \S+recorded kinds$", process) is not None for process in trace.processes), 0, "it began after that")
+
+    def test_a_limit_of_bytes_is_kept(self):
+        for limit, bytes in (("5000", 5000), ("10KiB", 10240)):
+            trace = self.recorded("timeout", "3", RECORDED, "endless", code=124, options=("--max-bytes", limit))
+            self.assertEqual(trace.end, f"after {bytes} bytes of trace, as asked")
+            self.assertGreater(os.path.getsize(self.file), bytes)
+            self.assertLess(os.path.getsize(self.file), bytes + 8192)
+            trace.check_blocks()
+        for limit in ("1 parsec", "-1", "some"):
+            result = heapwright("record", "-o", self.file, "--max-bytes", limit, "--", "true")
+            self.assertEqual(result.returncode, 125)
+            self.assertRegex(result.stderr, r"--max-bytes.*(100KiB|2MB)")
 
     def test_a_piece_of_a_trace(self):
         whole = self.recorded(RECORDED, "handover", "50")
@@ -235,6 +264,24 @@ class Record(unittest.TestCase):
         self.assertEqual(result.returncode, 125)
         self.assertIn("No space left on device", result.stderr)
 
+    def test_what_there_was_room_for_stays(self):
+        small = os.path.join(self.folder.name, "small")
+        os.mkdir(small)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", small], capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest("may not mount")
+        try:
+            result = heapwright("record", "-o", f"{small}/trace", "--", "perl", "-e", "my %all; $all{$_ * 7919 % 1000003} = 'x' x ($_ % 300) for 1..300000; print 'done'")
+            self.assertEqual((result.returncode, result.stdout), (125, "done"), result)
+            kept = re.search(r"No space left on device; what there was room for is in (\S+trace\.\d+-0\.unfinished): a torn trace", result.stderr).group(1)
+            self.assertEqual(os.listdir(small), [os.path.basename(kept)])
+            told = heapwright("trace", "info", kept)
+            self.assertEqual(told.returncode, 1, told)
+            self.assertRegex(told.stdout, r" [1-9]\d+ allocations.*\n(.*\n)*.*torn: ")
+            self.assertEqual(heapwright("replay", "--memory", "--only", "glibc", kept).returncode, 0)
+        finally:
+            subprocess.run(["umount", small], check=True)
+
     def test_what_cannot_be_recorded(self):
         for command, code in ((["/no/such/program"], 127), (["/etc/passwd"], 126)):
             self.assertEqual(heapwright("record", "-o", self.file, "--", *command).returncode, code)
@@ -260,5 +307,114 @@ class Record(unittest.TestCase):
         self.assertIn("No such file", heapwright("trace", "info", "/no/such/trace").stderr)
 
 
+class RunningProcess(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = os.path.join(self.folder.name, "trace")
+        self.segments = os.path.join(self.folder.name, "segments")
+
+    def running(self, *command, probe="off", preload=PROBE):
+        """Past its start."""
+        process = subprocess.Popen(command, env=clean_environment(LD_PRELOAD=preload, HEAPWRIGHT_PROBE=probe, HEAPWRIGHT_SEGMENT_DIR=self.segments), stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.assertEqual(process.stdout.readline(), "running\n")
+        return process
+
+    def recorder(self, process, *options):
+        recorder = subprocess.Popen([HEAPWRIGHT, "record", "-o", self.file, *options, str(process.pid)], env=clean_environment(), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (recorder.kill(), recorder.communicate()))
+        self.assertRegex(recorder.stderr.readline(), rf"recording process {process.pid} \(.*\); Ctrl-C ends the recording")
+        return recorder
+
+    def goes_on(self, process):
+        before = processor_ticks(process.pid)
+        time.sleep(0.5)
+        self.assertGreater(processor_ticks(process.pid) - before, os.sysconf("SC_CLK_TCK") / 10, "it waits for nobody")
+
+    def check_endless(self, trace):
+        self.assertGreater(len(trace.check_blocks()), 1000)
+        self.assertLessEqual({words[4] for words in trace.events if words[2] == "allocate"}, {"777"})
+        self.assertLessEqual(sum(words[3] == "?" for words in trace.events), 1, "the program has one block at a time")
+        times = [float(words[1]) for words in trace.events]
+        self.assertGreaterEqual(min(times), 0)
+        self.assertLess(max(times), 2)
+
+    def test_again_and_again(self):
+        process = self.running(RECORDED, "endless")
+        for _ in range(3):
+            self.assertEqual(self.recorder(process, "--seconds", "0.05").wait(PATIENCE), 0)
+            trace = Trace(self.file)
+            self.assertEqual((trace.code, trace.end), (0, "after 0.05 s, as asked"))
+            self.assertIn(f"process 0 id {process.pid} ", trace.processes[0])
+            self.check_endless(trace)
+            self.goes_on(process)
+
+    def test_ctrl_c_ends_the_recording_alone(self):
+        process = self.running(RECORDED, "endless")
+        recorder = self.recorder(process)
+        time.sleep(0.1)
+        recorder.send_signal(signal.SIGINT)
+        self.assertEqual(recorder.wait(PATIENCE), 0)
+        self.assertEqual(Trace(self.file).end, "the recorder was told to end")
+        self.goes_on(process)
+
+    def test_a_recorder_that_is_killed(self):
+        process = self.running(RECORDED, "endless")
+        recorder = self.recorder(process)
+        time.sleep(0.1)
+        recorder.kill()
+        recorder.wait(PATIENCE)
+        self.goes_on(process)
+        # The next one has nothing of what that one has left in the rings.
+        self.assertEqual(self.recorder(process, "--seconds", "0.05").wait(PATIENCE), 0)
+        self.check_endless(Trace(self.file))
+
+    def test_the_process_is_killed(self):
+        process = self.running(RECORDED, "endless")
+        recorder = self.recorder(process)
+        time.sleep(0.05)
+        process.kill()
+        process.wait(PATIENCE)
+        self.assertEqual(recorder.wait(PATIENCE), 0)
+        trace = Trace(self.file)
+        self.assertEqual(trace.end, "the process has ended")
+        self.check_endless(trace)
+        self.assertEqual(self.rings(), [])
+
+    def test_the_process_becomes_another_program(self):
+        process = self.running(sys.executable, "-c", "import os, time\nprint('running', flush=True)\nfor i in range(2000):\n  bytearray(70001)\n  time.sleep(0.001)\nos.execv('/bin/sleep', ['sleep', '60'])")
+        self.assertEqual(self.recorder(process).wait(PATIENCE), 0)
+        trace = Trace(self.file)
+        self.assertEqual(trace.end, "the process has become another program")
+        self.assertGreater(len(trace.requests(0)), 10)
+        self.assertEqual(self.rings(), [])
+
+    def rings(self):
+        return [name for name in os.listdir(self.segments) if name.endswith(".rings")]
+
+    def test_its_children_are_not_recorded(self):
+        process = self.running(sys.executable, "-c", "import os\nprint('running', flush=True)\nwhile True:\n  bytearray(70001)\n  if os.fork() == 0: bytearray(70002); os._exit(0)\n  os.wait()")
+        self.assertEqual(self.recorder(process, "--seconds", "0.3").wait(PATIENCE), 0)
+        trace = Trace(self.file)
+        self.assertEqual(len(trace.processes), 1)
+        self.assertGreater(len(trace.events), 10)
+        self.assertEqual({size for _, size, _, _ in trace.requests(0)}, {70002})
+        self.assertEqual([name for name in self.rings() if not name.startswith(f"{process.pid}-")], [])
+
+    def test_what_cannot_be_recorded(self):
+        counting = self.running(RECORDED, "endless", probe="on")
+        without = self.running(RECORDED, "endless", preload="")
+        recorded = self.running(RECORDED, "endless")
+        self.recorder(recorded)
+        other = os.path.join(self.folder.name, "other")
+        for process, said in ((counting.pid, "its probe counts"), (without.pid, "the probe is not in it; LD_PRELOAD=libheapwright-probe.so HEAPWRIGHT_PROBE=off starts"), (recorded.pid, "somebody records it already"),
+                              (999999999, "no such process"), (0, "0 is no process")):
+            result = heapwright("record", "-o", other, str(process))
+            self.assertEqual((result.returncode, result.stdout), (125, ""), result.stderr)
+            self.assertRegex(result.stderr, f"^heapwright: .*({said})")
+            self.assertFalse(os.path.exists(other))
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])

@@ -64,6 +64,31 @@ class Replay(unittest.TestCase):
                 row = self.replayed(what, "--memory")["glibc"]
                 self.assertLess(abs(row["prediction_error"]), 0.05 if row["peak_rss_bytes"] > 8 * MIB else 0.15, row)
 
+    def test_why_the_error_of_a_peak_is_not_known(self):
+        def said(trace, *options):
+            result = heapwright("replay", trace, "--memory", *options)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return result.stdout
+        brief = os.path.join(self.folder, "brief.trace")
+        self.assertEqual(heapwright("record", "-o", brief, "--", "ls", "/").returncode, 0)
+        self.assertRegex(said(brief, "--only", "heapwright"), r"Note: how far off the predicted peaks are is not known: its memory was looked at only \d times? while")
+        elsewhere = os.path.join(self.folder, "elsewhere.trace")
+        self.assertEqual(heapwright("run", "--", HEAPWRIGHT, "record", "-o", elsewhere, "--", REPLAYED, "growing").returncode, 0)
+        self.assertIn("not known: the program ran on heapwright, which was not replayed", said(elsewhere, "--only", "glibc"))
+
+    def test_instructions_are_exact(self):
+        first, second = (self.replayed("threads", "--memory", "--count") for _ in range(2))
+        for name in first:
+            self.assertGreater(first[name]["instructions"], 1000)
+            self.assertAlmostEqual(first[name]["instructions"], second[name]["instructions"], delta=0.01 * first[name]["instructions"], msg=name)
+        self.assertIsNone(self.replayed("growing", "--memory")["glibc"]["instructions"])
+        shown = heapwright("replay", self.trace_of("growing"), "--only", "heapwright", "--memory", "--count").stdout
+        self.assertRegex(shown, r"Instructions\n")
+        self.assertRegex(shown, r"heapwright .* \d+\.\d each")
+        result = subprocess.run([HEAPWRIGHT, "replay", self.trace_of("growing"), "--count"], capture_output=True, text=True, env={"PATH": self.folder})
+        self.assertEqual(result.returncode, 125)
+        self.assertIn("--count: valgrind", result.stderr)
+
     def test_memory_is_touched_as_the_program_has(self):
         self.assertAlmostEqual(self.replayed("reserving", "--memory")["glibc"]["peak_rss_bytes"], 8 * MIB, delta=MIB)
         self.assertAlmostEqual(self.replayed("reserving", "--memory", "--touch-all")["glibc"]["peak_rss_bytes"], 64 * MIB, delta=MIB)

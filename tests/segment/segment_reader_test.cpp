@@ -233,6 +233,22 @@ TEST_F(segment_reading, finds_stacks_with_what_they_count) {
   EXPECT_EQ(stacks[2].addresses.size(), 512u);
 }
 
+TEST_F(segment_reading, has_allocated_what_lives) {
+  stack_counters& c = built.stack_at(built.add_stack(1, {0x10})).counters;
+  c.allocations = 3 * 1024;
+  c.frees = 1024;
+  c.allocated_bytes = 300;
+  c.freed_bytes = 100;
+  c.thinned_bytes = 250;  // live samples stand for more since
+  c.thinned_blocks = 4 * 1024;
+  const auto stacks = segment_reader(built.path()).stacks();
+  ASSERT_EQ(stacks.size(), 1u);
+  EXPECT_EQ(stacks[0].live_bytes(), 450u);
+  EXPECT_EQ(stacks[0].allocated_bytes, 450u);
+  EXPECT_DOUBLE_EQ(stacks[0].live_blocks(), 6);
+  EXPECT_DOUBLE_EQ(stacks[0].allocations, 6);
+}
+
 TEST_F(segment_reading, passes_over_stacks_that_are_not_written) {
   const reference first = built.add_stack(1, {0x10});
   const reference announced = built.take_stack(3);

@@ -32,7 +32,7 @@ def agrees(expected, seen):
 
 def run(command, folder, environment):
     done = subprocess.run(command, shell=True, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return done.stdout.replace(f"{folder}/", "")
+    return done.stdout.replace(f"{folder}/", "/src/")
 
 
 def check_page(page, folder, environment):

@@ -48,6 +48,7 @@ class Place:
         self.folder, self.cmake, self.cxx, self.cc, self.project = folder, cmake, cxx, cc, project
         self.working = folder
         self.watched = None
+        self.waiting = None
         (folder / "build").mkdir()
         (folder / "build/release").symlink_to(build)
         self.installed = folder / "heapwright"
@@ -104,10 +105,20 @@ class Place:
                 time.sleep(0.1)
         return self.watched.pid
 
+    def waiting_process(self):
+        """What the pages call 1234 where it is recorded: with a probe that does not count."""
+        if self.waiting is None:
+            probe = f"{self.installed}/lib/libheapwright-probe.so"
+            self.waiting = subprocess.Popen(["/bin/bash", "-c", "echo; while :; do x=$(:); done"], stdout=subprocess.PIPE,
+                                            env={**self.environment, "LD_PRELOAD": probe, "HEAPWRIGHT_PROBE": "off"})
+            self.waiting.stdout.readline()
+        return self.waiting.pid
+
     def end(self):
-        if self.watched is not None:
-            self.watched.kill()
-            self.watched.wait()
+        for process in (self.watched, self.waiting):
+            if process is not None:
+                process.kill()
+                process.communicate()
 
     def shell(self, line, expected=(0,)):
         done = subprocess.run(["/bin/bash", "-c", line], cwd=self.working, env=self.environment, text=True, timeout=300,
@@ -164,7 +175,10 @@ def run_shell_line(place, line):
     if "[" in line or "--driver" in words:  # compare_servers_test.py runs servers
         check_synopsis(place, line)
         return
+    if subcommand == "record" and "1234" in words:
+        line = line.replace("1234", f"{'' if '--seconds' in words else '--seconds 0.2 '}{place.waiting_process()}")
     line = line.replace("1234", str(place.watched_process())).replace("SEGMENT", "run.saved")
+    line = line.replace("LD_PRELOAD=PREFIX", f"LD_PRELOAD={place.installed}").replace("./server", "./program")
     if subcommand == "live" and "--list" not in words:
         line = line.replace(" live ", " live --no-browser --port 0 ")
         place.interrupted(line)
@@ -174,6 +188,8 @@ def run_shell_line(place, line):
         place.shell(line, (0, 1))
     elif subcommand == "compare":
         place.shell(line.replace(" compare ", " compare --rounds 2 --only glibc,heapwright "))
+    elif subcommand == "fit":
+        place.shell(re.sub(r" --minutes \d+", "", line).replace(" fit ", " fit --minutes 0.1 "))
     else:
         place.shell(line)
 

@@ -52,11 +52,11 @@ AROUND = {
 
 # The command, from its parts to its main: each may use those before it. It sees the library as its users do, never the
 # heap's inside.
-TOOLS_SEE = [KIT + "malloc/process_record.hpp", KIT + "malloc/process_report.hpp", KIT + "heap/figures.hpp", KIT + "heap/recipe.hpp"]
+TOOLS_SEE = [KIT + "kit.hpp", KIT + "malloc/process_record.hpp", KIT + "malloc/process_report.hpp", KIT + "heap/figures.hpp", KIT + "heap/recipe.hpp"]
 TOOLS = {
     "tools": "arpa/inet.h dirent.h fcntl.h fmt/format.h fmt/ranges.h gelf.h gnu/libc-version.h link.h netinet/in.h "
              "nlohmann/json.hpp poll.h signal.h spawn.h sys/ioctl.h sys/mman.h sys/prctl.h sys/ptrace.h sys/resource.h "
-             "sys/socket.h sys/stat.h sys/types.h sys/uio.h sys/utsname.h sys/wait.h sys/xattr.h unistd.h",
+             "sys/socket.h sys/stat.h sys/statvfs.h sys/types.h sys/uio.h sys/utsname.h sys/wait.h sys/xattr.h unistd.h",
     "tools/symbols": "dwarf.h elfutils/libdwfl.h fcntl.h fmt/format.h libiberty/demangle.h protozero/pbf_builder.hpp "
                      "sys/stat.h unistd.h zlib.h",
     "tools/live": "arpa/inet.h fcntl.h fmt/format.h fmt/ranges.h netdb.h netinet/in.h netinet/tcp.h nlohmann/json.hpp poll.h "
@@ -64,18 +64,25 @@ TOOLS = {
                   "sys/wait.h termios.h unistd.h zlib.h",
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",
-    "tools/record": "fcntl.h fmt/format.h fmt/ranges.h sys/mman.h sys/stat.h tsl/robin_map.h unistd.h",
+    "tools/record": "fcntl.h fmt/format.h fmt/ranges.h sys/file.h sys/mman.h sys/stat.h sys/types.h tsl/robin_map.h unistd.h",
     "tools/replay": "fcntl.h fmt/format.h fmt/ranges.h linux/filter.h linux/futex.h linux/seccomp.h nlohmann/json.hpp pthread.h sched.h sys/ioctl.h sys/mman.h sys/personality.h sys/prctl.h sys/resource.h "
                     "sys/stat.h sys/syscall.h time.h tsl/robin_map.h tsl/robin_set.h unistd.h",
-    "tools/fit": "fmt/format.h fmt/ranges.h nlohmann/json.hpp sys/mman.h sys/stat.h tsl/robin_map.h unistd.h",
+    "tools/advise": "fmt/format.h fmt/ranges.h nlohmann/json.hpp sys/mman.h tsl/robin_map.h unistd.h",
+    "tools/fit": "fmt/format.h fmt/ranges.h nlohmann/json.hpp tsl/robin_map.h unistd.h",
+    "tools/help_text.hpp": "CLI/CLI.hpp",
+    "tools/help_text.cpp": "fmt/format.h fmt/ranges.h",
     "tools/command_words.hpp": "CLI/CLI.hpp",
     "tools/command_words.cpp": "fmt/format.h",
+    "tools/option_values.hpp": "CLI/CLI.hpp fmt/format.h",
+    "tools/option_values.cpp": "",
+    "tools/subcommands.hpp": "CLI/CLI.hpp",
+    "tools/subcommands.cpp": "fmt/format.h unistd.h",
     "tools/main.cpp": "CLI/CLI.hpp fmt/format.h unistd.h",
 }
-READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay", "tools/fit"]
+READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay", "tools/advise", "tools/fit"]
 
 # Where a quoted include is looked for, after the folder of the file.
-INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay", "tools/fit", "segment", "trace"]
+INCLUDE_PATHS = ["tools", "tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay", "tools/advise", "tools/fit", "segment", "trace"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 

@@ -3,11 +3,20 @@
 
 #include <cstdio>
 #include <list>
+#include <memory_resource>
 #include <vector>
 
 namespace {
 
 constexpr heapwright::recipe small{.pages = {.limit = 64 * heapwright::MiB}};
+
+/// First: GCC 12 did not compile it where nothing had called the heap before.
+bool pmr_works() {
+  heapwright::heap<> heap("of std::pmr");
+  heapwright::resource<heapwright::upstream<heapwright::heap<>>> memory(heap);
+  const std::pmr::vector<int> numbers({1, 2, 3}, &memory);
+  return numbers.size() == 3 && heap.statistics().in_use > 0;
+}
 
 bool kit_works() {
   heapwright::stack_arena<1024> arena;
@@ -42,6 +51,7 @@ bool live_works() {
 }  // namespace
 
 int main() {
+  if (!pmr_works()) return std::puts("a heap does not serve std::pmr"), 1;
   if (!kit_works()) return std::puts("the kit does not work"), 1;
   if (!heaps_work()) return std::puts("the heaps do not work"), 1;
   if (!live_works()) return std::puts("what tells the live view does not work"), 1;

@@ -161,6 +161,9 @@ class BadInput(Case):
         self.refused(heapwright("comapre", "--", TRUE), 125, "no subcommand comapre; did you mean compare?")
         self.refused(heapwright("frobnicate"), 125, "no subcommand frobnicate; heapwright --help lists all")
         self.refused(compare("--same-with", "3", "--", TRUE), 125, "compare: no option --same-with; did you mean --same-within?")
+        self.refused(heapwright("version"), 125, "no subcommand version; did you mean --version?")
+        self.refused(heapwright("--version", "extra"), 125, "--version: 'extra' is one word too many")
+        self.assertEqual(heapwright("--help", "live").stdout, heapwright("help", "live").stdout)
         self.refused(heapwright("--versoin"), 125, "no option --versoin; did you mean --version? heapwright --help lists all")
         version = heapwright("--version").stdout
         self.assertRegex(version, r"^heapwright \d+\.\d+\.\d+ \(revision (unknown|[0-9a-f]{12}(\+changes)?)\)\n"
@@ -174,7 +177,7 @@ class Words(Case):
         """(subcommand, option, whether it takes a value) of all, as their help names them."""
         for subcommand in ("run", "compare", "build", "live", "top", "diff", "leaks", "info"):
             text = heapwright(subcommand, "--help").stdout
-            for short, name, rest in re.findall(r"^  (?:(-\w),)?(--[a-z-]+)(.*)$", text, re.MULTILINE):
+            for short, name, rest in re.findall(r"^  (?:(-\w), )?(--[a-z-]+)(.*)$", text, re.MULTILINE):
                 if name != "--help":
                     yield subcommand, name, re.match(r" [A-Z]", rest) is not None
                     if short:
@@ -195,6 +198,7 @@ class Words(Case):
                 tried += 1
                 long = "--output" if name == "-o" else name
                 if not has_value:
+                    self.sentence([subcommand, name, name, TRUE], f"heapwright: {subcommand}: {name}: it is given twice")
                     if name != "--stats":
                         self.sentence([subcommand, f"{name}=x", TRUE], f"heapwright: {subcommand}: {name}: it takes no value")
                     continue
@@ -207,6 +211,15 @@ class Words(Case):
                     self.sentence([subcommand, name, "7", name, "7", TRUE], f"heapwright: {subcommand}: {long}: it is given twice")
         self.assertGreater(tried, 40)
 
+    def test_the_help_fits_the_terminal(self):
+        for columns in (44, 80, 200):
+            screen = subprocess.run(["script", "-qec", f"stty cols {columns}; {HEAPWRIGHT} help compare", "/dev/null"],
+                                    capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+            widest = max(len(line) for line in screen.splitlines())
+            self.assertLess(widest, columns)
+            self.assertLessEqual(widest, 110)
+            self.assertEqual(screen.split(), heapwright("help", "compare").stdout.split())
+
     def test_words_too_many_too_few_and_empty(self):
         for words, said in [
                 ([""], "the subcommand is empty; heapwright --help lists all"),
@@ -217,7 +230,9 @@ class Words(Case):
                 (["run"], "run: COMMAND is missing; what it takes is: heapwright run [OPTIONS] COMMAND [ARGUMENTS]"),
                 (["run", "--"], "run: COMMAND is missing"),
                 (["compare", "--rounds", "3"], "compare: COMMAND is missing"),
-                (["compare", "--only", " , ", TRUE], "compare: --only: it is empty"),
+                (["compare", "--only", " , ", TRUE], "compare: --only: a name in the list is empty"),
+                (["compare", "--only", "heapwright,", TRUE], "compare: --only: a name in the list is empty"),
+                (["replay", "--only", "glibc,,heapwright", TRUE], "replay: --only: a name in the list is empty"),
                 (["diff"], "diff: BEFORE is missing; what it takes is: heapwright diff [OPTIONS] BEFORE AFTER"),
                 (["diff", "a"], "diff: AFTER is missing"),
                 (["diff", "a", "b", "c"], "diff: 'c' is one word too many; what it takes is: heapwright diff [OPTIONS] BEFORE AFTER"),

@@ -94,6 +94,13 @@ class Build(Case):
         mine = next(row for row in json.loads(compared.stdout)["rows"] if row["name"] == "mine")
         advice = {f["rule"]: f["advice"] for f in mine["findings"]}["free_in_spans_of_one_class"]
         self.assertTrue(advice.startswith("Spans of the recipe are short already"), advice)
+        table = heapwright("compare", "--rounds", "2", "--only", "glibc", "--with", f"mine={self.library}", "--", fixture("scattered"), "300000", "0", "3")
+        self.assertIn("Spans of the recipe are short already", table.stdout)
+
+    def test_a_compiler_that_makes_nothing(self):
+        result = self.build(self.header(""), "--compiler", "true")
+        self.refused(result, 125, "mine cannot be built", "true ended well, but has made no malloc: is it a C++ compiler?")
+        self.assertFalse(self.library.exists())
 
     def test_the_examples(self):
         recipes = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples/recipes").glob("*.hpp"))
@@ -249,6 +256,17 @@ class Build(Case):
             self.assertEqual(process.wait(30), -number)
             self.assertEqual([p.name for p in self.folder.iterdir()], ["recipe.hpp"])
 
+    def test_interrupted_while_compare_builds(self):
+        process = subprocess.Popen([HEAPWRIGHT, "compare", "--with", self.header(""), "--", "true"],
+                                   env={**os.environ, "TMPDIR": str(self.folder)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        while not any(self.folder.glob("heapwright-*/check.cpp")):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        messages = process.communicate(timeout=30)[1]
+        self.assertEqual(process.returncode, -signal.SIGINT, messages)
+        self.assertIn("heapwright: interrupted while mine was built: nothing has run\n", messages)
+
     def test_interrupted_while_it_is_tried_the_old_library_stays(self):
         library = self.folder / "lib.so"
         for before, told in ((None, "is not made"), (b"an old one", "is as it was")):
@@ -264,7 +282,7 @@ class Build(Case):
                             with open(f"/proc/{child}/comm") as name:
                                 if name.read().startswith(("malloc_conf", "stress")):
                                     return True
-                        except FileNotFoundError:
+                        except (FileNotFoundError, ProcessLookupError):
                             pass
                 return False
             while not tries() and process.poll() is None:

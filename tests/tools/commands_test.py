@@ -304,6 +304,20 @@ class Compare(Case):
         rows, _ = self.rows("--", TRUE)
         self.assertLess(rows["glibc"]["metrics"]["peak_rss_bytes"]["median"], 8 << 20, "ours must not be counted")
 
+    def test_processes_that_are_large_together_for_a_moment(self):
+        hold = "import time; x = bytearray(60 << 20); time.sleep(0.1)"
+        child = f"{PYTHON} -c '{hold}'"
+        rows, _ = self.rows("--", "sh", "-c", f"{child} & {child} & wait")
+        self.assertGreater(rows["glibc"]["metrics"]["peak_rss_bytes"]["median"], 120 << 20)
+
+    def test_peak_memory_of_a_short_command_is_its_own(self):
+        # The copy of this tool that becomes the command has some MiB.
+        peaks = []
+        for _ in range(6):
+            row = json.loads(heapwright("compare", "--rounds", "6", "--only", "heapwright", "--json", "-", "--", TRUE).stdout)["rows"][0]
+            peaks += [sample["peak_rss_bytes"] for sample in row["samples"]]
+        self.assertLess(max(peaks), min(peaks) + 300_000)
+
     def test_memory_at_the_end_is_what_was_not_given_back(self):
         rows, _ = self.rows("--", sys.executable, "-c", "x = bytearray(100 << 20); del x")
         self.assertGreater(rows["glibc"]["metrics"]["peak_rss_bytes"]["median"], 100 << 20)

@@ -29,7 +29,7 @@ COMPARE = ["compare", "--rounds", "2", "--only", "glibc", "--with", "plain=" + P
 LIVE = ["live", "--no-browser", "--exit-with-program", "--port", "0"]
 FIT = ["fit", "--minutes", "0.1", "--only", "glibc", "-o", "FOLDER"]
 REPLAY = ["replay", "TRACE", "--only", "glibc", "--memory"]
-SUBCOMMANDS = ["run", "compare", "build", "live", "top", "diff", "leaks", "record", "trace", "replay", "fit", "info"]
+SUBCOMMANDS = ["run", "compare", "advise", "build", "live", "top", "diff", "leaks", "record", "trace", "replay", "fit", "info"]
 
 # A mount namespace of one's own. In a chroot its root cannot be made private, and is so already as a rule.
 OWN_MOUNTS = ["unshare", "-m"] if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0 else ["unshare", "-m", "--propagation", "unchanged"]
@@ -61,6 +61,8 @@ ANSWERS = [
     ("replay", REPLAY, 1),
     ("replay --json -", [*REPLAY, "--json", "-"], 1),
     ("replay --html -", [*REPLAY, "--html", "-"], 1),
+    ("advise", ["advise", "--rounds", "2", "TRACE"], 1),
+    ("advise --json -", ["advise", "--rounds", "2", "--json", "-", "TRACE"], 1),
     ("fit", [*FIT, "true"], 1),
     ("fit --json -", [*FIT, "--json", "-", "true"], 1),
     ("leaks --json -o -", ["leaks", "--json", "-o", "-", "--", "true"], 125),
@@ -204,6 +206,12 @@ class Outputs(unittest.TestCase):
                 self.assertIn(file, done.stderr)
                 self.assertIn("No space left on device", done.stderr)
                 self.assertTrue(done.stdout.endswith("other\n"), done.stdout)
+
+    def test_a_command_whose_output_finds_no_room(self):
+        """compare keeps what a command prints in $TMPDIR, and the command fails where that is full."""
+        done = self.small_file_system('TMPDIR="$SMALL" "$@"', HEAPWRIGHT, "compare", "--rounds", "2", "--only", "glibc,heapwright", "--", "seq", "100000")
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+        self.assertIn(f"{self.folder}/small, where its output goes, is full: name another folder in TMPDIR", done.stderr)
 
     def test_a_full_disk_keeps_the_file_that_was_there(self):
         for name, words, code in FILES:

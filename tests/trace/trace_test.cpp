@@ -2,6 +2,7 @@
 // another, the reader has what was whole before, and says how the trace has ended.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -209,6 +210,7 @@ TEST(Trace, CutOffAnywhereHasWhatWasWholeBefore) {
     store(std::span(whole).first(length));
     EXPECT_THROW(trace_reader{trace_path()}, bad_trace) << length;
   }
+  std::filesystem::remove(trace_path());
 }
 
 TEST(Trace, ADamagedByteEndsTheTraceBeforeItsChunk) {
@@ -243,6 +245,29 @@ TEST(Trace, WhatIsNoTraceIsRefusedWithTheReason) {
   EXPECT_EQ(complaint(), trace_path().string() + " is a trace of version 9; this heapwright reads 1");
   EXPECT_THROW(trace_reader("/dev/null"), bad_trace);
   EXPECT_THROW(trace_reader("/"), bad_trace);
+  std::filesystem::remove(trace_path());
+}
+
+TEST(Trace, AFullTraceHasTheBeginningOfWhatEachThreadDid) {
+  constexpr std::size_t most = 100'000;
+  file_bytes bytes;
+  trace_writer writer(into(bytes), most);
+  random_program program(3);
+  program.run(writer, 300'000);
+  EXPECT_TRUE(writer.is_full());
+  const std::uint64_t events = writer.events();
+  EXPECT_LT(events, 300'000U);
+  writer.end("full");
+  EXPECT_GE(bytes.size(), most);
+  EXPECT_LT(bytes.size(), most + 8192);
+  std::uint64_t read = 0;
+  for (const auto& [thread, all] : events_of(read_parts(bytes))) {
+    read += all.size();
+    const auto& expected = program.expected[thread];
+    ASSERT_LE(all.size(), expected.size());
+    EXPECT_TRUE(std::equal(all.begin(), all.end(), expected.begin()));
+  }
+  EXPECT_EQ(read, events);
 }
 
 TEST(Trace, ASinkThatFailsIsNotCalledAgain) {

@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <cstring>
+#include <latch>
+#include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
@@ -18,13 +23,15 @@ namespace {
 constexpr thread_cache_plan small_caches{.share_bytes = 64 * KiB, .max_bytes_per_class = 2 * KiB};
 constexpr recipe separate{.thread_cache = small_caches};
 constexpr recipe mixed{.spans = {.mixed_up_to = 1024}, .thread_cache = small_caches};
+constexpr recipe almost_uncached{.spans = {.mixed_up_to = 1024},
+                                 .thread_cache = {.share_bytes = 64 * KiB, .max_bytes_per_class = 16}};
 constexpr recipe watchful{.spans = {.mixed_up_to = 1024}, .hardening = {.check_callers = true}};
 
 std::uint64_t taken(const heap_statistics& s) { return s.in_use + s.in_caches + s.free_in_spans; }
 
 TEST(MixedBits, FindBeginningsAcrossWords) {
   mixed_bits bits;
-  for (const std::size_t g : {0, 1, 63, 64, 65, 700, 4095}) bits.set_begins(static_cast<std::size_t>(g), true);
+  for (const std::size_t g : {0, 1, 63, 64, 65, 700, 4095}) bits.set_begins(static_cast<std::size_t>(g));
   EXPECT_EQ(bits.end_of(0), 1u);
   EXPECT_EQ(bits.end_of(1), 63u);
   EXPECT_EQ(bits.end_of(63), 64u);
@@ -37,9 +44,35 @@ TEST(MixedBits, FindBeginningsAcrossWords) {
   EXPECT_EQ(bits.before(64), 63u);
   EXPECT_EQ(bits.before(63), 1u);
   EXPECT_EQ(bits.before(1), 0u);
-  bits.set_begins(700, false);
+  bits.clear_begins(700);
   EXPECT_EQ(bits.end_of(65), 4095u);
   EXPECT_EQ(bits.before(4095), 65u);
+}
+
+TEST(MixedBits, KnowTheBlocksThatAreOutside) {
+  const std::unique_ptr<void, decltype(&std::free)> memory(
+      std::aligned_alloc(mixed_bits::span_bytes, mixed_bits::span_bytes), &std::free);
+  auto* const span = static_cast<std::byte*>(memory.get());
+  const auto at = [&](std::size_t g) { return span + g * mixed_bits::grain; };
+  mixed_bits bits;
+  EXPECT_EQ(bits.block_at(at(0)), 0u);
+  for (const std::size_t g : {0u, 60u, 70u}) bits.begin_outside(g);
+  bits.clear_outside(60);
+  EXPECT_EQ(bits.block_at(at(0)), 60 * mixed_bits::grain);
+  EXPECT_EQ(bits.block_at(at(0) + 8), 0u) << "not aligned";
+  EXPECT_EQ(bits.block_at(at(1)), 0u) << "within a block";
+  EXPECT_EQ(bits.block_at(at(60)), 0u) << "a free chunk";
+  EXPECT_EQ(bits.size_at(at(60)), 10 * mixed_bits::grain);
+  EXPECT_EQ(bits.block_at(at(70)), mixed_bits::span_bytes - 70 * mixed_bits::grain);
+}
+
+TEST(MixedBits, WordsBelongToAThreadOneByOne) {
+  mixed_bits bits;
+  auto* const span = reinterpret_cast<std::byte*>(16 * mixed_bits::span_bytes);
+  bits.set_owned(span + 4 * KiB, span + 8 * KiB, true);
+  bits.set_owned(span + 4 * KiB, mixed_bits::word_begin(span + 6 * KiB + 48), false);
+  for (std::size_t kib = 0; kib < 64; ++kib)
+    EXPECT_EQ(bits.is_owned(mixed_bits::grain_of(span + kib * KiB)), kib == 6 || kib == 7) << kib;
 }
 
 /// Blocks of 96 bytes of which two neighbours in four are freed, and then blocks of 192. Returns by
@@ -59,6 +92,50 @@ double growth_by_longer_blocks() {
 TEST(MixedSpans, FreeNeighboursServeLongerBlocks) {
   EXPECT_LT(growth_by_longer_blocks<mixed>(), 1.02);
   EXPECT_GT(growth_by_longer_blocks<separate>(), 1.4);
+}
+
+TEST(MixedSpans, BlocksOfAllSizesThatAreAllocatedTogetherAreNeighbours) {
+  heap<mixed> h;
+  std::mt19937 random(1);
+  int apart = 0;
+  const std::byte* end = nullptr;
+  for (int i = 0; i < 4000; ++i) {
+    const auto* const p = static_cast<std::byte*>(h.allocate(1 + random() % 1000));
+    apart += p != end;
+    end = p + h.usable_size(p);
+  }
+  EXPECT_LE(apart, 400) << "at most those that the ends of spans serve";
+}
+
+TEST(MixedSpans, FiguresAreRightAtEachBlock) {
+  heap<mixed> h;
+  std::mt19937 random(1);
+  std::vector<void*> live;
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < 600; ++i) {
+    if (i % 3 != 2) {
+      live.push_back(h.allocate(1 + random() % 1000));
+      bytes += h.usable_size(live.back());
+    } else {
+      std::swap(live[random() % live.size()], live.back());
+      bytes -= h.usable_size(live.back());
+      h.deallocate(live.back());
+      live.pop_back();
+    }
+    ASSERT_EQ(h.statistics().in_use, bytes) << i;
+  }
+}
+
+TEST(MixedSpans, WhatComesBackToTheStripServesLongerBlocks) {
+  heap<mixed> h;
+  std::vector<void*> blocks(300);
+  const auto flood = [&](std::size_t size) {
+    for (void*& p : blocks) p = h.allocate(size);
+    for (void* const p : blocks) h.deallocate(p);
+  };
+  for (int round = 0; round < 200; ++round)
+    for (std::size_t size = 16; size <= 1024; size += 48) flood(size);
+  EXPECT_LT(taken(h.statistics()), 1 * MiB) << "300 blocks of 1 KiB were the most";
 }
 
 TEST(MixedSpans, WhatIsAllFreeAgainGoesBack) {
@@ -114,6 +191,63 @@ TEST(MixedSpans, EachThreadFreesBlocksOfOthers) {
     for (std::thread& t : threads) t.join();
   }
   EXPECT_EQ(h.statistics().in_use, 0u);
+}
+
+/// Four blocks of a strip, and a fifth in the next step: bits of the fourth are in the word that
+/// the thread goes on writing to.
+TEST(MixedSpans, ABlockBesideTheOnesToComeWaits) {
+  heap<mixed> h;
+  std::array<std::byte*, 5> blocks{};
+  std::latch are_allocated(1), may_end(1);
+  std::thread other([&] {
+    for (std::byte*& p : blocks) p = static_cast<std::byte*>(h.allocate(960));
+    are_allocated.count_down();
+    may_end.wait();
+  });
+  are_allocated.wait();
+  ASSERT_EQ(blocks[4], blocks[0] + 4 * 960);
+  const auto reuses_fourth = [&] {
+    const auto* const p = static_cast<std::byte*>(h.allocate(480));
+    return p >= blocks[3] && p < blocks[4];
+  };
+  h.deallocate(blocks[3]);
+  h.trim();
+  EXPECT_FALSE(reuses_fourth());
+  may_end.count_down();
+  other.join();
+  h.trim();
+  EXPECT_TRUE(reuses_fourth());
+}
+
+/// What a thread has cut off its strip others free at once, while it goes on.
+TEST(MixedSpans, ThreadsLeaveNothingBehind) {
+  heap<almost_uncached> h;
+  std::vector<void*> left;
+  std::mutex lock;
+  for (int round = 0; round < 10; ++round) {
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        std::mt19937 random(t);
+        for (int i = 0; i < 4000; ++i) {
+          void* const p = h.allocate(1 + random() % 1000);
+          void* other = nullptr;
+          {
+            const std::lock_guard guard(lock);
+            left.push_back(p);
+            std::swap(left[random() % left.size()], left.back());
+            if (i % 2 != 0) other = std::exchange(left.back(), nullptr), left.pop_back();
+          }
+          h.deallocate(other);
+        }
+      });
+    }
+    for (std::thread& t : threads) t.join();
+  }
+  for (void* const p : left) h.deallocate(p);
+  h.trim();
+  const heap_statistics s = h.statistics();
+  EXPECT_EQ(s.in_use + s.in_caches + s.free_in_spans + s.free_resident, 0u);
 }
 
 TEST(MixedSpansDeathTest, MistakesAreNamed) {

@@ -49,6 +49,9 @@ constexpr std::size_t most_finalists = 4;
 /// Parts of the time that the user gives.
 constexpr double part_of_search = 0.35, part_of_choice = 0.2;
 
+/// More rounds tell little more. The time that they would take is the search's.
+constexpr unsigned most_rounds_of_choice = 7, most_rounds_of_proof = 15;
+
 /// The time that the user gives.
 class time_budget {
  public:
@@ -207,7 +210,9 @@ class fitting {
       if (builder.process().ended.reason.find("as asked") != std::string::npos)
         found_.notes.push_back("only the beginning of the program was recorded: " + builder.process().ended.reason);
     } catch (const failure& why) {
-      found_.notes.push_back(fmt::format("nothing could be derived: {}", why.what()));
+      const std::string said = why.what();
+      found_.notes.push_back("nothing could be derived: " +
+                             (said.starts_with(trace) ? "the recording" + said.substr(trace.size()) : said));
       return false;
     }
     fit_evidence evidence{.does = observe(plan_.fd())};
@@ -220,12 +225,19 @@ class fitting {
     tell_stage("replaying the default");
     search_->replay_default(*found_.evidence);
     const std::vector<candidate> singles = candidates_for(*found_.evidence, options_.goal);
-    const double until = budget_.spent() + part_of_search * budget_.all();
+    const double until =
+        std::max(budget_.spent() + part_of_search * budget_.all(), budget_.all() - seconds_of_all_rounds());
     try_all(singles, until);
     try_all(search_->combinations(options_.goal), until);
     if (const std::size_t left = singles.size() - std::min(singles.size(), search_->tried().size()); left > 0)
-      found_.notes.push_back(
-          fmt::format("{} of {} candidates were not tried for want of time (--minutes)", left, singles.size()));
+      untried_ = fmt::format("{} of {} candidates were not tried for want of time (--minutes)", left, singles.size());
+  }
+
+  /// What choosing and the proof take at the most.
+  [[nodiscard]] double seconds_of_all_rounds() const {
+    const std::size_t chosen_from = most_finalists + 2, proven_beside = peers_.size() + 3;
+    return seconds_of_run_ * static_cast<double>((most_rounds_of_choice + 1) * chosen_from +
+                                                 (most_rounds_of_proof + 1) * proven_beside * inputs_.size());
   }
 
   void try_all(const std::vector<candidate>& candidates, double until) {
@@ -246,7 +258,7 @@ class fitting {
   void choose() {
     std::vector<const tried_recipe*> finalists = search_->choose(options_.goal, most_finalists);
     if (finalists.empty()) return;
-    constexpr unsigned least_rounds = 3, most_rounds_of_choice = 7;
+    constexpr unsigned least_rounds = 3;
     std::vector<allocator> candidates{the_default()};
     for (const tried_recipe* const one : finalists) candidates.push_back({one->what.name, one->library, "fit"});
     const unsigned rounds =
@@ -265,7 +277,7 @@ class fitting {
   }
 
   void prove() {
-    constexpr unsigned least_rounds = 5, most_rounds_of_proof = 15;
+    constexpr unsigned least_rounds = 5;
     std::vector<allocator> candidates{the_default()};
     if (found_.fitted) candidates.push_back({fitted_row, chosen_library_, "fit"});
     candidates.insert(candidates.end(), peers_.begin(), peers_.end());
@@ -283,9 +295,16 @@ class fitting {
     if (is_complete) {
       found_.answer = answer_of(found_.proofs, found_.fitted.has_value(), options_.goal);
     } else {
-      found_.answer = {fit_verdict::keep_default,
-                       "keep the default: the fit was interrupted before anything was proven", ""};
+      found_.answer = {
+          fit_verdict::keep_default, "keep the default: the fit was interrupted before anything was proven", "", {}};
     }
+    if (!untried_.empty()) {
+      if (found_.answer.verdict == fit_verdict::fitted)
+        found_.notes.push_back(untried_);
+      else
+        found_.answer.sentence += "; " + untried_;
+    }
+    found_.notes.insert(found_.notes.end(), found_.answer.notes.begin(), found_.answer.notes.end());
     for (const comparison& proof : found_.proofs)
       found_.notes.insert(found_.notes.end(), proof.notes.begin(), proof.notes.end());
   }
@@ -300,6 +319,7 @@ class fitting {
   scratch_file plan_;
   std::optional<recipe_search> search_;
   std::string chosen_library_;
+  std::string untried_;  ///< a sentence on candidates that there was no time for; empty if none was left
   double seconds_of_run_ = 0, processor_seconds_ = 0;
 };
 
@@ -341,7 +361,7 @@ void keep_recipe(const fitting& by, const files::path& folder, fit_report& found
   if (found.answer.verdict != fit_verdict::fitted) return;
   const files::path recipe = folder / "recipe.hpp", library = folder / "libfitted.so";
   const auto give_up = [&](const std::string& why) {
-    found.answer = {fit_verdict::keep_default, fmt::format("keep the default: {}", why), ""};
+    found.answer = {fit_verdict::keep_default, fmt::format("keep the default: {}", why), "", {}};
   };
   try {
     unfinished_file unfinished(library, 0666);

@@ -206,7 +206,10 @@ std::string text_view(const fit_report& all, bool colour) {
   }
   for (std::size_t i = 0; i < all.proofs.size(); ++i)
     text += fmt::format("\nProof{}, {} rounds; ratios to the default, with their 95 % interval\n{}",
-                        i == 0 ? "" : fmt::format(" on input {}", i), all.proofs[i].rounds, proof_table(all.proofs[i]));
+                        i == 0 ? ""
+                               : fmt::format(" on input {} ({})", i,
+                                             printable(fmt::format("{}", fmt::join(all.proofs[i].command, " ")))),
+                        all.proofs[i].rounds, proof_table(all.proofs[i]));
   if (all.answer.verdict == fit_verdict::fitted) {
     text += fmt::format("\n{}: the recipe, with the reason of each field\n{}: the malloc\n", all.recipe, all.library);
     text += fmt::format("  heapwright run --with {} -- PROGRAM\n", all.library);

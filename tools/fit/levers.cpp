@@ -291,12 +291,16 @@ std::vector<std::string> habits_of(const fit_evidence& seen) {
       counted(o.all_allocations()), amount(o.allocated_bytes), counted(o.resizes), o.threads, o.threads == 1 ? "" : "s",
       o.threads_at_once, show_seconds(static_cast<double>(o.duration_ns) / 1e9)));
   if (seen.program_seconds > 0)
-    all.push_back(fmt::format(
-        "Malloc, and the first touch of its pages, take some {:.0f} % of its processor time under the default ({} of "
-        "{}): "
-        "no malloc can save more than that, but for what the program gains from better places of its blocks.",
-        100 * std::min(seen.malloc_seconds / seen.program_seconds, 1.0), show_seconds(seen.malloc_seconds),
-        show_seconds(seen.program_seconds)));
+    all.push_back(
+        seen.malloc_seconds < seen.program_seconds
+            ? fmt::format("Malloc, and the first touch of its pages, take some {:.0f} % of its processor time "
+                          "under the default ({} of {}): no malloc can save more than that, but for what the "
+                          "program gains from better places of its blocks.",
+                          100 * seen.malloc_seconds / seen.program_seconds, show_seconds(seen.malloc_seconds),
+                          show_seconds(seen.program_seconds))
+            : fmt::format("It does little but malloc and free: the replay of them takes {}, and the whole "
+                          "program takes {} of processor time.",
+                          show_seconds(seen.malloc_seconds), show_seconds(seen.program_seconds)));
   all.push_back(
       fmt::format("At most {} live at one time; {} on average, {} at the end. Under the default that is {} of "
                   "memory: {} of it are not what the program has asked for.",

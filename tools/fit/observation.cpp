@@ -1,18 +1,11 @@
 #include "observation.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <span>
 
-#include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <tsl/robin_map.h>
 #include <heapwright/heap/recipe.hpp>
 
-#include "failure.hpp"
-#include "plan.hpp"
+#include "mapped_plan.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -26,43 +19,6 @@ constexpr std::uint64_t soon_ns = 1'000'000;
 constexpr std::uint64_t smallest_move = 1 << 20;
 
 constexpr std::size_t most_moments = 600;
-
-/// A plan in memory.
-class mapped_plan {
- public:
-  explicit mapped_plan(int descriptor) {
-    struct stat about {};
-    if (fstat(descriptor, &about) == 0) bytes_ = static_cast<std::size_t>(about.st_size);
-    at_ = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (at_ == MAP_FAILED)
-      throw failure(exit_code::bad_input, fmt::format("the plan of the replay cannot be read: {}", strerror(errno)));
-    std::memcpy(&footer_, static_cast<const std::byte*>(at_) + bytes_ - sizeof footer_, sizeof footer_);
-  }
-  mapped_plan(const mapped_plan&) = delete;
-  mapped_plan& operator=(const mapped_plan&) = delete;
-  ~mapped_plan() { munmap(at_, bytes_); }
-
-  [[nodiscard]] const replay::plan_footer& footer() const noexcept { return footer_; }
-  [[nodiscard]] std::span<const replay::turn> turns() const noexcept {
-    return table<replay::turn>(footer_.turns_at, footer_.turns);
-  }
-  [[nodiscard]] std::span<const replay::thread> threads() const noexcept {
-    return table<replay::thread>(footer_.threads_at, footer_.threads);
-  }
-  [[nodiscard]] std::span<const operation> operations_of(const replay::turn& t) const noexcept {
-    return table<operation>(t.first_operation * sizeof(operation), t.operations);
-  }
-
- private:
-  template <class T>
-  [[nodiscard]] std::span<const T> table(std::uint64_t at, std::uint64_t count) const noexcept {
-    return {reinterpret_cast<const T*>(static_cast<const std::byte*>(at_) + at), count};
-  }
-
-  void* at_ = MAP_FAILED;
-  std::size_t bytes_ = 0;
-  replay::plan_footer footer_{};
-};
 
 /// Thread caches that keep up to a limit of each size class, several limits at once. They are those
 /// of the default recipe, but for the limit: a refill brings a batch, and a cache that is full

@@ -125,28 +125,76 @@ bool is_gain(const std::vector<judged_figure>& figures) {
          std::ranges::none_of(figures, &judged_figure::is_harmed);
 }
 
+namespace {
+
+/// What is to be said of the best recipe where it is not the answer.
+std::string why_not_fitted(const std::vector<comparison>& proofs, fit_goal goal) {
+  const auto first = judge(proofs.front(), fitted_row, default_row, goal);
+  if (first.empty()) return {};
+  const bool has_gained = std::ranges::any_of(first, [](const judged_figure& f) { return f.is_goal && f.has_gained; });
+  if (!has_gained) return fmt::format("the best recipe, on fresh rounds: {}", changes_of(first));
+  if (!is_gain(first)) return fmt::format("the best recipe gains, but does harm as well: {}", changes_of(first));
+  for (std::size_t i = 1; i < proofs.size(); ++i)
+    if (const auto other = judge(proofs[i], fitted_row, default_row, goal); !is_gain(other))
+      return fmt::format("the best recipe gains on the command, but not on input {}: {}; there {}", i,
+                         changes_of(first), other.empty() ? "it fails" : changes_of(other));
+  return {};
+}
+
+std::string keep_the_default(const std::vector<comparison>& proofs, const std::string& of_recipe, fit_goal goal) {
+  const auto best = judge(proofs.front(), fitted_row, default_row, goal);
+  const auto is = [&](auto what) {
+    return std::ranges::any_of(best, [&](const judged_figure& f) { return f.is_goal && what(f); });
+  };
+  if (is([](const judged_figure& f) { return f.has_gained; })) return "keep the default: " + of_recipe;
+  const bool is_unclear =
+      is([](const judged_figure& f) { return f.ratio.judge(most_harm + 0.01) == ratio_verdict::unclear; });
+  return fmt::format("keep the default: no recipe {} more than {:.0f} %{}{}",
+                     is_unclear ? "was shown to gain" : "gained", 100 * least_gain, of_recipe.empty() ? "" : "; ",
+                     of_recipe);
+}
+
+/// The goal's figures alone, harm or not.
+double goal_product(const std::vector<judged_figure>& figures) {
+  double product = 1;
+  for (const judged_figure& f : figures)
+    if (f.is_goal) product *= f.ratio.ratio;
+  return product;
+}
+
+/// On mallocs whose figures look better than those of the recipe that is the answer.
+std::vector<std::string> notes_on_others(const comparison& proof, fit_goal goal) {
+  std::vector<std::string> notes;
+  const double fitted = goal_product(judge(proof, fitted_row, default_row, goal));
+  for (const std::string& name : others_of(proof))
+    if (const auto its = judge(proof, name, default_row, goal); goal_product(its) < fitted)
+      notes.push_back(fmt::format("{} beside the default: {}; it is not proven to be better than the recipe", name,
+                                  changes_of(its)));
+  return notes;
+}
+
+}  // namespace
+
 fit_answer answer_of(const std::vector<comparison>& proofs, bool has_fitted, fit_goal goal) {
   const bool is_fitted = has_fitted && gains_everywhere(proofs, fitted_row, default_row, goal, 1);
+  const std::string of_recipe = has_fitted && !is_fitted ? why_not_fitted(proofs, goal) : "";
   const std::string ours = is_fitted ? fitted_row : default_row;
   if (const auto other = better_than(proofs, ours, goal)) {
-    return {fit_verdict::other_allocator,
-            fmt::format("for this program {} is better than {}: {}", *other,
-                        is_fitted ? "the best recipe that was found" : "the default, and no recipe came near",
-                        changes_of(judge(proofs.front(), *other, ours, goal))),
-            *other};
+    return {
+        fit_verdict::other_allocator,
+        fmt::format("for this program {} is better than {}: {}{}{}", *other,
+                    is_fitted ? "the best recipe that was found" : "the default",
+                    changes_of(judge(proofs.front(), *other, ours, goal)), of_recipe.empty() ? "" : "; ", of_recipe),
+        *other,
+        {}};
   }
   if (is_fitted) {
     std::string sentence = changes_of(judge(proofs.front(), fitted_row, default_row, goal));
     for (std::size_t i = 1; i < proofs.size(); ++i)
       sentence += fmt::format("; on input {}: {}", i, changes_of(judge(proofs[i], fitted_row, default_row, goal)));
-    return {fit_verdict::fitted, sentence, ""};
+    return {fit_verdict::fitted, sentence, "", notes_on_others(proofs.front(), goal)};
   }
-  std::string sentence = fmt::format("keep the default: no recipe gained more than {:.0f} %", 100 * least_gain);
-  if (has_fitted) {
-    const auto figures = judge(proofs.front(), fitted_row, default_row, goal);
-    if (!figures.empty()) sentence += fmt::format("; the best, on fresh rounds: {}", changes_of(figures));
-  }
-  return {fit_verdict::keep_default, sentence, ""};
+  return {fit_verdict::keep_default, keep_the_default(proofs, of_recipe, goal), "", {}};
 }
 
 }  // namespace heapwright::tool

@@ -52,7 +52,8 @@ bool is_gain(const std::vector<judged_figure>& figures);
 struct fit_answer {
   fit_verdict verdict = fit_verdict::keep_default;
   std::string sentence;
-  std::string malloc;  ///< the other malloc, where that is the verdict
+  std::string malloc;              ///< the other malloc, where that is the verdict
+  std::vector<std::string> notes;  ///< sentences on what else the figures say
 };
 
 /// `has_fitted`: there is a row of the fitted recipe. `proofs`: one for each input, the command's

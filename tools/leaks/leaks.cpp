@@ -102,8 +102,7 @@ observed_command observe(const leaks_options& options, const function_patterns& 
   if (own) result.leaks.processes.insert(result.leaks.processes.begin(), std::move(*own));
   if (result.leaks.processes.empty())
     throw failure(result.exit_code != 0 ? result.exit_code : exit_code::bad_input,
-                  "the command has ended without the probe having seen it call malloc, or without room for a "
-                  "segment: a limit of address space or of files (ulimit -v, -f), or no memory");
+                  why_no_segment("the command", started.folder()));
   return result;
 }
 
@@ -141,11 +140,17 @@ int leaks(const leaks_options& options) {
   for (const named_leaks& p : observed.leaks.processes)
     if (p.lost.blocks > 0) result = exit_code::judged_no;
   const std::string report = report_of(observed.leaks, options, result);
-  if (!options.output.empty())
-    write_outputs({{options.output, report}}, exit_code::bad_input);
-  else if (!tell_text(report))
+  if (!options.output.empty()) {
+    try {
+      write_outputs({{options.output, report}}, exit_code::bad_input);
+    } catch (const failure&) {
+      tell_text(report);  // the run may have been long
+      throw;
+    }
+  } else if (!tell_text(report)) {
     throw failure(exit_code::bad_input,
                   fmt::format("the report cannot be written to standard error: {}", std::strerror(errno)));
+  }
   return result;
 }
 

@@ -121,9 +121,7 @@ std::filesystem::path launched_program::segment() {
     const bool is_late = std::chrono::steady_clock::now() > until;
     if ((ended || is_late) && !replaced.empty()) return replaced;
     if (ended)
-      throw failure(*ended != 0 ? *ended : exit_code::bad_input,
-                    "the program has ended without the probe having seen it call malloc, or without room for a "
-                    "segment: a limit of address space or of files (ulimit -v, -f), or no memory");
+      throw failure(*ended != 0 ? *ended : exit_code::bad_input, why_no_segment("the program", folder_.path()));
     if (is_late)
       throw failure(exit_code::bad_input,
                     fmt::format("process {} runs, but the probe in it has made no segment within ten seconds", id_));
@@ -148,9 +146,10 @@ std::vector<command_process> launched_program::running() const {
 }
 
 bool launched_program::observes(const command_process& process) const {
-  // A child has its parent's segment mapped until it calls malloc.
+  // A child of fork has no segment until it calls malloc.
   if (const auto files = mapped_files(process.id); !files.empty())
-    return std::ranges::any_of(files, [](const mapping& m) { return m.path.ends_with(".segment"); });
+    return std::ranges::any_of(files,
+                               [](const mapping& m) { return m.path.ends_with(".segment") || is_probe(m.path); });
   // Its memory may not be looked at.
   return std::ranges::count(running_with_segments(folder_.path()), process.id) > 0;
 }

@@ -41,6 +41,8 @@ class launched_program {
   launched_program& operator=(const launched_program&) = delete;
 
   [[nodiscard]] pid_t id() const noexcept { return id_; }
+  /// Of the command's segments.
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
 
   /// The segment of the program itself, waited for. Throws `failure` when it ends or long runs
   /// without making one.

@@ -29,6 +29,7 @@
 #include "awaited_signals.hpp"
 #include "descriptor.hpp"
 #include "failure.hpp"
+#include "given_advice.hpp"
 #include "guard.hpp"
 #include "http_server.hpp"
 #include "launched_program.hpp"
@@ -53,9 +54,15 @@ std::string list_line(const segment::process_figures& process, bool is_there, do
                      show_bytes(std::max(live_bytes, 0.0)), command_of(process));
 }
 
+/// Those that run, and then the ended ones, the newest first.
 int print_list() {
   std::set<std::uint32_t> running;
-  std::vector<std::string> ended;
+  std::vector<std::pair<std::uint64_t, std::string>> ended;  // since 1970, nanoseconds
+  bool has_heading = false;
+  const auto print = [&](const std::string& line) {
+    if (!std::exchange(has_heading, true)) answer("{:>8}  {:<8}  {:>10}  command\n", "process", "", "live");
+    answer("{}\n", line);
+  };
   for (const auto& path : all_segments()) {
     try {
       const segment::snapshot seen = segment::segment_reader(path).read();
@@ -65,9 +72,9 @@ int print_list() {
       const auto live = static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes);
       std::string line = list_line(seen.process, is_there, static_cast<double>(live));
       if (!is_there)
-        ended.push_back(std::move(line));
+        ended.emplace_back(seen.process.started_unix_ns, std::move(line));
       else if (running.insert(seen.process.process_id).second)
-        answer("{}\n", line);
+        print(line);
     } catch (const std::exception&) {
       continue;  // it went since it was found, or asks for more memory than there is
     }
@@ -76,11 +83,12 @@ int print_list() {
     const auto figures = read_heap(*heap);
     const segment::process_figures process = describe(heap->process());
     if (figures && running.insert(process.process_id).second)
-      answer("{}  (without the probe)\n", list_line(process, true, static_cast<double>(figures->outside())));
+      print(list_line(process, true, static_cast<double>(figures->outside())) + "  (without the probe)");
   }
   if (running.empty())
     tell("heapwright: no process that runs now has the probe or runs on libheapwright, as far as you may look\n");
-  for (const std::string& line : ended) answer("{}\n", line);
+  std::ranges::sort(ended, std::ranges::greater{});
+  for (const auto& [started, line] : ended) print(line);
   return EXIT_SUCCESS;
 }
 
@@ -253,6 +261,7 @@ int live(const live_options& options) {
   check_replaces_none("--save", options.save, options.command);
   check_writable(options.save);
   check_ready_fd(options.ready_fd);
+  const std::string advice = advice_view(options.advice);
   const std::string token = token_for(options);
 
   // Listens before anything is started: a port that is taken must not cost a run of the program.
@@ -288,7 +297,7 @@ int live(const live_options& options) {
                                     : std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path,
                                                                        path.parent_path(), options.wrappers);
   watched_family& family = *family_pointer;
-  const routes answers(family, guard(options.host, server->port(), token));
+  const routes answers({family, advice}, guard(options.host, server->port(), token));
   if (!started && !tell_address(options, url, token)) throw lost_address();
 
   std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });

@@ -103,7 +103,8 @@ stack_question stack_question_of(const http_request& request, const watched_proc
 }
 
 /// Of a process that executes another program it goes on with that.
-http_response events(const http_request& request, watched_family& family) {
+http_response events(const http_request& request, const shown_run& what) {
+  watched_family& family = what.family;
   only(request, {"interval"});
   const auto interval = number<unsigned>(request, "interval", 1000, 100, 60'000);
   const std::string* const name = request.parameter("process");
@@ -120,10 +121,16 @@ http_response events(const http_request& request, watched_family& family) {
   return result;
 }
 
-http_response processes(const http_request& request, watched_family& family) {
+http_response processes(const http_request& request, const shown_run& what) {
   if (request.parameter("process") != nullptr) throw wrong("/api/processes knows no parameter process");
   only(request, {});
-  return as_json(processes_view(family));
+  return as_json(processes_view(what.family));
+}
+
+/// Of all processes: it may name a site in each.
+http_response advice(const http_request& request, const shown_run& what) {
+  only(request, {});
+  return as_json(what.advice);
 }
 
 http_response of_one(const http_request& request, watched_family& family,
@@ -135,7 +142,8 @@ http_response of_one(const http_request& request, watched_family& family,
 }
 
 /// Of all processes, or of the one that is asked for.
-http_response metrics(const http_request& request, watched_family& family) {
+http_response metrics(const http_request& request, const shown_run& what) {
+  watched_family& family = what.family;
   only(request, {});
   const char* const type = "text/plain; version=0.0.4; charset=utf-8";
   const std::string* const name = request.parameter("process");
@@ -210,7 +218,7 @@ struct route {
   std::string_view path;
   std::string_view method;
   http_response (*answer)(const http_request&, watched_process&);
-  http_response (*of_all)(const http_request&, watched_family&) = nullptr;  ///< instead
+  http_response (*of_all)(const http_request&, const shown_run&) = nullptr;  ///< instead
 };
 
 const auto& table() {
@@ -236,6 +244,7 @@ const auto& table() {
             }},
       route{"/api/events", "GET", nullptr, events},
       route{"/api/processes", "GET", nullptr, processes},
+      route{"/api/advice", "GET", nullptr, advice},
       route{"/api/history", "GET",
             [](const request& r, process& p) {
               only(r, {"since", "most"});
@@ -312,7 +321,7 @@ http_response routes::answer(const http_request& request) const {
     is_known = true;
     if (r.method != method) continue;
     try {
-      return r.of_all != nullptr ? r.of_all(request, family_) : of_one(request, family_, r.answer);
+      return r.of_all != nullptr ? r.of_all(request, what_) : of_one(request, what_.family, r.answer);
     } catch (const bad_question& question) {
       return refused(question.status(), question.what());
     }

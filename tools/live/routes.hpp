@@ -9,15 +9,20 @@
 
 namespace heapwright::tool {
 
+struct shown_run {
+  watched_family& family;
+  std::string advice;  ///< advice_view
+};
+
 class routes {
  public:
-  routes(watched_family& family, guard who_may) : family_(family), guard_(std::move(who_may)) {}
+  routes(shown_run what, guard who_may) : what_(std::move(what)), guard_(std::move(who_may)) {}
 
   /// Called by several threads at once; throws nothing but std::bad_alloc.
   [[nodiscard]] http_response answer(const http_request& request) const;
 
  private:
-  watched_family& family_;
+  shown_run what_;
   guard guard_;
 };
 

@@ -87,6 +87,29 @@ std::string command_of(const segment::process_figures& process) {
   return printable(fmt::format("{}", fmt::join(process.arguments, " ")), longest_command);
 }
 
+namespace {
+
+void check_can_be_looked_into(pid_t pid) {
+  if (segment::process_start(static_cast<std::uint32_t>(pid)) == 0)
+    throw failure(exit_code::bad_input, fmt::format("no such process: {}", pid));
+  if (mapped_files(pid).empty())
+    throw failure(exit_code::bad_input, fmt::format("process {} may not be looked into; {}", pid, who_may_read()));
+}
+
+void check_can_be_preloaded_into(pid_t pid) {
+  const std::string file = executable_of(pid);
+  const auto elf = elf_file::open(path_inside(pid, file));
+  if (const std::string why = elf ? why_not_preloadable(*elf, path_inside(pid, file)) : ""; !why.empty())
+    throw failure(exit_code::bad_input, fmt::format("process {} cannot be observed: {} {}", pid, printable(file), why));
+}
+
+}  // namespace
+
+void check_can_have_probe(pid_t pid) {
+  check_can_be_looked_into(pid);
+  check_can_be_preloaded_into(pid);
+}
+
 std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& segment,
                                        const function_patterns& wrappers) {
   if (!segment.empty()) {
@@ -94,24 +117,18 @@ std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& s
     segment::segment_reader reader = open_segment(segment, may_control);
     return std::make_shared<watched_process>(std::move(reader), may_control, wrappers);
   }
-  const std::string nothing = fmt::format(
-      "process {} has no segment: the probe must be in it from its start, as `heapwright live -- COMMAND` does; "
-      "`heapwright live --list` says which processes there are",
-      pid);
-  if (segment::process_start(static_cast<std::uint32_t>(pid)) == 0)
-    throw failure(exit_code::bad_input, fmt::format("no such process: {}", pid));
-  if (mapped_files(pid).empty())
-    throw failure(exit_code::bad_input, fmt::format("process {} may not be looked into; {}", pid, who_may_read()));
+  check_can_be_looked_into(pid);
   try {
     return std::make_shared<watched_process>(pid);
   } catch (const failure& trouble) {
     // Advice to start it with the probe would be refused.
-    const std::string file = executable_of(pid);
-    const auto elf = elf_file::open(path_inside(pid, file));
-    if (const std::string why = elf ? why_not_preloadable(*elf, path_inside(pid, file)) : ""; !why.empty())
-      throw failure(exit_code::bad_input,
-                    fmt::format("process {} cannot be observed: {} {}", pid, printable(file), why));
-    throw failure(exit_code::bad_input, fmt::format("{}. Nor can its heap be asked: {}", nothing, trouble.what()));
+    check_can_be_preloaded_into(pid);
+    throw failure(
+        exit_code::bad_input,
+        fmt::format("process {} has no segment: the probe must be in it from its start, as `heapwright live -- "
+                    "COMMAND` does; `heapwright live --list` says which processes there are. Nor can its heap be "
+                    "asked: {}",
+                    pid, trouble.what()));
   }
 }
 

@@ -19,6 +19,10 @@ namespace heapwright::tool {
 /// Of all processes that have the probe and may be looked at, and those of ended ones there.
 [[nodiscard]] std::vector<std::filesystem::path> all_segments();
 
+/// Throws `failure` where the process is not there, may not be looked into, or runs a program that
+/// no probe can be preloaded into.
+void check_can_have_probe(pid_t pid);
+
 /// A process through its segment, or, without one, through what libheapwright in it says. Throws
 /// `failure` if there is neither.
 [[nodiscard]] std::shared_ptr<watched_process> watch(pid_t pid, const std::filesystem::path& segment,

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "failure.hpp"
+#include "quantities.hpp"
 #include "segment_reader.hpp"
 
 namespace heapwright::tool {
@@ -68,6 +69,16 @@ std::vector<std::filesystem::path> folders_with_segments() {
       if (entry.path().filename().native().starts_with(folder_prefix)) folders.push_back(entry.path());
   }
   return folders;
+}
+
+std::string why_no_segment(const char* who, const std::filesystem::path& folder) {
+  std::error_code unknown;
+  const auto space = std::filesystem::space(folder, unknown);
+  return fmt::format(
+      "{} has ended without the probe having seen it call malloc, or without room for a segment: in {}{}, no memory, "
+      "or a limit of address space or of files (ulimit -v, -f)",
+      who, folder.parent_path().string(),
+      unknown ? "" : fmt::format(" ({} free there)", show_bytes(static_cast<double>(space.available))));
 }
 
 segment_folder::segment_folder() {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "descriptor.hpp"
@@ -16,6 +17,9 @@ namespace heapwright::tool {
 
 /// Where segments may lie: the usual folder, and those of `live` that run now, or were killed.
 [[nodiscard]] std::vector<std::filesystem::path> folders_with_segments();
+
+/// Why there is no segment in this folder of a program that has ended: a sentence on `who`.
+[[nodiscard]] std::string why_no_segment(const char* who, const std::filesystem::path& folder);
 
 class segment_folder {
  public:

@@ -85,10 +85,10 @@ void write_heap(screen_text& text, const moment& m) {
                         m.memory ? shown(m.memory->rss) : "-"));
   if (!m.heap) return;
   const heap_reading& h = *m.heap;
-  text.line(fmt::format(
-      "free in spans {}   free, not given back {}   free, given back {}   mapped {}   records {} ({} reserved)",
-      shown(h.spans - std::min(h.spans, h.outside() - h.large)), shown(h.free_resident), shown(h.free_decommitted),
-      shown(h.mapped), shown(h.records()), shown(h.metadata)));
+  text.line(fmt::format("mapped {}   free in spans {}   free, not given back {}   free, given back or new {}",
+                        shown(h.mapped), shown(h.spans - std::min(h.spans, h.outside() - h.large)),
+                        shown(h.free_resident), shown(h.free_decommitted)));
+  text.line(fmt::format("records of the heap {} ({} reserved)", shown(h.records()), shown(h.metadata)));
   std::vector<class_reading> classes = h.classes;
   std::sort(classes.begin(), classes.end(),
             [](const class_reading& a, const class_reading& b) { return a.span_bytes > b.span_bytes; });
@@ -118,7 +118,13 @@ std::string sampling_text(const moment& m) {
                                 1000 * spent / static_cast<double>(m.figures.at_ns - p.started_ns))
                   : fmt::format("; sampling takes {:.1f} % of the program's processor time", 100 * share);
   }
-  return text + "; 95 of 100 are within ±, or below what they are \"up to\"";
+  return text;
+}
+
+void write_sampling(screen_text& text, const moment& m) {
+  text.line(sampling_text(m));
+  if (m.figures.process.interval > 1)
+    text.line("95 of 100 figures of sites are within ±, or below what they are \"up to\"");
 }
 
 /// Rates since `before`; totals where there are none, as it is null or the process has ended.
@@ -137,7 +143,7 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
     text.line(fmt::format(
         "allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
         show_bytes(static_cast<double>(m.total.allocated_bytes)), show_count(static_cast<double>(m.total.frees))));
-    return text.line(sampling_text(m));
+    return write_sampling(text, m);
   }
   const segment::class_figures& last = before->total;
   const double seconds = static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
@@ -145,7 +151,7 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
                         per_second(m.total.allocations, last.allocations, seconds, show_count),
                         per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
                         per_second(m.total.frees, last.frees, seconds, show_count)));
-  text.line(sampling_text(m));
+  write_sampling(text, m);
 }
 
 std::string with_error(double value, double error) {
@@ -180,6 +186,7 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   const bool has_samples = !sites.empty();
   std::erase_if(sites, [](const call_site& s) { return s.sum.live_bytes() == 0; });
   std::ranges::sort(sites, std::ranges::greater{}, [](const call_site& s) { return s.sum.live_bytes(); });
+  if (sites.empty() && m.figures.process.interval == 0) return;
   text.line("");
   if (sites.empty())
     return text.line(has_samples                ? "no block that was sampled is live"

@@ -1,9 +1,10 @@
-// `heapwright record`: starts a command with the probe in it, and writes every allocation event of
-// its processes into a trace.
+// `heapwright record`: writes every allocation event into a trace, of the processes of a command
+// that it starts with the probe in it, or of a process that runs with a probe that does not count.
 //
-// The recording ends with the last process of the command, at a limit, or when the trace cannot be
-// written; the command goes on in any case, and this tool waits for its end. A signal that asks for
-// the end goes on to the command.
+// The recording ends with the last process, at a limit, or when the trace cannot be written; the
+// program goes on in any case. This tool waits for the end of a command that it has started, and a
+// signal that asks for the end goes on to the command. Of a process that runs already a signal
+// ends the recording.
 #include "record.hpp"
 
 #include <chrono>
@@ -18,8 +19,8 @@
 #include "failure.hpp"
 #include "launched_program.hpp"
 #include "output_file.hpp"
-#include "quantities.hpp"
 #include "recorder.hpp"
+#include "segment_choice.hpp"
 #include "terminal.hpp"
 #include "trace_sink.hpp"
 
@@ -33,14 +34,56 @@ std::string limit_reached(const record_options& options, const recorder& trace, 
   if (trace.has_failed()) return "the trace cannot be written";
   const double passed = std::chrono::duration<double>(clock::now() - begun).count();
   if (options.seconds > 0 && passed >= options.seconds) return fmt::format("after {:g} s, as asked", options.seconds);
-  if (options.max_bytes > 0 && trace.written() >= options.max_bytes)
-    return fmt::format("after {} of trace, as asked", show_bytes(static_cast<double>(trace.written())));
+  if (trace.is_full()) return fmt::format("after {} bytes of trace, as asked", options.max_bytes);
   return {};
 }
 
-}  // namespace
+/// Of a trace that cannot be written to its end: what is there is good.
+failure torn(const recorder& trace, const trace_sink& sink, output_file& file) {
+  failure why = sink.trouble();
+  const std::string kept = trace.written() > 0 ? file.keep_unfinished() : "";
+  if (kept.empty()) return why;
+  return {why.code(),
+          fmt::format("{}; what there was room for is in {}: a torn trace, which trace, replay and advise read",
+                      why.what(), kept)};
+}
 
-int record(const record_options& options) {
+void finish(recorder& trace, trace_sink& sink, output_file& file, const std::string& ended,
+            const record_options& options) {
+  trace.end(ended);
+  if (trace.has_failed()) throw torn(trace, sink, file);
+  file.finish();
+  const auto events = static_cast<double>(trace.events());
+  tell("heapwright: {} events in {}{}; {}\n", trace.events(), options.output,
+       events > 0 ? fmt::format(" ({:.2f} bytes an event)", static_cast<double>(trace.written()) / events) : "", ended);
+}
+
+int record_process(const record_options& options) {
+  const awaited_signals signals{SIGINT, SIGTERM, SIGHUP};
+  attachment attached(options.process);
+  output_file file(options.output);
+  trace_sink sink(file);
+  recorder trace(attached, std::ref(sink), options.max_bytes);
+  const auto begun = clock::now();
+  tell("heapwright: recording process {} ({}); Ctrl-C ends the recording\n", options.process,
+       command_of(attached.process()));
+  std::string ended;
+  while (ended.empty()) {
+    // Asked before its rings are read.
+    const bool is_another = attached.is_another_program(), is_over = is_another || attached.has_ended();
+    const std::uint64_t records = trace.look();
+    ended = limit_reached(options, trace, begun);
+    if (ended.empty() && is_over && !trace.has_running_processes())
+      ended = is_another ? "the process has become another program" : "the process has ended";
+    if (ended.empty() && !is_over && attached.is_counting()) ended = "somebody has told the probe to count";
+    if (ended.empty() && signals.wait(records > 1000 ? 0 : 0.001).number != 0) ended = "the recorder was told to end";
+  }
+  trace.stop();
+  finish(trace, sink, file, ended, options);
+  return EXIT_SUCCESS;
+}
+
+int record_command(const record_options& options) {
   check_replaces_none("--output", options.output, options.command);
   // Before the file, which holds signals back too: the command gets them as they are now.
   const awaited_signals signals{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
@@ -49,8 +92,9 @@ int record(const record_options& options) {
   setenv("HEAPWRIGHT_RECORD", "1", 1);
   launched_program started(options.command, {}, signals);
   const auto begun = clock::now();
-  recorder trace(started.segment().parent_path(), std::ref(sink));
+  recorder trace(started.segment().parent_path(), std::ref(sink), options.max_bytes);
   std::string ended;  // why the recording has; empty: it goes on
+  int told_by = 0;    // the second signal
   for (bool was_signalled = false;;) {
     const std::uint64_t records = ended.empty() ? trace.look() : 0;
     if (!ended.empty()) {
@@ -63,21 +107,26 @@ int record(const record_options& options) {
     if (has_ended && (!ended.empty() || !trace.has_running_processes())) break;
     const came_signal came = signals.wait(records > 1000 ? 0 : ended.empty() ? 0.001 : 0.02);
     if (came.number == 0 || came.number == SIGCHLD) continue;
+    (void)started.pass_on(came);
     if (was_signalled) {
       if (ended.empty()) trace.stop();
       ended = "the recorder was told to end";
+      told_by = came.number;
       break;
     }
     was_signalled = true;
-    (void)started.pass_on(came);
   }
   if (ended.empty()) ended = fmt::format("the command has ended ({})", started.how_it_ended());
-  trace.end(ended);
-  if (trace.has_failed()) throw sink.trouble();
-  file.finish();
-  tell("heapwright: {} events in {} ({:.2f} bytes an event); {}\n", trace.events(), options.output,
-       static_cast<double>(trace.written()) / static_cast<double>(std::max<std::uint64_t>(trace.events(), 1)), ended);
-  return started.exit_code().value_or(EXIT_SUCCESS);
+  finish(trace, sink, file, ended, options);
+  if (started.exit_code()) return *started.exit_code();
+  tell("heapwright: the command goes on\n");
+  throw interrupted{told_by};
+}
+
+}  // namespace
+
+int record(const record_options& options) {
+  return options.command.empty() ? record_process(options) : record_command(options);
 }
 
 }  // namespace heapwright::tool

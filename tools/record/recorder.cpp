@@ -35,27 +35,52 @@ double measured_ns_per_tick() {
 
 }  // namespace
 
-recorder::recorder(std::filesystem::path folder, trace::trace_writer::sink to)
+recorder::recorder(std::filesystem::path folder, trace::trace_writer::sink to, std::uint64_t most_bytes)
+    : recorder(std::move(folder), nullptr, std::move(to), most_bytes) {}
+
+recorder::recorder(attachment& attached, trace::trace_writer::sink to, std::uint64_t most_bytes)
+    : recorder(attached.segment().parent_path(), &attached, std::move(to), most_bytes) {}
+
+recorder::recorder(std::filesystem::path folder, attachment* attached, trace::trace_writer::sink to,
+                   std::uint64_t most_bytes)
     : folder_(std::move(folder)),
-      writer_(std::move(to)),
+      attached_(attached),
+      writer_(std::move(to), most_bytes),
       began_ns_(clock_ns()),
       clock_{trace::ticks_now(), measured_ns_per_tick()},
       merger_(writer_, static_cast<std::uint64_t>(ns_of_skew / clock_.ns_per_tick), clock_) {}
 
+/// That were not opened yet.
+std::vector<std::filesystem::path> recorder::files_of_rings() const {
+  std::vector<std::filesystem::path> files;
+  if (attached_ != nullptr) {
+    if (processes_.empty()) files.push_back(attached_->rings());
+    return files;
+  }
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error))
+    if (file->path().extension() == ".rings") files.push_back(file->path());
+  return files;
+}
+
 void recorder::find_processes() {
   std::vector<std::unique_ptr<recorded_process>> fresh;
-  std::error_code error;
-  for (std::filesystem::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {
-    if (file->path().extension() != ".rings") continue;
-    auto rings = ring_source::open(file->path());
+  for (const std::filesystem::path& file : files_of_rings()) {
+    auto rings = ring_source::open(file);
     if (!rings) continue;
     auto p = std::make_unique<recorded_process>();
     p->rings = std::move(rings);
-    // Its memory goes with the last of the two that have it mapped.
-    std::error_code ignored;
-    std::filesystem::remove(file->path(), ignored);
+    if (attached_ != nullptr) {
+      p->since_ticks = clock_.begin;
+      p->anonymous_before = attached_->anonymous_before();
+    } else {
+      p->anonymous_before = p->rings->anonymous_before();
+      // Its memory goes with the last of the two that have it mapped.
+      std::error_code ignored;
+      std::filesystem::remove(file, ignored);
+    }
     try {
-      const auto segment = std::filesystem::path(file->path()).replace_extension(".segment");
+      const auto segment = std::filesystem::path(file).replace_extension(".segment");
       p->segment = std::make_unique<segment::segment_file>(segment, true);
       p->reader = std::make_unique<segment::segment_reader>(segment);
       p->figures = p->reader->process();
@@ -126,6 +151,7 @@ std::uint64_t recorder::read(recorded_process& p) {
   std::uint64_t records = 0;
   for (std::uint32_t ring = 0; ring < p.rings->rings(); ++ring) {
     p.rings->read(ring, [&](std::uint64_t ticks, const trace::ring_record& r) {
+      if (ticks < p.since_ticks) return;
       ++records;
       std::int64_t& thread = p.thread_of_ring[ring];
       if (thread < 0) thread = p.threads++;
@@ -173,7 +199,7 @@ void recorder::note_memory(recorded_process& p, bool is_busy) {
   const std::uint64_t began = clock_ns();
   if (began < p.next_memory_ns) return;
   const std::uint64_t bytes = trace::anonymous_bytes(fmt::format("/proc/{}/smaps", p.figures.process_id).c_str());
-  const std::uint64_t others = p.rings->anonymous_before() + own_memory(p);
+  const std::uint64_t others = p.anonymous_before + own_memory(p);
   const std::uint64_t ended = clock_ns();
   p.next_memory_ns = ended + std::max(least_interval_ns, rest * (ended - began));
   // Of another program, which the process has become meanwhile, it is not.
@@ -202,7 +228,7 @@ void recorder::note_end(recorded_process& p) {
   writer_.add(trace::note{p.number, clock_ns() - began_ns_, fmt::format("process {} {}", p.figures.process_id, how)});
   p.rings.reset();
   std::error_code ignored;
-  std::filesystem::remove(p.segment->path(), ignored);
+  std::filesystem::remove(attached_ != nullptr ? attached_->rings() : p.segment->path(), ignored);
 }
 
 std::uint64_t recorder::look() {
@@ -245,8 +271,9 @@ bool recorder::has_running_processes() {
 
 void recorder::stop() {
   is_stopped_ = true;
+  if (attached_ != nullptr) attached_->detach();
   for (const auto& p : processes_) {
-    if (!p->is_gone) p->segment->control().recording.store(0, std::memory_order_relaxed);
+    if (!p->is_gone && attached_ == nullptr) p->segment->control().recording.store(0, std::memory_order_relaxed);
   }
   for (const auto& p : processes_) {
     if (!p->is_gone) (void)read(*p);

@@ -1,4 +1,5 @@
-// Reads the rings of all processes in a folder of segments, and writes their trace.
+// Reads the rings of all processes in a folder of segments, or of one that runs already, and writes
+// their trace.
 //
 //   look    finds processes that have begun, reads all rings, and writes what is certain
 //   end     reads what is left, and writes why the trace ends
@@ -14,6 +15,7 @@
 
 #include <tsl/robin_map.h>
 
+#include "attachment.hpp"
 #include "merger.hpp"
 #include "ring_source.hpp"
 #include "segment_file.hpp"
@@ -24,7 +26,10 @@ namespace heapwright::tool {
 
 class recorder {
  public:
-  recorder(std::filesystem::path folder, trace::trace_writer::sink to);
+  /// `most_bytes`: of the trace; 0: any.
+  recorder(std::filesystem::path folder, trace::trace_writer::sink to, std::uint64_t most_bytes);
+  /// `attached` must outlive it.
+  recorder(attachment& attached, trace::trace_writer::sink to, std::uint64_t most_bytes);
 
   /// Returns how many records there were.
   std::uint64_t look();
@@ -42,6 +47,7 @@ class recorder {
   [[nodiscard]] std::uint64_t written() const noexcept { return writer_.written(); }
   [[nodiscard]] std::uint64_t events() const noexcept { return writer_.events(); }
   [[nodiscard]] bool has_failed() const noexcept { return writer_.has_failed(); }
+  [[nodiscard]] bool is_full() const noexcept { return writer_.is_full(); }
 
  private:
   struct recorded_process {
@@ -50,6 +56,8 @@ class recorder {
     std::unique_ptr<segment::segment_file> segment;
     std::unique_ptr<segment::segment_reader> reader;  ///< of the same file
     std::uint64_t stacks_at = 0;
+    std::uint64_t since_ticks = 0;       ///< older records are of an earlier recording
+    std::uint64_t anonymous_before = 0;  ///< bytes
     std::unique_ptr<ring_source> rings;
     std::vector<std::int64_t> thread_of_ring;  ///< -1: none yet, or it has ended
     std::vector<std::uint64_t> waited_ns;      ///< of each ring, of which notes tell
@@ -60,7 +68,10 @@ class recorder {
     bool is_gone = false;
   };
 
+  recorder(std::filesystem::path folder, attachment* attached, trace::trace_writer::sink to, std::uint64_t most_bytes);
+
   void find_processes();
+  [[nodiscard]] std::vector<std::filesystem::path> files_of_rings() const;
   void begin(std::unique_ptr<recorded_process> p);
   std::uint64_t read(recorded_process& p);
   [[nodiscard]] std::uint32_t stack_of(recorded_process& p, std::uint64_t reference);
@@ -71,6 +82,7 @@ class recorder {
   void note_end(recorded_process& p);
 
   std::filesystem::path folder_;
+  attachment* attached_;  ///< null: all processes in the folder
   trace::trace_writer writer_;
   std::uint64_t began_ns_;
   trace::tick_scale clock_;

@@ -31,11 +31,18 @@ class ring_source {
       const std::uint64_t ticks = r.ticks.load(std::memory_order_acquire);
       if (ticks == 0) return;
       f(ticks, r);
+      // Before there is room: were this tool killed in between, the next one would begin at a place
+      // that the thread has passed.
+      file_->head(ring).read.store(taken + 1, std::memory_order_relaxed);
       r.ticks.store(0, std::memory_order_release);
     }
   }
 
   [[nodiscard]] std::uint64_t anonymous_before() const noexcept { return file_->anonymous_before; }
+  /// What was mapped while nobody recorded is not known.
+  void forget_own_mappings() noexcept {
+    for (trace::own_mapping& m : file_->own_mappings) m.begin.store(0, std::memory_order_relaxed);
+  }
   /// What the program itself has mapped as anonymous memory, and is no malloc's: f(begin, bytes).
   template <class F>
   void for_each_own_mapping(F f) const {

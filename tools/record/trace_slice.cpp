@@ -137,7 +137,9 @@ int trace_slice(const slice_options& options) {
     show_step("");
     if (to.has_failed()) throw sink.trouble();
     file.finish();
-    tell("heapwright: {} events in {}\n", to.events(), options.output);
+    tell("heapwright: {} event{} in {}{}{}\n", to.events(), to.events() == 1 ? "" : "s", options.output,
+         to.events() == 0 ? fmt::format("; {} has none there", options.trace) : "",
+         ended.is_torn ? fmt::format("; not all that were asked for, maybe: {}", ended.reason) : "");
     return ended.is_torn ? 1 : EXIT_SUCCESS;
   } catch (const bad_trace& why) {
     throw failure(exit_code::bad_input, why.what());

@@ -10,10 +10,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "call_sites.hpp"
 #include "failure.hpp"
 #include "printable.hpp"
 #include "quantities.hpp"
 #include "terminal.hpp"
+#include "trace_names.hpp"
 #include "trace_reader.hpp"
 
 namespace heapwright::tool {
@@ -109,6 +111,14 @@ class trace_summary {
   std::unordered_map<block_id, std::uint32_t, block_hash> early_;  ///< freed, not yet allocated; by which process
 };
 
+trace_names names_of(const std::string& file) {
+  try {
+    return trace_names(file);
+  } catch (const bad_trace& why) {
+    throw failure(exit_code::bad_input, why.what());
+  }
+}
+
 template <class F>
 ending read_trace(const std::string& file, F f) {
   try {
@@ -149,19 +159,21 @@ int trace_info(const std::string& file) {
     const process_sums& s = all.sums[number];
     answer("process {} ({}): {}\n", number, p.id, printable(fmt::format("{}", fmt::join(p.arguments, " "))));
     answer("  malloc of {}\n", p.allocator);
-    answer("  {} threads; {} allocations, {} reallocations, {} frees, of them {} of blocks from before\n",
-           s.threads.size(), s.allocations, s.reallocations, s.frees, s.unknown);
+    answer("  {} thread{}; {} allocations, {} reallocations, {} frees, of them {} of blocks from before\n",
+           s.threads.size(), s.threads.size() == 1 ? "" : "s", s.allocations, s.reallocations, s.frees, s.unknown);
     answer("  asked for {}; live at most {}, at the end {}\n", show_bytes(static_cast<double>(s.requested)),
            show_bytes(static_cast<double>(s.peak)), show_bytes(static_cast<double>(s.live)));
     if (const auto found = all.memory_peaks.find(number); found != all.memory_peaks.end())
       answer("  anonymous memory of at most {}\n", show_bytes(static_cast<double>(found->second)));
   }
   for (const note& n : all.notes) answer("{:.3f} s: {}\n", static_cast<double>(n.at_ns) / 1e9, n.text);
-  answer("{} call stacks; {}{}\n", all.stacks, ended.is_torn ? "torn: " : "", ended.reason);
+  answer("{} call stack{}; {}{}\n", all.stacks, all.stacks == 1 ? "" : "s", ended.is_torn ? "torn: " : "",
+         ended.reason);
   return ended.is_torn ? 1 : EXIT_SUCCESS;
 }
 
 int trace_dump(const std::string& file) {
+  trace_names names = names_of(file);
   const ending ended = read_trace(file, [&](const part& p) {
     if (const auto* const one = std::get_if<process>(&p))
       answer("process {} id {} {}\n", one->number, one->id,
@@ -170,6 +182,8 @@ int trace_dump(const std::string& file) {
       std::string addresses;
       for (const std::uint64_t address : one->addresses) addresses += fmt::format(" {:#x}", address);
       answer("stack {} {}{}\n", one->process, one->id, addresses);
+      const places_book& book = names.book(one->process);
+      for (const std::uint32_t place : names.places_of(*one)) answer("  {}\n", text_of(book[place]));
     }
     if (const auto* const one = std::get_if<module>(&p))
       answer("module {} {:#x}-{:#x} {:#x} {}\n", one->process, one->begin, one->end, one->base, one->path);

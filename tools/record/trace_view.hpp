@@ -9,7 +9,7 @@ namespace heapwright::tool {
 /// the trace is torn.
 int trace_info(const std::string& file);
 
-/// All parts as lines.
+/// All parts as lines, and the frames of each call stack, with names.
 int trace_dump(const std::string& file);
 
 }  // namespace heapwright::tool

@@ -64,16 +64,18 @@ plan_builder::plan_builder(std::string file, std::optional<std::uint32_t> proces
   }
   if (chosen->second.events == 0)
     throw failure(exit_code::bad_input,
-                  fmt::format("process {} of {} has no events: it allocated nothing while it was recorded",
-                              chosen->first, file_));
+                  fmt::format("process {} of {} has no events: {}", chosen->first, file_,
+                              ended.is_torn ? ended.reason : "it allocated nothing in the time that the trace has"));
   process_ = std::move(chosen->second);
   process_.described.number = chosen->first;
   process_.ended = ended;
   touched_ = std::move(touched[chosen->first]);
 }
 
-plan_summary plan_builder::build(int descriptor, const progress& told, bool touches_all) {
+plan_summary plan_builder::build(int descriptor, const progress& told, bool touches_all,
+                                 std::span<const stack_site> stacks) {
   to_ = descriptor;
+  stacks_ = stacks;
   if (touches_all) touched_.clear();
   std::uint32_t round = 0;
   (void)each_part(file_, told, [&](const trace::part& p) {
@@ -246,20 +248,30 @@ void plan_builder::add(thread_round& t, const event& e) {
   measured_peak_ = std::max(measured_peak_, live_bytes_);
 }
 
+operation plan_builder::operation_on(const live_block& block, operation_kind kind) {
+  operation o{};
+  o.size = block.size & operation::largest_size;
+  o.site = block.asked_at.site;
+  o.by_new = block.asked_at.by_new ? 1 : 0;
+  o.slot = block.slot;
+  o.touched = block.touched;
+  o.kind = kind;
+  return o;
+}
+
 void plan_builder::put_block(thread_round& t, const event& e, operation_kind kind) {
   const block_key key = key_of(e.block);
   const auto known = touched_.find(key);
-  const std::uint64_t size = e.asked.size;
-  live_block block{.slot = slot_for(t.thread, key), .touched = operation::whole_size, .size = size};
+  const std::uint64_t size = std::min<std::uint64_t>(e.asked.size, operation::largest_size);
+  const stack_site asked_at = e.asked.stack < stacks_.size() ? stacks_[e.asked.stack] : stack_site{};
+  live_block block{
+      .slot = slot_for(t.thread, key), .touched = operation::whole_size, .asked_at = asked_at, .size = size};
   if (known != touched_.end() && known->second < size)
     block.touched = static_cast<std::uint16_t>((known->second * operation::whole_size + size - 1) / size);
-  t.operations.push_back(
-      {.size = size,
-       .slot = block.slot,
-       .touched = block.touched,
-       .kind = kind,
-       .alignment = static_cast<std::uint8_t>(e.asked.alignment == 0 ? 0 : std::countr_zero(e.asked.alignment) & 63),
-       .zeroed = e.asked.zeroed});
+  operation o = operation_on(block, kind);
+  o.alignment = static_cast<std::uint8_t>(e.asked.alignment == 0 ? 0 : std::countr_zero(e.asked.alignment)) & 63;
+  o.zeroed = e.asked.zeroed ? 1 : 0;
+  t.operations.push_back(o);
   live_[key] = block;
   to_come_.erase(key);
   live_bytes_ += size;
@@ -274,8 +286,7 @@ bool plan_builder::take_block(thread_round& t, const trace::block_id& block, ope
     return false;
   }
   const live_block& was = found->second;
-  t.operations.push_back(
-      {.size = was.size, .slot = was.slot, .touched = was.touched, .kind = kind, .alignment = 0, .zeroed = 0});
+  t.operations.push_back(operation_on(was, kind));
   live_bytes_ -= was.size;
   of(t.thread).empty_slots.push_back(was.slot);
   live_.erase(found);

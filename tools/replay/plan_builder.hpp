@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ struct traced_process {
   std::uint64_t last_event_ns = 0;
   std::vector<trace::memory> memory;  ///< as it was while recording
   trace::ending ended;
+};
+
+/// What is known of a call stack.
+struct stack_site {
+  std::uint16_t site = 0;  ///< the number of its call site; 0: not known
+  bool by_new = false;     ///< through operator new
 };
 
 /// What the plan of it says of the whole.
@@ -54,7 +61,8 @@ class plan_builder {
 
   /// Writes the plan to this descriptor, once. Throws `failure`.
   /// `touches_all`: blocks are touched in full, whatever the program has touched.
-  plan_summary build(int descriptor, const progress& told, bool touches_all);
+  /// `stacks`: by number; empty: sites are not noted.
+  plan_summary build(int descriptor, const progress& told, bool touches_all, std::span<const stack_site> stacks = {});
 
  private:
   struct block_key {
@@ -71,6 +79,7 @@ class plan_builder {
   struct live_block {
     std::uint32_t slot = 0;
     std::uint16_t touched = 0;
+    stack_site asked_at{};
     std::uint64_t size = 0;
   };
   /// Of the trace, by its number there.
@@ -100,6 +109,7 @@ class plan_builder {
   void end_turn(thread_round& t, std::uint64_t at_ns);
   void write_round();
   [[nodiscard]] std::uint32_t slot_for(std::uint32_t thread, const block_key& block);
+  [[nodiscard]] static replay::operation operation_on(const live_block& block, replay::operation_kind kind);
   void put_block(thread_round& t, const trace::event& e, replay::operation_kind kind);
   bool take_block(thread_round& t, const trace::block_id& block, replay::operation_kind kind);
   void put(const void* bytes, std::size_t size);
@@ -113,6 +123,7 @@ class plan_builder {
 
   // While building.
   int to_ = -1;
+  std::span<const stack_site> stacks_;
   std::vector<std::byte> waiting_;  ///< to be written
   std::uint64_t written_ = 0;
   plan_summary summary_;

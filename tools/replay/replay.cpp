@@ -2,6 +2,7 @@
 //
 //   plan     the trace as operations, in a scratch file (plan_builder)
 //   memory   once under each malloc, in turns
+//   count    asked for, once under each malloc, in turns, by callgrind
 //   time     in interleaved rounds, at full speed, and once in each round without any malloc
 //
 // Each replay is a process of its own, measured like a command of `compare`: it must be seen to run
@@ -34,6 +35,9 @@ void measure(const replay_runs& by, const replay_options& options, replay_report
       show_step(fmt::format("memory under {}: {} of {}", into.rows[i].who.name, i + 1, into.rows.size()));
       by.measure_memory(into.rows[i]);
     }
+    if (options.counts)
+      by.count_instructions(into.rows,
+                            [](const std::string& name) { show_step("counting instructions under " + name); });
     if (options.only_memory) return;
     for (; into.rounds < options.rounds; ++into.rounds) {
       by.measure_time(into.rows, into.rounds, [&](const std::string& name) {
@@ -59,7 +63,10 @@ void add_notes(replay_report& into) {
   const plan_summary& plan = into.plan;
   if (into.process.ended.is_torn) into.notes.push_back("the trace is torn: " + into.process.ended.reason);
   if (plan.left_out > 0)
-    into.notes.push_back(fmt::format("{} frees of blocks from before the recording are left out", plan.left_out));
+    into.notes.push_back(fmt::format("{} free{} of blocks from before the recording {} left out", plan.left_out,
+                                     plan.left_out == 1 ? "" : "s", plan.left_out == 1 ? "is" : "are"));
+  if (const std::string why = into.why_no_prediction(); !why.empty() && into.interrupted_by == 0)
+    into.notes.push_back(why);
 }
 
 /// A line that is told again when a part of a hundred more is done.
@@ -77,20 +84,14 @@ plan_builder::progress telling(const char* what, const awaited_signals& signals)
 void check_outputs(const replay_options& options) {
   std::vector<std::string> needed{options.trace};
   for (const std::string& word : options.with) needed.push_back(given_path::parse(word).path);
-  for (const auto& [option, file] : {std::pair{"--json", options.json}, std::pair{"--html", options.html}}) {
-    check_replaces_none(option, file, needed);
-    check_writable(file);
-  }
-  if (!options.json.empty() && !options.html.empty() &&
-      (options.json == options.html ||
-       (options.json != "-" && options.html != "-" && lead_to_one_file(options.json, options.html))))
-    throw failure(exit_code::bad_input, fmt::format("--json and --html both go to {}", options.json));
+  check_json_and_html(options.json, options.html, needed);
 }
 
 }  // namespace
 
 int replay(const replay_options& options) {
   check_outputs(options);
+  if (options.counts) replay_runs::check_valgrind();
   const given_allocators given("replay", options.with);
   const program target = program::resolve({replay_runs::replayer()});
   replay_report found;

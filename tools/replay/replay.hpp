@@ -15,6 +15,7 @@ struct replay_options {
   unsigned rounds = 5;
   bool only_memory = false;
   bool only_time = false;
+  bool counts = false;  ///< instructions
   bool touch_all = false;
   std::string json;
   std::string html;

@@ -37,9 +37,10 @@ json row_json(const replay_report& all, const replay_row& row) {
   result["final_rss_bytes"] = bytes(row.final_bytes);
   result["live_peak_bytes"] = all.plan.live_peak;
   result["seconds"] = or_null(row.seconds());
-  result["page_faults"] = row.failure.empty() ? json(row.page_faults) : json(nullptr);
+  result["page_faults"] = row.failure.empty() && row.has_run() ? json(row.page_faults) : json(nullptr);
   result["system_calls"] = or_null(row.memory_calls);
   result["wall_seconds"] = or_null(row.wall_seconds());
+  result["instructions"] = or_null(row.instructions);
   result["live_bytes_at_peak"] = bytes(row.live_at_peak());
   result["failure"] = row.failure.empty() ? json(nullptr) : json(row.failure);
   result["prediction_error"] = or_null(all.prediction_error());
@@ -118,13 +119,32 @@ std::uint64_t replay_report::recorded_peak() const noexcept {
   return found == process.memory.end() ? 0 : found->bytes;
 }
 
+const replay_row* replay_report::row_of_recording() const {
+  const auto found = std::ranges::find(rows, malloc_name(process.described.allocator),
+                                       [](const replay_row& row) { return row.who.name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
 std::optional<double> replay_report::prediction_error() const {
-  const auto same = std::ranges::find(rows, malloc_name(process.described.allocator),
-                                      [](const replay_row& row) { return row.who.name; });
-  constexpr std::size_t enough_looks = 5;
-  if (same == rows.end() || same->peak() == nullptr || recorded_peak() == 0 || process.memory.size() < enough_looks)
-    return std::nullopt;
+  const replay_row* const same = row_of_recording();
+  if (same == nullptr || same->peak() == nullptr || !why_no_prediction().empty()) return std::nullopt;
   return static_cast<double>(same->peak()->bytes) / static_cast<double>(recorded_peak()) - 1;
+}
+
+std::string replay_report::why_no_prediction() const {
+  constexpr std::size_t enough_looks = 5;
+  if (std::ranges::all_of(rows, [](const replay_row& row) { return row.moments.empty(); })) return "";
+  const auto unknown = [](const std::string& why) {
+    return fmt::format("how far off the predicted peaks are is not known: {}", why);
+  };
+  if (row_of_recording() == nullptr)
+    return unknown(
+        fmt::format("the program ran on {}, which was not replayed", malloc_name(process.described.allocator)));
+  if (process.memory.size() < enough_looks || recorded_peak() == 0)
+    return unknown(
+        fmt::format("its memory was looked at only {} time{} while it was recorded: it did not run long enough",
+                    process.memory.size(), process.memory.size() == 1 ? "" : "s"));
+  return "";
 }
 
 std::optional<ratio_estimate> replay_report::time_ratio(const replay_row& row) const {
@@ -153,13 +173,24 @@ std::string table_view(const replay_report& all, bool colour) {
                         show_ratio(*error + 1));
   std::size_t name_width = 12;
   for (const replay_row& row : all.rows) name_width = std::max(name_width, row.who.name.size() + 2);
-  text += fmt::format("\n{:<{}}{:<22}{:<12}{:<12}{:<14}{:<13}{:<14}{}\n", "", name_width, "Peak memory", "Mean",
-                      "At end", "Live at peak", "Page faults", "System calls", "Time in malloc");
+  const bool is_counted = std::ranges::any_of(all.rows, [](const replay_row& row) { return !!row.instructions; });
+  const bool has_memory = std::ranges::any_of(all.rows, [](const replay_row& row) { return !row.moments.empty(); });
+  const bool has_time = std::ranges::any_of(all.rows, [](const replay_row& row) { return !row.rounds.empty(); });
+  const auto cell = [&](std::size_t width, const std::string& value) { text += fmt::format("{:<{}}", value, width); };
+  const auto end_line = [&] { text = text.substr(0, text.find_last_not_of(' ') + 1) + '\n'; };
+  text += '\n';
+  cell(name_width, "");
+  if (has_memory) text += fmt::format("{:<22}{:<12}{:<12}{:<14}", "Peak memory", "Mean", "At end", "Live at peak");
+  cell(13, "Page faults");
+  if (has_memory) cell(14, "System calls");
+  if (is_counted) cell(14, "Instructions");
+  if (has_time) text += "Time in malloc";
+  end_line();
   const memory_moment* const base = all.rows.front().peak();
   for (const replay_row& row : all.rows) {
     text += fmt::format("{}{:<{}}{}", bold, row.who.name, name_width, end);
-    if (!row.failure.empty()) {
-      text += fmt::format("{}{}{}\n", bad, row.failure, end);
+    if (!row.failure.empty() || !row.has_run()) {
+      text += row.failure.empty() ? "not measured\n" : fmt::format("{}{}{}\n", bad, row.failure, end);
       continue;
     }
     if (const memory_moment* const peak = row.peak(); peak != nullptr) {
@@ -170,11 +201,15 @@ std::string table_view(const replay_report& all, bool colour) {
           peak->bytes == 0 ? 1 : static_cast<double>(row.live_at_peak()) / static_cast<double>(peak->bytes);
       text += fmt::format("{:<22}{:<12}{:<12}{:<14}", shown, show_bytes(row.mean_bytes()),
                           show_bytes(static_cast<double>(row.final_bytes)), fmt::format("{:.0f} %", part * 100));
-    } else {
-      text += fmt::format("{:<60}", "");
+    } else if (has_memory) {
+      cell(60, "");
     }
-    text += fmt::format("{:<13}{:<14}", show_count(static_cast<double>(row.page_faults)),
-                        row.memory_calls ? show_count(static_cast<double>(*row.memory_calls)) : "");
+    cell(13, show_count(static_cast<double>(row.page_faults)));
+    if (has_memory) cell(14, row.memory_calls ? show_count(static_cast<double>(*row.memory_calls)) : "");
+    if (is_counted)
+      cell(14, row.instructions ? fmt::format("{:.1f} each", static_cast<double>(*row.instructions) /
+                                                                 static_cast<double>(all.plan.operations))
+                                : "");
     if (const auto seconds = row.seconds()) text += show_seconds(*seconds);
     if (const auto r = all.time_ratio(row)) {
       const ratio_verdict said = r->judge(all.tolerance);
@@ -184,11 +219,13 @@ std::string table_view(const replay_report& all, bool colour) {
                                                            : shown_bound(r->ratio),
                           shown_bound(r->low), shown_bound(r->high));
     }
-    text = text.substr(0, text.find_last_not_of(' ') + 1) + '\n';
+    end_line();
   }
-  text +=
-      "\nMemory: anonymous, from the first operation on. Live at peak: the most that was asked for and not freed while "
-      "memory was within 1 % of its peak.\n";
+  text += '\n';
+  if (has_memory)
+    text +=
+        "Memory: anonymous, from the first operation on. Live at peak: the most that was asked for and not freed while "
+        "memory was within 1 % of its peak; more than 100 % where blocks were never written to in full.\n";
   if (all.rounds > 0)
     text += fmt::format("Time: processor time less that of a replay without a malloc, median of {} round{}{}.\n",
                         all.rounds, all.rounds == 1 ? "" : "s",

@@ -8,6 +8,7 @@
 
 #include "allocators.hpp"
 #include "plan_builder.hpp"
+#include "scratch_file.hpp"
 #include "statistics.hpp"
 
 namespace heapwright::tool {
@@ -27,13 +28,17 @@ struct replay_time {
 
 struct replay_row {
   allocator who;
+  const scratch_file* plan = nullptr;    ///< of this row alone; null: that of all rows
   std::string failure{};                 ///< why there are no figures; empty if there are
   std::vector<memory_moment> moments{};  ///< empty: memory was not asked for
   std::uint64_t final_bytes = 0;
   std::uint64_t page_faults = 0;                ///< of the replay in turns, or else of the last one
   std::optional<std::uint64_t> memory_calls{};  ///< system calls for memory, of the replay in turns
+  std::optional<std::uint64_t> instructions{};  ///< in malloc
   std::vector<replay_time> rounds{};
 
+  /// Whether something of it was measured.
+  [[nodiscard]] bool has_run() const noexcept { return !moments.empty() || !rounds.empty(); }
   [[nodiscard]] const memory_moment* peak() const noexcept;  ///< null: there is none
   /// The most that was live while memory was within a hundredth of its peak; bytes.
   [[nodiscard]] std::uint64_t live_at_peak() const noexcept;
@@ -56,12 +61,17 @@ struct replay_report {
   [[nodiscard]] std::uint64_t recorded_peak() const noexcept;
 
   /// By how much the replay's peak differs from the recorded one's, as a part of that, on the
-  /// malloc that was recorded. Nothing where one of them is not known: the program ran for less
-  /// than a tenth of a second, say.
+  /// malloc that was recorded. Nothing where one of them is not known.
   [[nodiscard]] std::optional<double> prediction_error() const;
+
+  /// Why prediction_error is not known, as a sentence; empty: it is, or no memory was asked for.
+  [[nodiscard]] std::string why_no_prediction() const;
 
   /// Of a row's time in the allocator to that of the first row.
   [[nodiscard]] std::optional<ratio_estimate> time_ratio(const replay_row& row) const;
+
+ private:
+  [[nodiscard]] const replay_row* row_of_recording() const;  ///< null: that malloc was not replayed
 };
 
 std::string table_view(const replay_report& all, bool colour);

@@ -13,6 +13,7 @@
 #include "failure.hpp"
 #include "loader.hpp"
 #include "measured_run.hpp"
+#include "program.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -21,6 +22,9 @@ bool is_same(const std::string& a, const std::string& b) {
   std::error_code error;
   return a == b || std::filesystem::equivalent(a, b, error);
 }
+
+/// Of a plan, for the replayer.
+std::string path_of(const scratch_file& plan) { return fmt::format("/proc/{}/fd/{}", getpid(), plan.fd()); }
 
 /// Of replays in turns: what a malloc does goes by addresses, too. Containers may forbid it.
 class fixed_addresses {
@@ -76,7 +80,7 @@ std::string replay_runs::replayer() {
 }
 
 replay_runs::replay_runs(const scratch_file& plan, const awaited_signals& signals)
-    : replayer_(replayer()), plan_(fmt::format("/proc/{}/fd/{}", getpid(), plan.fd())), signals_(signals) {}
+    : replayer_(replayer()), plan_(path_of(plan)), signals_(signals) {}
 
 void replay_runs::measure_memory(replay_row& row) const {
   const fixed_addresses guard;
@@ -89,11 +93,12 @@ void replay_runs::measure_memory(replay_row& row) const {
 }
 
 void replay_runs::measure_time(std::vector<replay_row>& rows, unsigned round, const progress& told) const {
-  const std::uint64_t own = own_time();
+  const std::uint64_t own_of_all = own_time(nullptr);
   for (const unsigned i : order_of_round(round, static_cast<unsigned>(rows.size()))) {
     replay_row& row = rows[i];
     if (!row.failure.empty()) continue;
     told(row.who.name);
+    const std::uint64_t own = row.plan == nullptr ? own_of_all : own_time(row.plan);
     figures found;
     if (!run(row, "speed", found)) continue;
     const std::uint64_t in_malloc = found.processor_ns - std::min(found.processor_ns, own);
@@ -102,9 +107,55 @@ void replay_runs::measure_time(std::vector<replay_row>& rows, unsigned round, co
   }
 }
 
+void replay_runs::count_instructions(std::vector<replay_row>& rows, const progress& told) const {
+  replay_row nobody;
+  std::uint64_t own = 0;
+  told("nothing");
+  if (!count(nobody, "count-nothing", own))
+    throw failure(exit_code::judged_no, "the replay without a malloc failed: " + nobody.failure);
+  for (replay_row& row : rows) {
+    std::uint64_t all = 0;
+    if (!row.failure.empty()) continue;
+    told(row.who.name);
+    if (count(row, "count", all)) row.instructions = all - std::min(all, own);
+  }
+}
+
+void replay_runs::check_valgrind() {
+  try {
+    (void)program::resolve({"valgrind"});
+  } catch (const failure&) {
+    throw failure(exit_code::bad_input, "--count: valgrind, which counts the instructions, is not here; install it");
+  }
+}
+
+/// False: it has failed, and the row says why. callgrind says what it has counted in a line of its
+/// own: "==7== Collected : 1234".
+bool replay_runs::count(replay_row& row, const char* how, std::uint64_t& instructions) const {
+  const std::vector<std::string> words{"valgrind",
+                                       "--tool=callgrind",
+                                       "--callgrind-out-file=/dev/null",
+                                       "--toggle-collect=heapwright_counted_operations",
+                                       replayer_,
+                                       plan_,
+                                       how};
+  const run_result ran = run_measured({words, preload_value(row.who.library), nullptr, 0}, signals_);
+  const std::string said = ran.errors.content(), name = "Collected : ";
+  const std::size_t at = said.find(name);
+  row.failure = ran.trouble();
+  if (row.failure.empty() && at == std::string::npos) row.failure = "callgrind has counted nothing";
+  if (!row.failure.empty()) {
+    row.failure = "under callgrind: " + row.failure + "; its last words: " + ran.errors.tail(3);
+    return false;
+  }
+  instructions = std::stoull(said.substr(at + name.size()));
+  return true;
+}
+
 /// False: it has failed, and the row says why.
 bool replay_runs::run(replay_row& row, const char* how, figures& into) const {
-  const run_result ran = run_measured({{replayer_, plan_, how}, preload_value(row.who.library), nullptr, 0}, signals_);
+  const std::string plan = row.plan == nullptr ? plan_ : path_of(*row.plan);
+  const run_result ran = run_measured({{replayer_, plan, how}, preload_value(row.who.library), nullptr, 0}, signals_);
   row.failure = ran.trouble();
   if (const std::string said = ran.errors.tail(3); !row.failure.empty() && !said.empty())
     row.failure += "; its last words: " + said;
@@ -119,8 +170,8 @@ bool replay_runs::run(replay_row& row, const char* how, figures& into) const {
 }
 
 /// Processor time of the replay itself, in nanoseconds.
-std::uint64_t replay_runs::own_time() const {
-  replay_row nobody;
+std::uint64_t replay_runs::own_time(const scratch_file* plan) const {
+  replay_row nobody{.who = {}, .plan = plan};
   figures found;
   if (!run(nobody, "nothing", found))
     throw failure(exit_code::judged_no, "the replay without a malloc failed: " + nobody.failure);

@@ -20,7 +20,7 @@ class replay_runs {
   /// The program that replays. Throws `failure` if it is not there.
   [[nodiscard]] static std::string replayer();
 
-  /// Both must outlive it.
+  /// Both must outlive it. `plan`: of rows that have none of their own.
   replay_runs(const scratch_file& plan, const awaited_signals& signals);
 
   /// In turns, once: fills in the row's memory, or its failure.
@@ -30,11 +30,18 @@ class replay_runs {
   /// Rows that have failed are left out.
   void measure_time(std::vector<replay_row>& rows, unsigned round, const progress& told) const;
 
+  /// In turns under callgrind, each row once: fills in its instructions, or its failure.
+  void count_instructions(std::vector<replay_row>& rows, const progress& told) const;
+
+  /// Throws `failure` if what counts instructions is not there.
+  static void check_valgrind();
+
  private:
   struct figures;
 
   bool run(replay_row& row, const char* how, figures& into) const;
-  [[nodiscard]] std::uint64_t own_time() const;
+  bool count(replay_row& row, const char* how, std::uint64_t& instructions) const;
+  [[nodiscard]] std::uint64_t own_time(const scratch_file* plan) const;
 
   std::string replayer_, plan_;
   const awaited_signals& signals_;

@@ -1,10 +1,12 @@
-// heapwright-replayer PLAN turns|speed|nothing: carries out a plan (plan.hpp) on the malloc of this
-// process, and prints what it has measured. `nothing` is `speed` without a malloc: what the replay
-// itself takes.
+// heapwright-replayer PLAN turns|speed|nothing|count|count-nothing: carries out a plan (plan.hpp)
+// on the malloc of this process, and prints what it has measured. `nothing` is `speed` without a
+// malloc: what the replay itself takes. `count` is `turns` without looks at memory, for callgrind,
+// which counts the instructions in heapwright_counted_operations.
 //
 // Problem. What is measured is the malloc, so nothing else may use memory or take time that depends
 // on it. This program calls malloc for the plan's operations alone; its own tables are shared
-// mappings, which do not count as anonymous memory.
+// mappings, which do not count as anonymous memory. In a plan of an advice some operations are for
+// parts of the kit (kit_parts.hpp), which take their memory from malloc.
 //
 // The main thread is the plan's first; each thread is begun by the one that comes before it. In
 // turns, the clock that the malloc sees is that of the recording: what it does after a time it does
@@ -18,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -31,8 +34,10 @@
 #include <unistd.h>
 
 #include "anonymous_memory.hpp"
+#include "kit_parts.hpp"
 #include "memory_calls.hpp"
 #include "plan.hpp"
+#include "shared_table.hpp"
 
 using namespace heapwright::replay;
 
@@ -46,11 +51,6 @@ constexpr std::size_t page_bytes = 4096;
 
 /// In a slot: the malloc had no memory.
 constexpr std::uintptr_t failed_block = 1;
-
-[[noreturn]] void die(const char* what) noexcept {
-  dprintf(STDERR_FILENO, "heapwright-replayer: %s: %s\n", what, std::strerror(errno));
-  _exit(1);
-}
 
 struct measured_moment {
   std::uint64_t at_ns, live, anonymous;
@@ -89,8 +89,10 @@ struct replay_state {
   std::atomic<std::uintptr_t>* slots;
   thread_state* states;
   measured_moment* moments;
+  kit_parts parts;
 
   bool is_nothing = false;
+  bool is_counted = false;
   gate is_over;
 
   // In turns.
@@ -118,14 +120,6 @@ struct recorded_clock {
 };
 
 constinit recorded_clock the_clock{};
-
-template <class T>
-T* shared_table(std::uint64_t count) noexcept {
-  void* const p =
-      mmap(nullptr, (count + 1) * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) die("no memory for the replay's own tables");
-  return static_cast<T*>(p);
-}
 
 std::uint64_t anonymous_bytes() noexcept { return heapwright::trace::anonymous_bytes("/proc/self/smaps"); }
 
@@ -176,8 +170,11 @@ std::uintptr_t take_from(std::uint32_t number) noexcept {
 
 /// What one thread has of the operations under way.
 struct cursor {
+  std::uint32_t thread = 0;
+  std::uint8_t taken_part = 0;      ///< of the block that was taken
   std::uintptr_t taken = 0;         ///< by a reallocation
-  std::uint64_t taken_touched = 0;  ///< bytes of it
+  std::uint64_t taken_size = 0;     ///< bytes of it
+  std::uint64_t taken_touched = 0;  ///< of these
 };
 
 /// Blocks of a malloc that does nothing: in a piece of memory that stays in the processor's cache.
@@ -185,17 +182,33 @@ struct no_malloc {
   static constexpr std::uint64_t bytes = 1 << 16;
   alignas(64) static inline std::byte piece[bytes * 2];
 
-  static std::uintptr_t place(const operation& o) noexcept {
+  static void choose_part(const operation& o, const cursor& c) noexcept {
+    if (o.part != 0) is.parts.find(o, c.thread).choose(o);
+  }
+
+  static std::uintptr_t place(const operation& o, const cursor& c) noexcept {
+    choose_part(o, c);
     return reinterpret_cast<std::uintptr_t>(piece + (o.slot * std::uint64_t{64}) % bytes);
   }
 };
 
-std::uintptr_t allocate(const operation& o) noexcept {
+[[gnu::always_inline]] inline std::uintptr_t allocate_from_part(const operation& o, const cursor& c) noexcept {
+  void* const p = is.parts.find(o, c.thread).allocate(o);
+  if (p == nullptr) return failed_block;
+  if (o.zeroed != 0) std::memset(p, 0, o.size);
+  touch(static_cast<std::byte*>(p), 0, touched_bytes(o));
+  return reinterpret_cast<std::uintptr_t>(p);
+}
+
+std::uintptr_t allocate(const operation& o, const cursor& c) noexcept {
+  if (o.part != 0) return allocate_from_part(o, c);
   void* p = nullptr;
   if (o.zeroed != 0) {
     p = std::calloc(1, o.size);
   } else if (o.alignment != 0) {
     if (posix_memalign(&p, std::size_t{1} << o.alignment, o.size) != 0) p = nullptr;
+  } else if (o.by_new != 0) {
+    p = ::operator new(o.size);  // aborts where there is no memory
   } else {
     p = std::malloc(o.size);
   }
@@ -204,7 +217,25 @@ std::uintptr_t allocate(const operation& o) noexcept {
   return reinterpret_cast<std::uintptr_t>(p);
 }
 
+/// From one part to another, or to malloc, or back.
+[[gnu::noinline]] std::uintptr_t move_block(const operation& o, const cursor& c) noexcept {
+  operation before = o;
+  before.size = c.taken_size & operation::largest_size;
+  before.part = c.taken_part & operation::last_part;
+  const std::uintptr_t to = allocate(o, c);
+  if (c.taken == failed_block) return to;
+  void* const from = reinterpret_cast<void*>(c.taken);
+  if (to != failed_block) std::memcpy(reinterpret_cast<void*>(to), from, std::min<std::uint64_t>(o.size, before.size));
+  if (before.part == 0)
+    std::free(from);
+  else
+    is.parts.find(before, c.thread).deallocate(before, from);
+  return to;
+}
+
 std::uintptr_t reallocate(const operation& o, const cursor& c) noexcept {
+  if ((o.part | c.taken_part) != 0) [[unlikely]]
+    return move_block(o, c);
   void* const before = c.taken == failed_block ? nullptr : reinterpret_cast<void*>(c.taken);
   void* const p = std::realloc(before, o.size);
   if (p == nullptr) {
@@ -215,17 +246,34 @@ std::uintptr_t reallocate(const operation& o, const cursor& c) noexcept {
   return reinterpret_cast<std::uintptr_t>(p);
 }
 
-void carry_out(const operation& o, cursor& c) noexcept {
+[[gnu::always_inline]] inline void deallocate(const operation& o, const cursor& c) noexcept {
+  const std::uintptr_t p = take_from(o.slot);
+  if (p == failed_block) return;
+  if (o.part != 0) return is.parts.find(o, c.thread).deallocate(o, reinterpret_cast<void*>(p));
+  if (o.by_new != 0) return ::operator delete(reinterpret_cast<void*>(p));
+  std::free(reinterpret_cast<void*>(p));
+}
+
+void note_taken(const operation& o, cursor& c) noexcept {
+  c.taken_part = o.part;
+  c.taken_size = o.size;
+  c.taken_touched = touched_bytes(o);
+}
+
+[[gnu::always_inline]] inline void carry_out(const operation& o, cursor& c) noexcept {
   switch (o.kind) {
-    case operation_kind::allocate: is.slots[o.slot].store(allocate(o), release); break;
-    case operation_kind::deallocate:
-      if (const std::uintptr_t p = take_from(o.slot); p != failed_block) std::free(reinterpret_cast<void*>(p));
-      break;
+    case operation_kind::allocate: is.slots[o.slot].store(allocate(o, c), release); break;
+    case operation_kind::deallocate: deallocate(o, c); break;
     case operation_kind::take:
       c.taken = take_from(o.slot);
-      c.taken_touched = touched_bytes(o);
+      note_taken(o, c);
       break;
     case operation_kind::reallocate: is.slots[o.slot].store(reallocate(o, c), release); break;
+    case operation_kind::nothing: note_taken(o, c); break;
+    case operation_kind::grow:
+      if (const std::uintptr_t p = is.slots[o.slot].load(relaxed); p != failed_block)
+        touch(reinterpret_cast<std::byte*>(p), c.taken_touched, touched_bytes(o));
+      break;
   }
 }
 
@@ -233,7 +281,7 @@ void carry_out_nothing(const operation& o, cursor& c) noexcept {
   switch (o.kind) {
     case operation_kind::allocate:
     case operation_kind::reallocate: {
-      const std::uintptr_t p = no_malloc::place(o);
+      const std::uintptr_t p = no_malloc::place(o, c);
       const std::uint64_t least = o.kind == operation_kind::reallocate ? c.taken_touched : 0, most = touched_bytes(o);
       // As many places are written, but all of them in the piece.
       auto* const bytes = reinterpret_cast<volatile std::byte*>(p);
@@ -241,13 +289,37 @@ void carry_out_nothing(const operation& o, cursor& c) noexcept {
       is.slots[o.slot].store(p, release);
       break;
     }
-    case operation_kind::deallocate: (void)take_from(o.slot); break;
+    case operation_kind::deallocate:
+      (void)take_from(o.slot);
+      no_malloc::choose_part(o, c);
+      break;
     case operation_kind::take:
       c.taken = take_from(o.slot);
-      c.taken_touched = touched_bytes(o);
+      note_taken(o, c);
       break;
+    case operation_kind::nothing:
+    case operation_kind::grow: break;
   }
 }
+
+void carry_out_all(const operation* o, const operation* end, cursor& c) noexcept {
+  if (is.is_nothing) {
+    for (; o != end; ++o) carry_out_nothing(*o, c);
+  } else {
+    for (; o != end; ++o) carry_out(*o, c);
+  }
+}
+
+}  // namespace
+
+/// callgrind knows it by its name.
+extern "C" [[gnu::noinline, gnu::visibility("default")]] void heapwright_counted_operations(const void* begin,
+                                                                                            const void* end,
+                                                                                            void* c) noexcept {
+  carry_out_all(static_cast<const operation*>(begin), static_cast<const operation*>(end), *static_cast<cursor*>(c));
+}
+
+namespace {
 
 // --- threads
 
@@ -290,15 +362,19 @@ void join_ended() noexcept {
 void* run_in_turns(void* number) noexcept {
   const auto self = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(number));
   thread_state& mine = is.states[self];
-  cursor c;
+  cursor c{.thread = self};
   for (std::uint32_t done = 0; done < is.threads[self].turns; ++done) {
     mine.may_go.wait_for(done + 1);
     join_ended();
     const turn& t = is.turns[is.next_turn++];
     the_clock.passed_ns.store(t.at_ns, relaxed);
     const operation* const begin = is.operations + t.first_operation;
-    for (const operation* o = begin; o != begin + t.operations; ++o) carry_out(*o, c);
-    if (t.is_measured != 0) measure(t);
+    if (is.is_counted) {
+      heapwright_counted_operations(begin, begin + t.operations, &c);
+    } else {
+      for (const operation* o = begin; o != begin + t.operations; ++o) carry_out(*o, c);
+      if (t.is_measured != 0) measure(t);
+    }
     const bool ends = done + 1 == is.threads[self].turns && is.threads[self].ends != 0 && self != 0;
     if (ends) is.ended_plus_one = self + 1;
     pass_on();
@@ -324,17 +400,12 @@ void begin_round(std::uint32_t number) noexcept {
 
 void* run_at_once(void* number) noexcept {
   const auto self = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(number));
-  cursor c;
+  cursor c{.thread = self};
   for (std::uint32_t at = is.threads[self].first_stint + 1; at != 0; at = is.stints[at - 1].next_plus_one) {
     const stint& s = is.stints[at - 1];
     is.round_begun.wait_for(s.round + 1);
     const operation* const begin = is.operations + s.first_operation;
-    const operation* const end = begin + s.operations;
-    if (is.is_nothing) {
-      for (const operation* o = begin; o != end; ++o) carry_out_nothing(*o, c);
-    } else {
-      for (const operation* o = begin; o != end; ++o) carry_out(*o, c);
-    }
+    carry_out_all(begin, begin + s.operations, c);
     const bool ends = s.next_plus_one == 0 && is.threads[self].ends != 0 && self != 0;
     if (ends) pthread_detach(pthread_self());
     if (is.missing.fetch_sub(1, std::memory_order_acq_rel) == 1) begin_round(s.round + 1);
@@ -377,6 +448,8 @@ void map_plan(const char* path) noexcept {
   is.slots = shared_table<std::atomic<std::uintptr_t>>(is.footer->slots);
   is.states = shared_table<thread_state>(is.footer->threads);
   is.moments = shared_table<measured_moment>(is.footer->measured);
+  const kit_part* const parts = table<kit_part>(plan, size, is.footer->parts_at, is.footer->parts);
+  is.parts.make(parts, is.footer->parts, is.footer->threads);
 }
 
 std::uint64_t processor_ns(const rusage& u) noexcept {
@@ -402,11 +475,12 @@ extern "C" int clock_gettime(clockid_t which, timespec* t) noexcept {
 
 int main(int count, char** words) {
   const auto is_word = [&](const char* word) { return count == 3 && std::strcmp(words[2], word) == 0; };
-  const bool in_turns = is_word("turns");
-  is.is_nothing = is_word("nothing");
+  is.is_counted = is_word("count") || is_word("count-nothing");
+  is.is_nothing = is_word("nothing") || is_word("count-nothing");
+  const bool in_turns = is_word("turns") || is.is_counted;
   the_clock.is_on.store(in_turns, relaxed);
   if (!in_turns && !is.is_nothing && !is_word("speed")) {
-    dprintf(STDERR_FILENO, "usage: heapwright-replayer PLAN turns|speed|nothing\n");
+    dprintf(STDERR_FILENO, "usage: heapwright-replayer PLAN turns|speed|nothing|count|count-nothing\n");
     return 1;
   }
   map_plan(words[1]);
@@ -418,7 +492,7 @@ int main(int count, char** words) {
   bool counts_calls = false;
   if (is.footer->turns > 0) {
     if (in_turns) {
-      counts_calls = count_memory_calls();
+      counts_calls = !is.is_counted && count_memory_calls();
       pass_on();
       run_in_turns(nullptr);
       join_ended();

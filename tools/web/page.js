@@ -19,14 +19,15 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Round values that divide [low, high] into about `wanted` steps; bytes are round in their own unit. */
-function ticks(low, high, wanted, show) {
+/** Round values that divide [low, high] into about `wanted` steps of at least `least`; bytes are round
+    in their own unit, and as they are shown. */
+function ticks(low, high, wanted, show, least = 0) {
   if (show === bytes) {
-    const unit = 1024 ** Math.floor(Math.log2(high) / 10);
-    return ticks(low / unit, high / unit, wanted).map(v => v * unit);
+    const unit = 1024 ** Math.floor(Math.log2(high) / 10), shownLeast = unit > 1024 && high < 100 * unit ? .1 : 1;
+    return ticks(low / unit, high / unit, wanted, null, shownLeast).map(v => v * unit);
   }
-  const raw = (high - low) / wanted, power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 2.5, 5, 10].map(f => f * power).find(s => s >= raw * .999);
+  const raw = Math.max((high - low) / wanted, least), power = 10 ** Math.floor(Math.log10(raw) + 1e-9);
+  const step = [1, 2, 5, 10].map(f => f * power).find(s => s >= raw * .999);
   const result = [];
   for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-9; v += step) result.push(v);
   return result;

@@ -21,6 +21,11 @@
 #include <heapwright/core/forwarding.hpp>
 #include <heapwright/core/text.hpp>
 
+#ifndef __cpp_lib_source_location
+#error "leak_checked, and so kit.hpp, needs std::source_location: compile with GCC 11, Clang 15 or newer"
+#include <leak_checked needs std::source_location>  // Not a header. It ends the compilation here.
+#endif
+
 namespace heapwright {
 
 /// A, with a list of its live blocks. Owns A. Not thread-safe. In checked builds a block costs 200

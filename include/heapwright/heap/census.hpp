@@ -76,14 +76,15 @@ class census {
     const auto count = [&](const block*, unsigned c) {
       (classes::is_page_run(c) ? kept_runs : kept_small) += classes::held_bytes(c);
     };
+    std::uint64_t outside = 0;
+    for (unsigned c = 1; c < classes::cut_end; ++c) outside += outside_of(c) * classes::of(c).size;
     if (is_locked_) {
       for_each_kept(count);
+      outside += uncounted();
     } else if (own != nullptr) {
       kept_small = own->cached_bytes(1, classes::cut_end);
       kept_runs = own->cached_bytes(classes::cut_end, classes::count);
     }
-    std::uint64_t outside = 0;
-    for (unsigned c = 1; c < classes::cut_end; ++c) outside += outside_of(c) * classes::of(c).size;
     const heap_figures& f = heap_.figures();
     // Threads go on meanwhile: no difference may wrap.
     const auto minus = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
@@ -100,27 +101,27 @@ class census {
     const heap_figures& f = heap_.figures();
     const taken_bytes t = taken();
     const std::uint64_t in_use = t.in_use_in_spans + t.in_use_large;
-    return {
-        .name = name,
-        .mapped = f.mapped,
-        .in_use = in_use,
-        .requested = std::min(requested(), in_use),
-        .in_caches = t.in_caches,
-        .free_in_spans = t.free_in_spans,
-        .free_resident = f.free_resident,
-        .free_decommitted = f.free_decommitted,
-        .metadata = f.metadata,
-        .metadata_resident = resident_metadata(f.metadata, f.page_map, f.spans / heap_page * page_map_bytes_per_page),
-        .mapped_peak = f.mapped_peak,
-        .decommitted_total = f.decommitted_total,
-        .limit = heap_.pages().limit(),
-        .huge_reserved_total = f.huge_reserved_total,
-        .huge_transparent_total = f.huge_transparent_total,
-        .locked_total = f.locked_total,
-        .bound_total = f.bound_total,
-        .huge_excess = huge_excess(),
-        .threads = f.threads,
-        .threads_total = f.threads_total};
+    return {.name = name,
+            .mapped = f.mapped,
+            .in_use = in_use,
+            .requested = std::min(requested(), in_use),
+            .in_caches = t.in_caches,
+            .free_in_spans = t.free_in_spans,
+            .free_resident = f.free_resident,
+            .free_decommitted = f.free_decommitted,
+            .metadata = f.metadata,
+            .metadata_resident =
+                resident_metadata(f.metadata, f.page_map, f.spans / heap_page * page_map_of<R, OS>::bytes_per_page),
+            .mapped_peak = f.mapped_peak,
+            .decommitted_total = f.decommitted_total,
+            .limit = heap_.pages().limit(),
+            .huge_reserved_total = f.huge_reserved_total,
+            .huge_transparent_total = f.huge_transparent_total,
+            .locked_total = f.locked_total,
+            .bound_total = f.bound_total,
+            .huge_excess = huge_excess(),
+            .threads = f.threads,
+            .threads_total = f.threads_total};
   }
 
   /// Of the blocks in use; 0 where the recipe has it not noted.
@@ -153,6 +154,11 @@ class census {
     for_each_kept([&](const block*, unsigned) { ++count; });
     if (!kept.reserve(count + count / 8 + 1024)) return false;  // threads may go on
     for_each_kept([&](const block* b, unsigned) { kept.add(b); });
+    if constexpr (classes::has_mixed) {
+      heap_.for_each_waiting_held([&](const block* b) { kept.add(b); });
+      heap_.for_each_cache_held([&](const cache& of) { kept.add(of.strip().rest()); });
+      kept.add(heap_.tail_of_mixed_held());
+    }
     kept.sort();
     heap_.for_each_span_held([&](const span& s) {
       if (s.state == span_state::large) {
@@ -216,11 +222,21 @@ class census {
   }
 
   template <class F>
-  static void blocks_of_mixed(const span& s, const noted& kept, F f) {
-    for (std::size_t g = 0; g != mixed_bits::grains; g = s.bits->end_of(g)) {
-      const std::byte* const p = s.start + g * mixed_bits::grain;
-      if (s.bits->is_outside(g) && !kept.has(p)) f(static_cast<const void*>(p), mixed_block::size(s, p));
+  void blocks_of_mixed(const span& s, const noted& kept, F f) const {
+    const mixed_bits& bits = heap_.bits_of_mixed(s.start);
+    for (const std::byte* p = s.start; p != s.end(); p += bits.size_at(p)) {
+      if (bits.block_at(p) != 0 && !kept.has(p)) f(static_cast<const void*>(p), bits.size_at(p));
     }
+  }
+
+  /// Of mixed spans: bytes outside that are not in the figures.
+  [[nodiscard]] std::uint64_t uncounted() const noexcept {
+    std::uint64_t bytes = 0;
+    if constexpr (classes::has_mixed) {
+      heap_.for_each_cache_held([&](const cache& of) { bytes += of.strip().uncounted(); });
+      heap_.for_each_waiting_held([&](const block* b) { bytes -= heap_.usable_size(b); });
+    }
+    return bytes;
   }
 
   /// Calls f(block, class) for what threads keep.
@@ -268,7 +284,7 @@ class census {
     const span* const s = heap_.span_of(b);
     if (s == nullptr || !s->contains(b)) return false;
     if (s->state == span_state::large) return address_of(b) == address_of(s->block_begin());
-    if (s->state == span_state::mixed) return mixed_block::is_at(*s, b);
+    if (s->state == span_state::mixed) return heap_.bits_of_mixed(b).block_at(b) != 0;
     return s->state == span_state::cut &&
            (address_of(b) - address_of(s->block_begin())) % classes::of(class_of(tag)).size == 0;
   }

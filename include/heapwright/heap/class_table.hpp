@@ -62,7 +62,7 @@ class class_table {
   static_assert(
       is_power_of_two(R.spans.largest_cut) && R.spans.largest_cut <= R.classes.largest &&
           R.spans.largest_cut / R.classes.steps_per_doubling >= heap_page,
-      "recipe.spans.largest_cut: a power of two; larger classes are whole pages, so a step is at least a page there");
+      "recipe.spans.largest_cut: a power of two, at least 4096 times classes.steps_per_doubling (64 KiB for 16 steps)");
   static_assert(R.classes.size(R.classes.index(R.thread_cache.first_bytes)) == R.thread_cache.first_bytes &&
                     R.thread_cache.first_bytes < 2 * heap_page,
                 "recipe.thread_cache.first_bytes: a size class, shorter than two pages; longer blocks are long");
@@ -97,6 +97,7 @@ class class_table {
   static_assert(!has_mixed || (R.spans.mixed_up_to <= heap_page && R.classes.granule() == 16),
                 "recipe.spans.mixed_up_to: at most 4096, and all sizes of classes.exact are multiples of 16");
   static_assert(!has_mixed || mixed_begin < mixed_end, "recipe.spans: mixed_from is not above mixed_up_to");
+  static_assert(has_mixed || R.spans.mixed_from == 0, "recipe.spans.mixed_from: without mixed_up_to nothing is mixed");
 
   static constexpr unsigned first_long = R.classes.index(R.thread_cache.first_bytes) + 1;
   static_assert(count <= 255,

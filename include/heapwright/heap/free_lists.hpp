@@ -13,8 +13,12 @@
 // Fresh blocks, which nobody has touched, are in no list, as a link would touch them: `fresh` is
 // the next of them.
 //
+// Blocks of mixed spans (mixed_spans.hpp) are pushed onto the free list itself: there is no refill
+// of many, so that the list would be empty most of the time. `room` counts the frees to the next
+// slow step, which counts the list.
+//
 // Invariants, for each class c, between calls:
-//   room = limit - length(deferred) >= 0
+//   room = limit - length(deferred) >= 0; of a class with mixed spans, deferred = null
 //   fresh, fresh_count: the last blocks that their span has given; or null and 0
 //
 // A thread without a cache has empty lists: nothing to pop, and an owner that no page has. So the
@@ -31,7 +35,6 @@
 
 #include <heapwright/heap/class_state.hpp>
 #include <heapwright/heap/misuse.hpp>
-#include <heapwright/heap/mixed_bits.hpp>
 
 namespace heapwright {
 
@@ -111,26 +114,19 @@ class free_lists {
     return true;
   }
 
-  /// The class of a block of a mixed span that is outside, at its offset.
-  [[nodiscard]] class_offset offset_of_mixed(const void* p) const noexcept {
-    const std::size_t size = mixed_block::size(map_->known_span_at(p), p);
-    return size <= small_max ? offset_of_small(size) : offset_of(classes::index(size));
-  }
-
-  /// push, of a block of a mixed span. Whichever thread frees it keeps it. Where the caller's
-  /// mistakes are looked for, the slow step does it.
+  /// push, of a block of a mixed span that is outside. The thread that frees it keeps it, and not
+  /// the one that allocated it. Where the caller's mistakes are looked for, the slow step does it.
   [[nodiscard, gnu::noinline]] bool push_mixed(void* p) noexcept {
-    if constexpr (caller_mistakes::checks) return false;
-    class_state& s = state_at(offset_of_mixed(p));
-    if (s.room == 0) [[unlikely]]
+    if constexpr (!classes::has_mixed || caller_mistakes::checks) {
       return false;
-    --s.room;
-    auto* const b = static_cast<block*>(p);
-    wipe(b, static_cast<unsigned>(&s - of_));
-    b->next = s.deferred;
-    std::atomic_signal_fence(std::memory_order_release);
-    s.deferred = b;
-    return true;
+    } else {
+      const std::size_t size = map_->bits_at(p).size_at(p);
+      const class_offset offset = size <= small_max ? offset_of_small(size) : offset_of(classes::index(size));
+      if (state_at(offset).room <= 0) [[unlikely]]
+        return false;
+      push_free(offset, static_cast<block*>(p));
+      return true;
+    }
   }
 
   /// Overwrites what was in a freed block, where the recipe wants that: all but what the heap
@@ -177,7 +173,7 @@ class free_lists {
 
   /// Of the deferred frees.
   [[nodiscard]] std::uint32_t length(unsigned c) const noexcept {
-    return static_cast<std::uint32_t>(of_[c].limit - of_[c].room);
+    return classes::is_mixed(c) ? 0 : static_cast<std::uint32_t>(of_[c].limit - of_[c].room);
   }
 
   void set_limit(unsigned c, std::int32_t limit) noexcept {
@@ -187,9 +183,9 @@ class free_lists {
 
  protected:
   /// Empty lists, which are never written to.
-  explicit constexpr free_lists(const page_map<OS>& map) noexcept : map_(&map) {}
+  explicit constexpr free_lists(const page_map_of<R, OS>& map) noexcept : map_(&map) {}
 
-  free_lists(const page_map<OS>& map, std::uint32_t id) noexcept
+  free_lists(const page_map_of<R, OS>& map, std::uint32_t id) noexcept
       : owner_((R.thread_cache.keep_remote ? 1 : id) << owner_shift), map_(&map) {
     for (unsigned c = 1; c < classes::count; ++c) {
       of_[c].room = of_[c].limit = classes::of(c).first_kept;
@@ -207,6 +203,43 @@ class free_lists {
     std::uint32_t n = 0;
     for (; b != nullptr; b = b->next) ++n;
     return n;
+  }
+
+  /// Of a class with mixed spans: onto the free list.
+  void push_free(class_offset offset, block* b) noexcept {
+    class_state& s = state_at(offset);
+    --s.room;
+    wipe(b, static_cast<unsigned>(&s - of_));
+    b->next = s.free_list;
+    std::atomic_signal_fence(std::memory_order_release);
+    s.free_list = b;
+  }
+
+  /// True when a page holds many blocks of class c: a slow step for each would cost more than the
+  /// memory and the page faults that it saves.
+  static constexpr bool are_many(unsigned c) noexcept { return classes::of(c).size * many <= heap_page; }
+
+  /// The next fresh block. Where a page holds many, some that follow go into the free list, if the
+  /// block before it is in the same page, which has been touched then as a rule.
+  [[nodiscard]] void* pop_fresh(unsigned c) noexcept {
+    class_state& s = of_[c];
+    const std::size_t size = classes::of(c).size;
+    std::byte* const first = s.fresh;
+    const std::size_t in_page = address_of(first) % heap_page;
+    const bool is_touched = in_page >= size;
+    const std::size_t begin_here = is_touched && are_many(c) ? (heap_page - 1 - in_page) / size + 1 : 1;
+    const auto n = static_cast<std::uint16_t>(std::min<std::size_t>({begin_here, many, s.fresh_count}));
+    const auto left = static_cast<std::uint16_t>(s.fresh_count - n);
+    std::byte* const end = first + n * size;
+    s.fresh = left == 0 ? nullptr : end;
+    std::atomic_signal_fence(std::memory_order_release);
+    s.fresh_count = left;
+    block* list = nullptr;
+    for (std::byte* p = end - size; p != first; p -= size) list = new (p) block{list};
+    std::atomic_signal_fence(std::memory_order_release);
+    s.free_list = list;
+    caller_mistakes::note_allocated(reinterpret_cast<block*>(first));
+    return first;
   }
 
   /// A child of a fork believes the pointer, and finds the count from it (repair_after_fork).
@@ -239,12 +272,13 @@ class free_lists {
 
   // What the fast path touches comes first.
   page_tag owner_ = no_owner;
-  const page_map<OS>* map_;
+  const page_map_of<R, OS>* map_;
   class_state of_[classes::count]{};
 
  private:
   static constexpr std::size_t even_step = size_class_plan::smallest_step;
   static constexpr page_tag no_owner = ~class_mask;
+  static constexpr std::size_t many = 16;  ///< blocks
 
   /// Where the recipe lists sizes, malloc itself looks into the table: then it has an entry for
   /// each size, which saves rounding.

@@ -209,8 +209,8 @@ class free_runs {
   /// Zeroed memory for a record of another kind, never freed; null when the system has none.
   [[nodiscard]] void* allocate_metadata(std::size_t bytes) noexcept { return metadata_.allocate(bytes, figures_); }
 
-  [[nodiscard]] page_map<OS>& map() noexcept { return map_; }
-  [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return map_; }
+  [[nodiscard]] page_map_of<R, OS>& map() noexcept { return map_; }
+  [[nodiscard]] constexpr const page_map_of<R, OS>& map() const noexcept { return map_; }
   [[nodiscard]] heap_figures& figures() noexcept { return figures_; }
   [[nodiscard]] const heap_figures& figures() const noexcept { return figures_; }
 
@@ -284,11 +284,11 @@ class free_runs {
   span* spare_ = nullptr;
   std::size_t spare_count_ = 0;
   metadata_memory<OS> metadata_;
-  typename page_map<OS>::spare_leaves leaves_;
+  typename page_map_of<R, OS>::spare_leaves leaves_;
   heap_figures figures_{};
   run_bins resident_;
   run_bins decommitted_;
-  page_map<OS> map_;
+  page_map_of<R, OS> map_;
 };
 
 }  // namespace heapwright

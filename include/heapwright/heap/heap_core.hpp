@@ -153,7 +153,10 @@ class heap_core {
 
   /// Bytes that may be used behind p; 0 for what is not a block of this heap.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
-    const page_tag tag = tag_of(p);
+    const page_tag tag = map().tag(p);
+    if (classes::has_mixed && tag == mixed_tag) {
+      return map().bits_at(p).block_at(p);
+    }
     if (is_class(tag)) return classes::of(class_of(tag)).size;
     const span* const s = large_at(p, tag);
     return s == nullptr ? 0 : s->block_bytes();
@@ -209,6 +212,7 @@ class heap_core {
   /// Of class c, which is cut from spans; those of the next are `class_figures_stride` bytes behind
   /// them.
   [[nodiscard]] const class_figures& figures_of(unsigned c) const noexcept { return shared_.central(c).figures(); }
+  static constexpr std::size_t page_map_bytes_per_page = page_map_of<R, OS>::bytes_per_page;
   static constexpr std::size_t class_figures_stride = sizeof(typename shared_heap<R, OS>::central_type);
 
   /// Blocks allocated from class c: live, or in a thread cache.
@@ -236,7 +240,16 @@ class heap_core {
     shared_.caches().for_each_held([&](const registered_cache& c) { f(static_cast<const cache&>(c)); });
   }
 
+  /// Calls f(block) for blocks that are free and look as if they were outside, as the tail does.
+  template <class F>
+  void for_each_waiting_held(F f) const {
+    shared_.for_each_waiting_held(f);
+  }
+
+  [[nodiscard]] const std::byte* tail_of_mixed_held() const { return shared_.tail_of_mixed_held(); }
+
   [[nodiscard]] const span* span_of(const void* p) const noexcept { return map().span_at(p); }
+  [[nodiscard]] const mixed_bits& bits_of_mixed(const void* p) const noexcept { return map().bits_at(p); }
 
   // --- every lock at once; for fork, so that the child finds nothing half done
 
@@ -275,8 +288,8 @@ class heap_core {
 
   /// Of what lies in a mixed span; 0: no block begins at p.
   [[nodiscard]] unsigned mixed_class_of(const void* p) const noexcept {
-    const span& s = *map().span_at(p);
-    return mixed_block::is_at(s, p) ? classes::index(mixed_block::size(s, p)) : 0;
+    const std::size_t size = map().bits_at(p).block_at(p);
+    return size != 0 ? classes::index(size) : 0;
   }
 
   bool deallocate_mixed(cache& mine, void* p) noexcept {
@@ -285,7 +298,7 @@ class heap_core {
       caller_mistakes::note_no_block(p);
       return false;
     }
-    mine.push_slow(static_cast<block*>(p), heapwright::tag_of(mine.owner(), c));
+    mine.push_slow_mixed(static_cast<block*>(p), c);
     return true;
   }
 
@@ -349,7 +362,7 @@ class heap_core {
     }
   }
 
-  [[nodiscard]] const page_map<OS>& map() const noexcept { return shared_.map(); }
+  [[nodiscard]] const page_map_of<R, OS>& map() const noexcept { return shared_.map(); }
 
   borrowed_cache<R, OS> borrowed_;
   shared_heap<R, OS> shared_;

@@ -25,7 +25,7 @@ class misuse {
     if constexpr (checks) mark_of(b) = 0;
   }
 
-  static void note_freed([[maybe_unused]] block* b, [[maybe_unused]] const page_map<OS>& map) noexcept {
+  static void note_freed([[maybe_unused]] block* b, [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
     if constexpr (checks) {
       check_beginning(b, map, "free of a pointer into a block");
       if (mark_of(b) == expected_mark(b)) die("double free", b, "(the block is free already)");
@@ -39,7 +39,7 @@ class misuse {
   }
 
   /// Before a block is resized: a block of a class.
-  static void check_live([[maybe_unused]] void* p, [[maybe_unused]] const page_map<OS>& map) noexcept {
+  static void check_live([[maybe_unused]] void* p, [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
     if constexpr (checks) {
       auto* const b = static_cast<block*>(p);
       check_beginning(b, map, "free of a pointer into a block");
@@ -81,7 +81,7 @@ class misuse {
   // The analyser does not know that address 0 has no size class, so that free(nullptr) never comes
   // here.
   // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn)
-  static void check_beginning(const block* b, const page_map<OS>& map, const char* what) noexcept {
+  static void check_beginning(const block* b, const page_map_of<R, OS>& map, const char* what) noexcept {
     const span* const s = map.span_at(b);
     if (s->state == span_state::mixed) return;  // the bits have been asked
     const std::size_t offset = address_of(b) - address_of(s->block_begin());

@@ -213,8 +213,8 @@ class page_heap {
     memory_.after_fork_in_child();
   }
 
-  [[nodiscard]] page_map<OS>& map() noexcept { return memory_.map(); }
-  [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return memory_.map(); }
+  [[nodiscard]] page_map_of<R, OS>& map() noexcept { return memory_.map(); }
+  [[nodiscard]] constexpr const page_map_of<R, OS>& map() const noexcept { return memory_.map(); }
   [[nodiscard]] heap_figures& figures() noexcept { return memory_.figures(); }
   [[nodiscard]] const heap_figures& figures() const noexcept { return memory_.figures(); }
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }

@@ -4,7 +4,8 @@
 //   root    one pointer per 2 GiB of address space (1 MiB of zero pages, of which a process touches
 //           one or two)
 //   leaf    for each heap page of those 2 GiB: a tag, four bytes, all that the fast path of free
-//           looks at, and the span the page belongs to
+//           looks at, and the span the page belongs to; where the recipe has mixed spans, the bits
+//           of their chunks as well
 //
 // A tag is (owner << 14) | (size class << 6) for pages cut into blocks and for the page that a
 // page-run block begins in, `large_tag` for that of a large block without a class, `mixed_tag` for
@@ -27,9 +28,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 #include <heapwright/core/check.hpp>
 #include <heapwright/heap/figures.hpp>
+#include <heapwright/heap/mixed_bits.hpp>
 #include <heapwright/heap/span.hpp>
 #include <heapwright/platform/concept.hpp>
 
@@ -49,11 +52,8 @@ inline constexpr std::uint32_t owners_end = (std::uint32_t{1} << (32 - owner_shi
 }
 [[nodiscard]] constexpr unsigned class_of(page_tag tag) noexcept { return (tag & class_mask) >> class_shift; }
 
-/// What the map takes for each heap page of a cut span.
-inline constexpr std::size_t page_map_bytes_per_page = sizeof(page_tag) + sizeof(span*);
-
 /// One per heap: what it says of an address is what that heap knows. All zero is empty.
-template <platform OS>
+template <platform OS, bool HasMixed>
 class page_map {
   static constexpr unsigned address_bits = 48;
   static constexpr unsigned leaf_shift = 31;
@@ -62,15 +62,21 @@ class page_map {
 
   using tag_cell = std::atomic<page_tag>;
 
-  struct leaf {
+  struct leaf_without_mixed {
     tag_cell tags[leaf_pages];
     std::atomic<span*> spans[leaf_pages];
   };
-  static_assert(sizeof(leaf) == leaf_pages * page_map_bytes_per_page);
+  struct leaf_with_mixed : leaf_without_mixed {
+    mixed_bits bits[leaf_pages * heap_page / mixed_bits::span_bytes];
+  };
+  using leaf = std::conditional_t<HasMixed, leaf_with_mixed, leaf_without_mixed>;
 
   static std::size_t mapped_bytes() noexcept { return align_up(sizeof(leaf), OS::page_size()); }
 
  public:
+  /// What the map takes for each heap page of a span.
+  static constexpr std::size_t bytes_per_page = sizeof(leaf) / leaf_pages;
+
   /// Leaves made ahead, so that nothing fails half way. Not in the map: its root is reached with no
   /// displacement, and is long.
   class spare_leaves {
@@ -131,12 +137,12 @@ class page_map {
     return reinterpret_cast<const tag_cell*>(biased + page * sizeof(tag_cell))->load(std::memory_order_relaxed);
   }
 
-  /// The span at p's page, whose tag is set.
-  [[nodiscard]] span& known_span_at(const void* p) const noexcept {
+  /// The bits of the mixed span at p, whose page has mixed_tag.
+  [[nodiscard]] mixed_bits& bits_at(const void* p) const noexcept {
     const std::uintptr_t index = address_of(p) >> leaf_shift;
-    const auto* const tags = reinterpret_cast<const std::byte*>(root_[index].load(std::memory_order_relaxed) +
-                                                                index * leaf_pages * sizeof(tag_cell));
-    return *reinterpret_cast<const leaf*>(tags)->spans[page_in_leaf(p)].load(std::memory_order_relaxed);
+    const std::uintptr_t first = root_[index].load(std::memory_order_relaxed) + index * leaf_pages * sizeof(tag_cell);
+    constexpr std::uintptr_t in_leaf = (std::uintptr_t{1} << leaf_shift) - 1;
+    return reinterpret_cast<leaf_with_mixed*>(first)->bits[(address_of(p) & in_leaf) / mixed_bits::span_bytes];
   }
 
   /// The span at p's page, or null. May be out of date inside a free run or a large block: ask only
@@ -244,5 +250,9 @@ class page_map {
 
   std::atomic<std::uintptr_t> root_[root_entries]{};
 };
+
+/// The page map of a heap.
+template <const recipe& R, platform OS>
+using page_map_of = page_map<OS, class_table<R>::has_mixed>;
 
 }  // namespace heapwright

@@ -258,8 +258,8 @@ class page_memory {
   // --- records
 
   [[nodiscard]] void* allocate_metadata(std::size_t bytes) noexcept { return free_.allocate_metadata(bytes); }
-  [[nodiscard]] page_map<OS>& map() noexcept { return free_.map(); }
-  [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return free_.map(); }
+  [[nodiscard]] page_map_of<R, OS>& map() noexcept { return free_.map(); }
+  [[nodiscard]] constexpr const page_map_of<R, OS>& map() const noexcept { return free_.map(); }
   [[nodiscard]] heap_figures& figures() noexcept { return free_.figures(); }
   [[nodiscard]] const heap_figures& figures() const noexcept { return free_.figures(); }
 

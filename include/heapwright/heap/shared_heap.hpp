@@ -34,7 +34,7 @@ class shared_heap {
   [[nodiscard]] const page_heap<R, OS>& pages() const noexcept { return pages_; }
   [[nodiscard]] cache_registry<R, OS>& caches() noexcept { return caches_; }
   [[nodiscard]] const cache_registry<R, OS>& caches() const noexcept { return caches_; }
-  [[nodiscard]] constexpr const page_map<OS>& map() const noexcept { return pages_.map(); }
+  [[nodiscard]] constexpr const page_map_of<R, OS>& map() const noexcept { return pages_.map(); }
   [[nodiscard]] heap_figures& figures() noexcept { return pages_.figures(); }
   [[nodiscard]] const heap_figures& figures() const noexcept { return pages_.figures(); }
 
@@ -43,8 +43,22 @@ class shared_heap {
   [[nodiscard]] const central_type& central(unsigned c) const noexcept { return central_[c]; }
 
   /// Up to `wanted` blocks of class c, which has mixed spans. Null when the system has no memory.
-  [[nodiscard]] block* refill_mixed(unsigned c, std::uint32_t wanted) noexcept {
-    return mixed_.refill(c, wanted, pages_, counted(c));
+  [[nodiscard]] block* refill_mixed(unsigned c, std::uint32_t wanted, mixed_strip& strip) noexcept {
+    return mixed_.refill(c, wanted, strip, pages_, figures_of_mixed());
+  }
+
+  /// What mixed_spans says of it.
+  [[nodiscard]] bool has_chunk_for(unsigned c) const noexcept { return mixed_.has_chunk_for(c); }
+
+  /// Takes back what is left of a thread's strip.
+  void take_back(mixed_strip& strip) noexcept {
+    if constexpr (classes::has_mixed) mixed_.take_back(strip, pages_, figures_of_mixed());
+  }
+
+  /// Calls f(block) for what waits in mixed spans. The caller holds every lock.
+  template <class F>
+  void for_each_waiting_held(F f) const noexcept {
+    if constexpr (classes::has_mixed) mixed_.for_each_waiting_held(f);
   }
 
   /// Blocks of class c that are outside: with the program, or in a thread cache.
@@ -59,7 +73,7 @@ class shared_heap {
 
   /// Takes back `n` blocks of class c, the first of a list. Returns the rest of the list.
   [[gnu::noinline]] block* flush(unsigned c, block* first, std::uint32_t n) noexcept {
-    if (classes::is_mixed(c)) return mixed_.flush(c, first, n, pages_, counted(c));
+    if (classes::is_mixed(c)) return mixed_.flush(c, first, n, pages_, figures_of_mixed());
     if (!classes::is_page_run(c)) return central_[c].flush(c, first, n, pages_);
     for (; n > 0; --n) {
       block* const following = first->next;
@@ -72,8 +86,14 @@ class shared_heap {
   /// Gives all memory back to the system that is free and not in a thread cache. Returns the bytes.
   [[gnu::cold]] std::size_t trim() noexcept {
     for (unsigned c = 1; c < classes::cut_end; ++c) central_[c].trim(pages_);
-    if constexpr (classes::has_mixed) mixed_.trim(pages_, central_[classes::mixed_begin].figures_of_mixed());
+    if constexpr (classes::has_mixed) mixed_.trim(pages_, figures_of_mixed());
     return pages_.trim();
+  }
+
+  /// Where the tail of the mixed spans begins, or null. The caller holds every lock.
+  [[nodiscard]] const std::byte* tail_of_mixed_held() const noexcept {
+    if constexpr (classes::has_mixed) return mixed_.tail_held();
+    return nullptr;
   }
 
   void lock_all() noexcept {
@@ -142,12 +162,14 @@ class shared_heap {
       return nullptr;
     }
     std::uint64_t outside(const class_figures&) noexcept { return 0; }
+    bool has_chunk_for(unsigned) const noexcept { return false; }
     nothing_to_lock& fork_lock() noexcept { return lock; }
   };
   using mixed_type = std::conditional_t<classes::has_mixed, mixed_spans<R, OS>, no_mixed_spans>;
 
-  [[nodiscard]] typename mixed_spans<R, OS>::counted counted(unsigned c) noexcept {
-    return {central_[c].figures_of_mixed(), central_[classes::mixed_begin].figures_of_mixed()};
+  /// Those of a class, which are guarded by the lock of the mixed spans.
+  [[nodiscard]] auto figures_of_mixed() noexcept {
+    return [of = central_](unsigned c) -> class_figures& { return of[c].figures_of_mixed(); };
   }
 
   central_type central_[classes::cut_end];

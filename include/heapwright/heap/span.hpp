@@ -28,8 +28,6 @@ struct block {
   block* next;
 };
 
-class mixed_bits;
-
 enum class span_state : std::uint8_t { free_resident, free_decommitted, cut, large, mixed };
 
 /// Where a cut span is: it has no free block; or it is in its class's list; or one thread refills
@@ -42,11 +40,8 @@ struct span {
   span* next = nullptr;
   span* previous = nullptr;
 
-  // Of a cut or mixed span, guarded by the lock of its class or of all mixed spans.
-  union {
-    block* free = nullptr;  ///< cut
-    mixed_bits* bits;       ///< mixed
-  };
+  // Of a cut span, guarded by the lock of its class.
+  block* free = nullptr;
   std::uint32_t live = 0;
   std::uint32_t carved = 0;
   std::uint32_t capacity = 0;

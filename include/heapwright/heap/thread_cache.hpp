@@ -23,7 +23,7 @@
 // cache lines through the allocator.
 //
 // Invariant: of a class whose `use` is unused, only the deferred frees and the inbox can have
-// blocks.
+// blocks; with mixed spans, the free list.
 #pragma once
 
 #include <algorithm>
@@ -77,7 +77,34 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     }
   }
 
+  /// The same, of a class with mixed spans.
+  [[gnu::noinline]] void push_slow_mixed(block* b, unsigned c) noexcept {
+    caller_mistakes::note_freed(b, *map_);
+    class_state& s = of_[c];
+    s.use.is_used = true;
+    const bool is_time_to_count = s.room <= 0;
+    push_free(offset_of(c), b);
+    if (!is_time_to_count) return;
+    heartbeat(static_cast<std::uint32_t>(s.limit) + 1);
+    s.room = s.limit - static_cast<std::int32_t>(length_of(s.free_list));
+    const std::int32_t surplus = s.limit / 2 - s.room;
+    if (surplus > 0 && (classes::is_long(c) || !raise_limit(c))) flush_free(c, surplus);
+  }
+
   // --- slow steps of malloc
+
+  /// A block of class c, whose free list is empty, from the thread's strip; null where a free chunk
+  /// may serve as well, or the strip is too short. Then, and of a class without mixed spans, refill
+  /// has one. The quicker part of it, without a lock.
+  [[nodiscard]] void* cut(unsigned c) noexcept {
+    if (!classes::is_mixed(c) || strip_.left() < classes::of(c).size || shared_->has_chunk_for(c)) return nullptr;
+    if (scavenger_.count(1)) [[unlikely]]
+      return nullptr;
+    of_[c].use.is_used = true;
+    auto* const b = static_cast<block*>(strip_.cut(classes::of(c).size));
+    caller_mistakes::note_allocated(b);
+    return b;
+  }
 
   /// A block of class c, whose free list is empty, unless this thread has just taken over a parked
   /// cache. From the inbox, the deferred frees or the shared heap. Null when the system has no
@@ -85,6 +112,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   [[nodiscard, gnu::noinline]] void* refill(unsigned c) noexcept {
     class_state& s = of_[c];
     if (s.free_list != nullptr) return pop(offset_of(c));
+    if (classes::is_mixed(c)) return refill_mixed(c);
     if (take_inbox(c)) return pop(offset_of(c));
     const bool wants_fresh = s.fresh != nullptr && length(c) < enough_deferred(c);
     heartbeat((wants_fresh ? 1 : length(c) + 1) * weight(c));
@@ -94,7 +122,12 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     // more.
     if (length(c) < enough_deferred(c)) {
       if (s.fresh == nullptr) refill_from_shared(c);
-      if (s.fresh != nullptr) return pop_fresh(c);
+      if (s.fresh != nullptr) {
+        const std::uint32_t before = s.fresh_count;
+        void* const p = pop_fresh(c);
+        scavenger_.count_ahead(before - s.fresh_count - 1);
+        return p;
+      }
     }
     if (s.free_list == nullptr) {
       s.free_list = s.deferred;
@@ -112,6 +145,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   [[gnu::noinline]] void flush() noexcept {
     for (remote_batch& batch : outbox_) post(batch);
     for (unsigned c = 1; c < classes::count; ++c) flush_class(c);
+    shared_->take_back(strip_);
   }
 
   /// The thread ends: what others free of its blocks goes to the central free lists from now on.
@@ -129,6 +163,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     for (const remote_batch& batch : outbox_)
       f(static_cast<const block*>(__atomic_load_n(&batch.first, __ATOMIC_RELAXED)));
   }
+
+  [[nodiscard]] const mixed_strip& strip() const noexcept { return strip_; }
 
   /// True when so little can be here that the next thread may have it.
   [[nodiscard]] bool is_worth_parking() const noexcept {
@@ -148,19 +184,21 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
       if (block* const first = std::exchange(batch, {}).first)
         shared_->flush(class_of(map_->tag(first)), first, length_of(first));
     }
+    strip_.repair();
     flush();
   }
 
  private:
+  using lists::are_many;
   using lists::length_of;
   using lists::map_;
   using lists::of_;
   using lists::owner_;
+  using lists::pop_fresh;
+  using lists::push_free;
   using lists::set_fresh;
   using lists::uncount_refused;
   using lists::wipe;
-
-  static constexpr std::size_t many = 16;  ///< blocks
 
   // --- blocks that are freed
 
@@ -226,12 +264,9 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// Frees alone may bring a class here without a slow step.
   [[nodiscard]] bool is_empty(unsigned c) const noexcept {
     const class_state& s = of_[c];
-    return !s.use.is_used && !s.use.was_used && length(c) == 0 && inbox_[c].is_empty();
+    const bool has_frees = classes::is_mixed(c) ? s.free_list != nullptr : length(c) != 0 || !inbox_[c].is_empty();
+    return !s.use.is_used && !s.use.was_used && !has_frees;
   }
-
-  /// True when a page holds many blocks of class c: a slow step for each would cost more than the
-  /// memory and the page faults that it saves.
-  static constexpr bool are_many(unsigned c) noexcept { return classes::of(c).size * many <= heap_page; }
 
   /// Fewer deferred frees than this would bring the next slow step too soon: as many as a refill,
   /// or half as many.
@@ -253,9 +288,22 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
 
   /// Long blocks are worth keeping only where they are asked for again: not those that a growing
   /// array leaves behind. So their limit is raised when one is needed after one was not kept.
+  void raise_for_long(unsigned c) noexcept {
+    if (of_[c].flushed_long > 0 && raise_limit(c)) --of_[c].flushed_long;
+  }
+
+  [[nodiscard]] void* refill_mixed(unsigned c) noexcept {
+    if (void* const p = cut(c)) return p;
+    heartbeat(1);
+    of_[c].use.is_used = true;
+    raise_for_long(c);
+    of_[c].free_list = shared_->refill_mixed(c, classes::of(c).batch, strip_);
+    return pop(offset_of(c));
+  }
+
   void refill_from_shared(unsigned c) noexcept {
     class_state& s = of_[c];
-    if (s.flushed_long > 0 && raise_limit(c)) --s.flushed_long;
+    raise_for_long(c);
     if (classes::is_page_run(c)) {
       if (span* const run = shared_->pages().allocate_page_run(c, owner_)) set_fresh(s, run->block_begin(), 1);
       return;
@@ -263,7 +311,6 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     const auto& info = classes::of(c);
     const auto wanted = std::max<std::uint16_t>(std::max(s.refill_count, std::min(info.first_kept, info.batch)), 1);
     s.refill_count = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
-    if (classes::is_mixed(c)) return void(s.free_list = shared_->refill_mixed(c, wanted));
     const auto refilled = shared_->central(c).refill(c, wanted, owner_, s.attached, shared_->pages());
     s.free_list = refilled.returned;
     if (refilled.fresh == nullptr) return;
@@ -272,30 +319,6 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
         caller_mistakes::note_fresh(reinterpret_cast<block*>(refilled.fresh + i * std::size_t{info.size}));
     }
     set_fresh(s, refilled.fresh, static_cast<std::uint16_t>(refilled.fresh_count));
-  }
-
-  /// The next fresh block. Where a page holds many, some that follow go into the free list, if the
-  /// block before it is in the same page, which has been touched then as a rule.
-  [[nodiscard]] void* pop_fresh(unsigned c) noexcept {
-    class_state& s = of_[c];
-    const std::size_t size = classes::of(c).size;
-    std::byte* const first = s.fresh;
-    const std::size_t in_page = address_of(first) % heap_page;
-    const bool is_touched = in_page >= size;
-    const std::size_t begin_here = is_touched && are_many(c) ? (heap_page - 1 - in_page) / size + 1 : 1;
-    const auto n = static_cast<std::uint16_t>(std::min<std::size_t>({begin_here, many, s.fresh_count}));
-    const auto left = static_cast<std::uint16_t>(s.fresh_count - n);
-    std::byte* const end = first + n * size;
-    s.fresh = left == 0 ? nullptr : end;
-    std::atomic_signal_fence(std::memory_order_release);
-    s.fresh_count = left;
-    block* list = nullptr;
-    for (std::byte* p = end - size; p != first; p -= size) list = new (p) block{list};
-    std::atomic_signal_fence(std::memory_order_release);
-    s.free_list = list;
-    scavenger_.count_ahead(n - 1U);
-    caller_mistakes::note_allocated(reinterpret_cast<block*>(first));
-    return first;
   }
 
   bool raise_limit(unsigned c) noexcept {
@@ -312,6 +335,15 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     block* const first = std::exchange(of_[c].deferred, nullptr);
     of_[c].deferred = shared_->flush(c, first, n);
     of_[c].room += static_cast<std::int32_t>(n);
+  }
+
+  /// Of a class with mixed spans: flushes the newest n of its free list.
+  void flush_free(unsigned c, std::int32_t n) noexcept {
+    class_state& s = of_[c];
+    if (classes::is_long(c) && s.flushed_long < UINT8_MAX) ++s.flushed_long;
+    block* const first = std::exchange(s.free_list, nullptr);
+    s.free_list = shared_->flush(c, first, static_cast<std::uint32_t>(n));
+    s.room += n;
   }
 
   /// Flushes all that is here of a class to the shared heap.
@@ -391,6 +423,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   }
 
   shared* shared_ = nullptr;
+  mixed_strip strip_;
   remote_outbox outbox_;
   alignas(cache_line) remote_inbox inbox_[classes::count]{};
   limits limits_;

@@ -54,21 +54,21 @@ struct process_report {
     const auto row = [&](const char* name, std::uint64_t n) { out.add("  ").add(name).add_bytes(n).add("\n"); };
     out.add("heapwright ").add(version).add(" (").add(build).add("), process ").add(std::uint64_t{process_id});
     out.add(": ").add(command).add("\n");
-    row("mapped                  ", heap.mapped);
-    row("  blocks in use         ", heap.in_use());
-    row("    small               ", heap.small_in_use);
-    row("    large               ", heap.large_in_use);
-    row("  thread caches         ", heap.cached);
-    row("  free within spans     ", heap.free_in_spans);
-    row("  free, not given back  ", heap.free_resident);
-    row("  free, given back      ", heap.free_decommitted);
-    row("records, in memory      ", heap.metadata_resident);
-    row("records, reserved       ", heap.metadata_reserved);
-    row("mapped at the peak      ", heap.mapped_peak);
-    row("given back so far       ", heap.decommitted_total);
-    row("RSS at the peak         ", peak_rss);
+    row("mapped                     ", heap.mapped);
+    row("  blocks in use            ", heap.in_use());
+    row("    small                  ", heap.small_in_use);
+    row("    large                  ", heap.large_in_use);
+    row("  thread caches            ", heap.cached);
+    row("  free within spans        ", heap.free_in_spans);
+    row("  free, not given back     ", heap.free_resident);
+    row("  free, given back or new  ", heap.free_decommitted);
+    row("records, in memory         ", heap.metadata_resident);
+    row("records, reserved          ", heap.metadata_reserved);
+    row("mapped at the peak         ", heap.mapped_peak);
+    row("given back so far          ", heap.decommitted_total);
+    row("RSS at the peak            ", peak_rss);
     out.add("  threads now ").add(heap.threads).add(", ever ").add(heap.threads_total).add("\n");
-    out.add("  free, not given back: pages of it that were never touched are not in memory\n");
+    out.add("  new: never touched; free, not given back: pages of it that were never touched are not in memory\n");
   }
 };
 

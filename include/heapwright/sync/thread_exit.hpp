@@ -13,7 +13,11 @@ class thread_exit {
  public:
   /// Function is called when the calling thread ends, after destructors of thread-local objects
   /// that were made later. Once, however often it is armed.
-  static void arm() noexcept { hook_.touch(); }
+  static void arm() noexcept {
+    // Not a static member: GCC 12 makes one guard too many of those in a program with std::pmr.
+    thread_local hook armed;
+    armed.touch();
+  }
 
  private:
   struct hook {
@@ -23,8 +27,6 @@ class thread_exit {
     hook& operator=(const hook&) = delete;
     void touch() noexcept {}  // the first use of the object makes its destructor run
   };
-
-  static inline thread_local hook hook_;
 };
 
 }  // namespace heapwright

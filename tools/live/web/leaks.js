@@ -10,7 +10,7 @@ const figure = (key, title, show, about, more = {}) => ({ key, title, about, wid
 function whyNone({ at, begin, sites_with_live_samples: sites, sites_judged: judged }) {
   const time = duration(Math.max(0, at - begin));
   const short = at - begin < 60 ? ` The program has been watched for ${time} only; a leak shows within about a minute, as a rule.` : "";
-  if (sites === 0) return `No sample is live.${short}`;
+  if (sites === 0) return `No sample is live: what was allocated is freed, or no sample met it. Sites has what lived at the peak.${short}`;
   if (judged === 0) return `None of ${several(sites, "site")} has enough live samples to be judged: 8, from after its start.${short || " Sampling more often (More) gives more of them."}`;
   return `No site keeps growing: of ${several(sites, "site")}, ${judged === 1 ? "1 has" : exact(judged) + " have"} enough live samples to be judged, and what is live was not allocated evenly over the ${time}.${short}`;
 }

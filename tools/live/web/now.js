@@ -122,17 +122,21 @@ export class NowView {
     this.fillTable();
   }
 
+  /// Seconds since the figures before; 0: there are none, or the process has ended and has no rates.
+  get span() {
+    return this.before && this.state.process.state === "running" ? this.state.at - this.before.at : 0;
+  }
+
   fillTiles() {
-    const { totals: t, process: p, memory: m } = this.state, b = this.before;
+    const { totals: t, process: p, memory: m } = this.state, b = this.before, span = this.span;
     const isWhole = p.counts_from_start || !p.has_probe;
     text($("live-title"), isWhole ? "live" : "change of live since counting began");
     text($("live"), isWhole ? bytes(t.live) : signed(t.live, bytes));
     text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} blocks · ${t.allocated_bytes > 0 ? ((1 - t.requested_bytes / t.allocated_bytes) * 100).toFixed(1) : 0} % rounding`);
     text($("rss"), m ? bytes(m.rss) : "–");
     text($("rss-more"), m ? [isWhole ? timesLive(m.rss, t.live) : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
-    const span = b ? this.state.at - b.at : 0, isOver = p.state !== "running";
-    text($("rate"), span > 0 && !isOver ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
-    text($("rate-more"), span > 0 && !isOver ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
+    text($("rate"), span > 0 ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
+    text($("rate-more"), span > 0 ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
     text($("peak"), bytes(p.peak));
     text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? ago(this.state.at - p.peak_at) : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
     $("peak").parentNode.title = p.peak_grain === 0 ? "Exact: the sampling interval has been 1 since the peak began" : `To ${bytes(p.peak_grain)} for each thread, either way; exact where the sampling interval is 1 since the peak began`;
@@ -150,7 +154,7 @@ export class NowView {
   }
 
   classRows() {
-    const old = new Map(this.before?.classes.map(row => [row[0], row[1]])), span = this.before ? this.state.at - this.before.at : 0;
+    const old = new Map(this.before?.classes.map(row => [row[0], row[1]])), span = this.span;
     const rows = this.state.classes.map(row => {
       const r = named(this.state.class_columns, row), counted = since(r, this.base?.classes.get(r.largest));
       return { ...counted, live: r.allocated_bytes - r.freed_bytes, blocks: r.allocations - r.frees, rate: span > 0 ? (r.allocations - (old.get(r.largest) ?? 0)) / span : null };
@@ -166,7 +170,7 @@ export class NowView {
   }
 
   threadRows() {
-    const old = new Map(this.before?.threads.map(row => [row[0], row[7]])), span = this.before ? this.state.at - this.before.at : 0;
+    const old = new Map(this.before?.threads.map(row => [row[0], row[7]])), span = this.span;
     return this.state.threads.map(row => {
       const r = named(this.state.thread_columns, row);
       if (r.state === "others") r.name = `ended threads (${exact(this.state.process.threads_folded)})`;

@@ -10,6 +10,22 @@ export function placeText([name, file, line, module]) {
   return name.startsWith(fileOf(module) + "+0x") ? name : `${shortFunction(name)}  [${fileOf(module)}]`;
 }
 
+/// Of `heapwright advise`, by the site's function, and its line where that is known.
+export class GivenAdvice {
+  constructor(all) { this.all = all; }
+  get isEmpty() { return this.all.length === 0; }
+
+  of([name, file, line]) {
+    return this.all.find(one => (one.file && file ? one.line === line && fileOf(one.file) === fileOf(file) : one.function === name)) ?? null;
+  }
+}
+
+/// What the advice says, and its code.
+function adviceLines(advice) {
+  return [element("div", { className: "advice" }, `  advice: ${advice.kind}`), ...(advice.saves ? [element("div", { className: "advice" }, `  ${advice.saves}`)] : []),
+    element("div", { className: "machinery" }, `  ${advice.seen}`), ...advice.code.map(line => element("div", { className: "code" }, `    ${line}`))];
+}
+
 /// Rows with the places of the answer in them.
 export function withPlaces(answer) {
   return answer.sites.map(site => {
@@ -31,5 +47,6 @@ export function showStack(host, row) {
     { className: i === row.site ? "site" : i < row.site ? "machinery" : "" }, `${i === row.site ? "▸" : " "} ${name} `,
     element("em", {}, (file ? `${file}:${line}` : module) + (isInlined ? "  (inlined)" : "")))),
   ...(row.stacks > 1 ? [element("div", { className: "machinery" }, `  ${row.stacks} call stacks are of this site; this one has the most. They differ further out: the flame graph shows how.`)] : []),
+  ...(row.advice ? adviceLines(row.advice) : []),
   ...(row.is_cut ? [element("div", { className: "machinery" }, "  … more callers; the stack was cut")] : []));
 }

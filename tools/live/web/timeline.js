@@ -68,6 +68,7 @@ export class Timeline {
     rss.push(state.memory?.rss ?? null);
     allocated.push(state.totals.allocated_bytes);
     this.marks = state.marks;
+    this.isOver = state.process.state !== "running";
     this.draw();
     return at.length < 9000;
   }
@@ -103,8 +104,8 @@ export class Timeline {
   showLegend(at) {
     const data = this.plot?.data ?? [[], [], [], []], i = at ?? data[0].length - 1;
     // The last moment of a process that has ended is without RSS: the last one known stands for it.
-    const rss = at == null ? data[2].findLast(v => v != null) : data[2][i];
-    const parts = [["live", "live", data[1][i], bytes], ["rss", "RSS", rss, bytes], ...(this.hasRate ? [["rate", "allocated", data[3][i], v => bytes(v) + "/s"]] : [])];
+    const rss = at == null ? data[2].findLast(v => v != null) : data[2][i], rate = at == null && this.isOver ? null : data[3][i];
+    const parts = [["live", "live", data[1][i], bytes], ["rss", "RSS", rss, bytes], ...(this.hasRate ? [["rate", "allocated", rate, v => bytes(v) + "/s"]] : [])];
     this.legend.replaceChildren(...(at != null && data[0][i] ? [clock(data[0][i])] : []), ...parts.map(([name, label, value, show]) => {
       const span = document.createElement("span"), key = document.createElement("i");
       key.style.background = colour(name);

@@ -2,7 +2,7 @@
 import { $, choice, element, text } from "./dom.js";
 import { Flame } from "./flame.js";
 import { aboutCount, bytes, count, duration, exact, exactBytes, percent, several, round, signed, withError } from "./format.js";
-import { placeText, showStack, siteColumns, withPlaces } from "./sites.js";
+import { GivenAdvice, placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
 const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(84px,.9fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
@@ -52,8 +52,10 @@ export class WhereView {
     this.sites?.end();
     const atPeak = this.value === "peak" ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
     const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,1.2fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
+    const hasAdvice = this.advice?.isEmpty === false;
+    const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(96px,.9fr)", about: "What the kit could do: choose the row for more", value: row => row.advice?.kind ?? "", text: row => row.advice?.kind ?? "", tip: row => row.advice?.seen ?? "" }] : [];
     this.sites = new Table($("sites"), {
-      columns: [...siteColumns, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.9fr)" }), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.9fr)" }),
+      columns: [...siteColumns, ...advised, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.9fr)" }), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.9fr)" }),
         // With growth names need the room more.
         ...(this.since && this.value !== "short" ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.9fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
         figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.9fr)" }), figure("samples", "samples", count, { width: "minmax(86px,.7fr)", about: "Blocks really looked at; few make the figures rough" }),
@@ -61,6 +63,7 @@ export class WhereView {
       sort: { key: this.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
       key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "",
     });
+    this.sites.hasAdvice = hasAdvice;
     this.sites.search(search);
   }
 
@@ -78,13 +81,14 @@ export class WhereView {
     const asked = this.asked = { ...this.wanted }, { value, since, from, byLine } = asked;
     this.at = performance.now();
     try {
+      this.advice ??= new GivenAdvice((await this.connection.get("/api/advice")).advice);
       const [tree, sites] = await Promise.all([
         this.connection.get("/api/stacks", { value, since, from, by: byLine ? "line" : "function" }),
         this.connection.get("/api/sites", { value, since, most: 1000 })]);
       if (asked !== this.asked) return;
       const isNewTable = value !== this.value || since !== this.since;
       Object.assign(this, asked);
-      if (isNewTable) this.makeTable();
+      if (isNewTable || !this.sites.hasAdvice !== this.advice.isEmpty) this.makeTable();
       this.set(tree, sites);
     } catch (trouble) {
       if (asked === this.asked) this.failed(trouble);
@@ -110,7 +114,7 @@ export class WhereView {
     this.flame.mainModule = this.program;
     this.flame.set(tree);
     this.note();
-    const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0 }));
+    const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0, advice: row.frames[row.site] ? this.advice.of(row.frames[row.site]) : null }));
     this.most = Math.max(1, ...rows.map(row => row.live_bytes));
     this.mostValue = Math.max(1, ...rows.map(row => row.value));
     this.sites.empty = "no samples yet";

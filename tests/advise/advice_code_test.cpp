@@ -1,0 +1,71 @@
+// The lines of each advice compile against the kit, and do what they say.
+#include "advice_code.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace heapwright::tool {
+namespace {
+
+bool compiles(const std::string& code) {
+  const std::string file = testing::TempDir() + "heapwright-advice-" + std::to_string(getpid()) + ".cpp";
+  std::ofstream(file) << code;
+  const std::string command =
+      std::string(COMPILER) + " -std=c++20 -Wall -Wextra -fsyntax-only -I '" HEADERS "' '" + file + "'";
+  const bool is_well = std::system(command.c_str()) == 0;
+  (void)unlink(file.c_str());
+  return is_well;
+}
+
+std::string text_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  return text;
+}
+
+constexpr advice_kind kinds[] = {advice_kind::small_buffer, advice_kind::reserve, advice_kind::stack_arena,
+                                 advice_kind::arena,        advice_kind::pool,    advice_kind::shared_pool,
+                                 advice_kind::hand_over};
+
+class AdviceCode : public testing::TestWithParam<advice_kind> {};
+
+TEST_P(AdviceCode, CompilesForCallsAndForContainers) {
+  for (const bool is_container : {false, true}) {
+    for (const std::uint64_t threads : {1U, 4U}) {
+      program_site site{"grow()",    "/src/some \"tree\".cpp",      12,
+                        "/bin/some", "std::vector<int>::push_back", is_container};
+      advice what{.kind = GetParam(), .site = 1, .bytes = 48};
+      std::string code = text_of(code_for(what, site, threads));
+      SCOPED_TRACE(code);
+      EXPECT_LE(code_for(what, site, threads).size(), 6U);
+      if (code.find("kit_container") != std::string::npos) {
+        code += "#include <vector>\n#include <list>\nint main() {\n";
+        if (GetParam() == advice_kind::small_buffer) code += "memory_type memory;\n";
+        code +=
+            "kit_container<std::vector, int> v(memory);\nkit_container<std::list, int> l(memory);\nv.push_back(1);\n"
+            "l.push_back(v[0]);\nreturn l.front() - 1;\n}\n";
+      }
+      EXPECT_TRUE(compiles(code));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AdviceCode, testing::ValuesIn(kinds));
+
+TEST(AdviceCode, SaysWhereAndHowMuch) {
+  const program_site site{"grow()", "/src/tree.cpp", 12, "/bin/some", "", false};
+  const std::string pool = text_of(code_for({.kind = advice_kind::pool, .site = 1, .bytes = 48}, site, 1));
+  EXPECT_NE(pool.find("static heapwright::pool<> blocks(heapwright::layout{48, 8})"), std::string::npos) << pool;
+  EXPECT_NE(pool.find("tree.cpp:12"), std::string::npos) << pool;
+  const std::string of_threads = text_of(code_for({.kind = advice_kind::pool, .site = 1, .bytes = 48}, site, 2));
+  EXPECT_NE(of_threads.find("thread_local"), std::string::npos) << of_threads;
+}
+
+TEST(AdviceCode, WhatDoesNotCompileIsFound) { EXPECT_FALSE(compiles("heapwright::pool<> blocks;")); }
+
+}  // namespace
+}  // namespace heapwright::tool

@@ -1,0 +1,131 @@
+"""`heapwright advise`, as a user meets it: programs of which it is known what should be advised, and bad input.
+
+usage: advise_test.py HEAPWRIGHT PLANTED
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HEAPWRIGHT, PLANTED = (os.path.abspath(path) for path in sys.argv[1:3])
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "planted.cpp")
+PATIENCE = 200
+
+
+def lines_of_sites():
+    """The lines that end with `// the site`, by the program that they are in."""
+    found, program = {}, None
+    with open(SOURCE) as file:
+        for number, line in enumerate(file, 1):
+            if title := re.match(r"// --- (\w+)$", line):
+                program = title[1]
+            if "// the site" in line:
+                found[program] = number
+    return found
+
+
+def heapwright(*arguments):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))}
+    return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=PATIENCE, env=environment, stdin=subprocess.DEVNULL)
+
+
+class Advise(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.trace = os.path.join(folder.name, "app.trace")
+
+    def recorded(self, *command, code=0, options=()):
+        done = heapwright("record", "-o", self.trace, *options, "--", *command)
+        self.assertEqual(done.returncode, code, done.stderr)
+
+    def advised(self, *options, code=0):
+        done = heapwright("advise", "--rounds", "2", *options, self.trace)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return done
+
+    def advice(self, program):
+        self.recorded(PLANTED, program)
+        return json.loads(self.advised("--json", "-").stdout)
+
+    def test_what_is_planted_is_found(self):
+        lines = lines_of_sites()
+        for program, kind in (("tree", "arena"), ("pool", "pool"), ("text", "small buffer"), ("nested", "stack arena"), ("growing", "reserve"), ("handing", "hand-over")):
+            with self.subTest(program):
+                found = self.advice(program)
+                at_site = [a for a in found["advice"] if a["site"]["line"] == lines[program] and a["site"]["file"].endswith("planted.cpp")]
+                self.assertEqual([a["kind"] for a in at_site], [kind], found["advice"])
+                one = at_site[0]
+                self.assertGreater(one["allocations"], found["allocations"] * .3)
+                self.assertIn(f"planted.cpp:{lines[program]}", "\n".join(one["code"]) + one["site"]["name"])
+                if kind == "hand-over":
+                    self.assertIsNone(one["saves"], "what it saves is not predicted")
+                else:
+                    self.assertIsNotNone(one["saves"])
+                    self.assertIsNone(one["failure"])
+
+    def test_programs_as_advised_have_no_such_site(self):
+        lines = lines_of_sites()
+        for program in ("tree", "pool", "text", "nested"):
+            with self.subTest(program):
+                self.recorded(PLANTED, program, "advised")
+                found = json.loads(self.advised("--json", "-").stdout)
+                self.assertEqual([a for a in found["advice"] if a["site"]["line"] == lines[program] and a["allocations"] > 1000], [])
+
+    def test_the_text_and_the_page(self):
+        self.recorded(PLANTED, "handing")
+        page = os.path.join(os.path.dirname(self.trace), "page.html")
+        text = self.advised("--html", page).stdout
+        self.assertRegex(text, r"(?m)^process 0 of .*: .*planted handing$")
+        self.assertRegex(text, r"(?m)^\d  hand-over  at handing\S*  planted\.cpp:\d+$")
+        self.assertIn("What it saves is not predicted.", text)
+        self.assertRegex(text, r"(?m)^       #include <heapwright/")
+        with open(page) as file:
+            self.assertIn('"kind":"hand-over"', file.read())
+
+    def test_a_wrapper_of_the_program_s_own(self):
+        self.recorded(PLANTED, "tree")
+        found = json.loads(self.advised("--wrapper", "plant*", "--json", "-").stdout)
+        self.assertIn("grow_tree<", found["advice"][0]["site"]["function"])
+        self.assertIn("plant<", found["advice"][0]["site"]["through"])
+
+    def test_programs_that_end_badly(self):
+        self.recorded("sh", "-c", "exit 3", code=3)
+        self.advised()
+        # One that never ends is recorded for as long as asked.
+        self.recorded("timeout", "3", PLANTED, "handing", "100000", options=("--seconds", "0.5"), code=124)
+        self.assertIn("hand-over", self.advised().stdout)
+
+    def test_bad_input(self):
+        done = heapwright("advise", "/no/such/trace")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("No such file", done.stderr)
+        self.recorded(PLANTED, "handing")
+        with open(self.trace, "rb") as file:
+            whole = file.read()
+
+        def advised_of(data):
+            with open(self.trace, "wb") as file:
+                file.write(data)
+            return heapwright("advise", "--rounds", "2", self.trace)
+        for data, said in ((b"", "is not a trace"), (whole[:12] + b"\x07" + whole[13:], "of version 7"), (whole[:16], "has no process")):
+            done = advised_of(data)
+            self.assertEqual(done.returncode, 125, done.stderr)
+            self.assertIn(said, done.stderr)
+        torn = advised_of(whole[:-1])
+        self.assertEqual(torn.returncode, 0, torn.stderr)
+        self.assertIn("Note: the trace is torn: the file is cut off", torn.stdout)
+        done = heapwright("advise", "--process", "9", self.trace)
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("has no process 9", done.stderr)
+        for words, said in ((["--rounds", "1"], "from 2 to"), (["--json", self.trace], "--json"), (["--json", "-", "--html", "-"], "both go to")):
+            done = heapwright("advise", *words, self.trace)
+            self.assertEqual(done.returncode, 125)
+            self.assertIn(said, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

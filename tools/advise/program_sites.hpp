@@ -1,0 +1,38 @@
+// The call sites of a traced program: places in its own code that allocate.
+//
+// A stack belongs to the site that a person would look at: the first frame that is no wrapper of
+// malloc (tools/symbols/allocation_wrappers.hpp). Stacks with the same function and line there are
+// one site, however they differ further out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "function_patterns.hpp"
+#include "plan_builder.hpp"
+
+namespace heapwright::tool {
+
+struct program_site {
+  std::string function, file;  ///< the file is empty where it is not known
+  unsigned line = 0;
+  std::string module;
+  std::string through;        ///< the wrapper that it calls: "std::vector<int>::push_back"; empty: none
+  bool is_container = false;  ///< a container of the C++ library allocates for it
+
+  /// "build  tree.cpp:12".
+  [[nodiscard]] std::string name() const;
+};
+
+struct program_sites {
+  std::vector<program_site> all;   ///< number 1 first
+  std::vector<stack_site> stacks;  ///< by number
+
+  [[nodiscard]] const program_site& operator[](std::uint16_t number) const { return all[number - 1U]; }
+};
+
+/// Of one process of a trace. Throws `failure`.
+program_sites sites_of(const std::string& trace, std::uint32_t process, const function_patterns& wrappers);
+
+}  // namespace heapwright::tool
