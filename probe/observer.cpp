@@ -134,11 +134,14 @@ void start() noexcept {
   if (before == stage::forked) {
     h->forked_from = parents_segment->process_id;
     h->fork_number = fork_number;
-    h->peak_number.store(parents_segment->peak_number.load(relaxed), relaxed);
     h->adapted_seconds.store(parents_segment->adapted_seconds.load(relaxed), relaxed);
     h->interval_by_seconds.store(parents_segment->interval_by_seconds.load(relaxed), relaxed);
     take_over(inherited);
-    the_sampler.copy_from(*parents_segment, forked_at);
+    for (const auto& c : inherited.classes) {
+      h->inherited_blocks += c.allocations;
+      h->inherited_bytes += c.allocated_bytes;
+    }
+    the_sampler.inherit_from(*parents_segment, forked_at);
     ::munmap(parents_segment, parents_segment->bytes);
     parents_segment = nullptr;
   }
@@ -183,7 +186,7 @@ void before_fork() noexcept {
   is_inside = true;
   slots.fork_lock().acquire();
   the_sampler.lock_for_fork();
-  if (now == stage::observed) inherited = slots.sums();
+  if (now == stage::observed) inherited = slots.sums().live();
 }
 
 void after_fork_in_parent() noexcept {

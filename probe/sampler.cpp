@@ -110,12 +110,23 @@ void sampler::reset(segment_header& h) noexcept {
   window_.reset();
 }
 
-void sampler::copy_from(segment_header& parents, std::uint64_t forked_ns) noexcept {
-  if (stacks_.copy_from(parents)) {
-    const std::uint64_t units = header_->stacks_used.load(relaxed) / reference_unit;
-    samples_.copy_from(parents, forked_ns, static_cast<reference>(units));
-  }
+void sampler::inherit_from(segment_header& parents, std::uint64_t forked_ns) noexcept {
+  sample_table::for_each_in(parents, forked_ns, inherit);
   copy_modules(parents);
+}
+
+/// The parent goes on meanwhile: a stack that is not complete is of a sample that came later.
+void sampler::inherit(segment_header& parents, const void* p, const taken_sample& parents_sample) noexcept {
+  sampler& all = the_sampler;
+  taken_sample s = parents_sample;
+  const std::uint64_t offset = (s.at_stack - std::uint64_t{1}) * reference_unit;
+  if (s.at_stack == 0 || offset >= parents.stacks_used.load(std::memory_order_acquire)) return;
+  const stack& parents_stack = *at_offset<stack>(&parents, parents.stacks_at + offset);
+  if (parents_stack.hash == 0) return;
+  stack* const here = all.stacks_.inherited(parents_stack);
+  if (here != nullptr) s.at_stack = all.stacks_.refer(here);
+  if (here == nullptr || !all.samples_.add(p, s)) return (void)add_shared(all.header_->lost_samples, 1);
+  all.note_allocated(*here, s);
 }
 
 /// A thread notes an object only once, so those of the parent's threads are not noted again.
@@ -176,10 +187,10 @@ void sampler::keep_at_peak(stack_counters& c) const noexcept {
 void sampler::note_allocated(stack& at, const taken_sample& s) noexcept {
   stack_counters& c = at.counters;
   const weight stands_for = weight_of(s.bytes, s.interval);
-  if (c.samples.load(relaxed) == 0) c.first_ns.store(s.at_ns, relaxed);
-  c.last_ns.store(s.at_ns, relaxed);
+  if (c.samples.load(relaxed) == 0 || s.at_ns < c.first_ns.load(relaxed)) c.first_ns.store(s.at_ns, relaxed);
+  if (s.at_ns > c.last_ns.load(relaxed)) c.last_ns.store(s.at_ns, relaxed);
   keep_at_peak(c);
-  at.owner == 0 ? count_allocated<with_others>(c, stands_for) : count_allocated<alone>(c, stands_for);
+  counts_for_all(at) ? count_allocated<with_others>(c, stands_for) : count_allocated<alone>(c, stands_for);
 }
 
 void sampler::note_freed(const taken_sample& s, std::uint32_t owner, std::uint64_t now_ns) noexcept {

@@ -35,8 +35,9 @@ class sampler {
   /// Samples go to this segment from now on.
   void reset(segment::segment_header& h) noexcept;
 
-  /// Takes over what was in the parent's segment when the process forked.
-  void copy_from(segment::segment_header& parents, std::uint64_t forked_ns) noexcept;
+  /// Takes over the live samples that the parent's segment had when the process forked, with their
+  /// stacks.
+  void inherit_from(segment::segment_header& parents, std::uint64_t forked_ns) noexcept;
 
   /// The calling thread has got this slot.
   void begin_thread(segment::thread_slot& s) noexcept;
@@ -84,6 +85,8 @@ class sampler {
 
   static void note_object(const code_object& o) noexcept;
   static void note_thinned(const taken_sample& was, const segment::sampling_interval* is) noexcept;
+
+  static void inherit(segment::segment_header& parents, const void* p, const taken_sample& s) noexcept;
 
   void copy_modules(segment::segment_header& from) noexcept;
   void keep_at_peak(segment::stack_counters& c) const noexcept;

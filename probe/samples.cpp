@@ -120,14 +120,15 @@ void sample_table::thin(std::uint64_t most, std::uint64_t& random,
   });
 }
 
-void sample_table::copy_from(segment_header& other, std::uint64_t until_ns, reference last) noexcept {
+void sample_table::for_each_in(segment_header& other, std::uint64_t until_ns,
+                               void (*visit)(segment_header& other, const void* p,
+                                             const taken_sample& s) noexcept) noexcept {
   const std::uint64_t used = other.samples_used.load(std::memory_order_acquire);
   const auto* const from = at_offset<sample>(&other, other.samples_at);
   for (std::uint64_t i = 0; i < used / sizeof(sample); ++i) {
     const std::uint64_t of = from[i].address_and_interval.load(std::memory_order_acquire);
     const taken_sample s = read(from[i], of);
-    if (!is_live(of) || s.at_stack > last || s.at_ns > until_ns) continue;
-    (void)add(reinterpret_cast<const void*>(sample::address_of(of)), s);
+    if (is_live(of) && s.at_ns <= until_ns) visit(other, reinterpret_cast<const void*>(sample::address_of(of)), s);
   }
 }
 

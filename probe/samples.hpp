@@ -43,8 +43,11 @@ class sample_table {
   /// Room taken, in records: live samples, and those that were.
   [[nodiscard]] std::uint64_t records() const noexcept { return part_.used() / sizeof(segment::sample); }
 
-  /// Takes over what was in the table of another segment at `until_ns`, with stacks up to `last`.
-  void copy_from(segment::segment_header& other, std::uint64_t until_ns, segment::reference last) noexcept;
+  /// Calls `visit` for each sample that was taken before `until_ns` and is live in another segment,
+  /// which may change meanwhile. at_stack is a stack there. O(records).
+  static void for_each_in(segment::segment_header& other, std::uint64_t until_ns,
+                          void (*visit)(segment::segment_header& other, const void* p,
+                                        const taken_sample& s) noexcept) noexcept;
 
   /// False: the block is no sample.
   [[nodiscard]] bool may_have(const void* p) const noexcept { return filter_.may_have(p); }

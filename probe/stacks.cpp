@@ -9,6 +9,7 @@ using namespace segment;
 namespace {
 
 std::uint64_t* addresses_of(stack* s) noexcept { return reinterpret_cast<std::uint64_t*>(s + 1); }
+const std::uint64_t* addresses_of(const stack* s) noexcept { return reinterpret_cast<const std::uint64_t*>(s + 1); }
 
 }  // namespace
 
@@ -42,16 +43,22 @@ stack* stack_table::find_or_add(const call_memo& calls, std::uint32_t owner) noe
 }
 
 stack* stack_table::everyones(stack& of) noexcept {
-  if (of.owner == 0) return &of;
+  if (counts_for_all(of)) return &of;
   if (const reference known = of.everyones.load(std::memory_order_acquire); known != 0) return &at(known);
-  stack* s = find(of.hash, 0);
-  if (s == nullptr) {
-    s = take(of.depth, of.is_cut != 0, 0);
-    if (s == nullptr) return nullptr;
-    std::memcpy(addresses_of(s), addresses_of(&of), of.depth * sizeof(std::uint64_t));
-    complete(*s, of.hash);
-  }
-  of.everyones.store(refer(s), std::memory_order_release);
+  stack* const s = find_or_copy(of, 0);
+  if (s != nullptr) of.everyones.store(refer(s), std::memory_order_release);
+  return s;
+}
+
+stack* stack_table::inherited(const stack& parents) noexcept { return find_or_copy(parents, inherited_owner); }
+
+/// The calls alone, not what has been counted there.
+stack* stack_table::find_or_copy(const stack& of, std::uint32_t owner) noexcept {
+  if (stack* const known = find(of.hash, owner)) return known;
+  stack* const s = take(of.depth, of.is_cut != 0, owner);
+  if (s == nullptr) return nullptr;
+  std::memcpy(addresses_of(s), addresses_of(&of), of.depth * sizeof(std::uint64_t));
+  complete(*s, of.hash);
   return s;
 }
 
@@ -75,20 +82,6 @@ void stack_table::insert(stack& s) noexcept {
   reference first = bucket.load(std::memory_order_relaxed);
   do s.next.store(first, std::memory_order_relaxed);
   while (!bucket.compare_exchange_weak(first, refer(&s), std::memory_order_release, std::memory_order_relaxed));
-}
-
-bool stack_table::copy_from(segment_header& other) noexcept {
-  const std::uint64_t used = other.stacks_used.load(std::memory_order_acquire);
-  auto* const to = static_cast<std::byte*>(part_.take(used));
-  if (to == nullptr) return false;
-  std::memcpy(to, at_offset<std::byte>(&other, other.stacks_at), used);
-  for (std::uint64_t at = 0; at < used;) {
-    auto* const s = reinterpret_cast<stack*>(to + at);
-    if (s->hash != 0) insert(*s);  // 0: a thread of the parent was adding it
-    if (s->depth == 0) break;
-    at += stack_length(s->depth);
-  }
-  return true;
 }
 
 }  // namespace heapwright::probe

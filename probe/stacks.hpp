@@ -21,12 +21,11 @@ class stack_table {
   /// is no room.
   [[nodiscard]] segment::stack* find_or_add(const call_memo& calls, std::uint32_t owner) noexcept;
 
-  /// The same stack with owner 0; null when there is no room.
+  /// The same stack with an owner for whom all threads count; null when there is no room.
   [[nodiscard]] segment::stack* everyones(segment::stack& s) noexcept;
 
-  /// Takes over what is in the table of another segment. False: there is no room; its samples have
-  /// no stacks here then.
-  [[nodiscard]] bool copy_from(segment::segment_header& other) noexcept;
+  /// A stack of the parent's segment, here with inherited_owner; null when there is no room.
+  [[nodiscard]] segment::stack* inherited(const segment::stack& parents) noexcept;
 
   [[nodiscard]] segment::reference refer(const segment::stack* s) const noexcept { return part_.refer(s); }
   [[nodiscard]] segment::stack& at(segment::reference r) const noexcept { return *part_.find<segment::stack>(r); }
@@ -40,6 +39,7 @@ class stack_table {
   }
   [[nodiscard]] segment::stack* find(std::uint64_t hash, std::uint32_t owner) const noexcept;
   [[nodiscard]] segment::stack* take(std::uint32_t depth, bool is_cut, std::uint32_t owner) noexcept;
+  [[nodiscard]] segment::stack* find_or_copy(const segment::stack& of, std::uint32_t owner) noexcept;
   void complete(segment::stack& s, std::uint64_t hash) noexcept;
   void insert(segment::stack& s) noexcept;
 

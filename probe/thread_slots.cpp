@@ -1,5 +1,6 @@
 #include "thread_slots.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <sys/prctl.h>
@@ -25,6 +26,28 @@ void slot_sums::add(const thread_slot& s) noexcept {
     classes[c].frees += s.classes[c].frees.load(relaxed);
     classes[c].freed_bytes += s.classes[c].freed_bytes.load(relaxed);
   }
+}
+
+/// Where more was freed than allocated, as counting began late, that remains.
+slot_sums slot_sums::live() const noexcept {
+  slot_sums result = *this;
+  std::uint64_t allocated = 0, is_live = 0;
+  for (auto& c : result.classes) {
+    allocated += c.allocated_bytes;
+    const auto take_out = [](std::uint64_t& allocations, std::uint64_t& frees) {
+      const std::uint64_t both = std::min(allocations, frees);
+      allocations -= both;
+      frees -= both;
+    };
+    take_out(c.allocations, c.frees);
+    take_out(c.allocated_bytes, c.freed_bytes);
+    is_live += c.allocated_bytes;
+  }
+  // Which of it was asked for is not known: as much as of all that was allocated.
+  if (allocated != 0)
+    result.requested_bytes = static_cast<std::uint64_t>(static_cast<double>(requested_bytes) *
+                                                        static_cast<double>(is_live) / static_cast<double>(allocated));
+  return result;
 }
 
 slot_sums sums_of(const thread_slot& s) noexcept {

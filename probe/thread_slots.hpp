@@ -20,6 +20,9 @@ struct slot_sums {
   } classes[segment::size_scale::count];
 
   void add(const segment::thread_slot& s) noexcept;
+
+  /// As if what is live had been allocated, and nothing freed.
+  [[nodiscard]] slot_sums live() const noexcept;
 };
 
 [[nodiscard]] slot_sums sums_of(const segment::thread_slot& s) noexcept;

@@ -48,7 +48,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 6;
+inline constexpr std::uint32_t segment_version = 7;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
@@ -101,7 +101,10 @@ struct segment_header {
   std::uint64_t process_start{};       ///< when the process began, in clock ticks since boot: /proc/PID/stat, field 22
   counter ended_ns{};                  ///< CLOCK_MONOTONIC; 0: has not ended, or was killed
   std::uint64_t fork_number{};         ///< of the parent's forks while it recorded, from 1; 0: it did not
-  std::uint64_t forked_from{};         ///< process id of the parent whose figures this segment began with; 0: none
+  /// Process id of the parent; 0: none. The figures of this segment began with what was live in the
+  /// parent at the fork, as if this process had allocated it, and with nothing of what was freed.
+  std::uint64_t forked_from{};
+  std::uint64_t inherited_blocks{}, inherited_bytes{};  ///< that was live then; inherited_owner has its stacks
 
   std::uint64_t bytes{};  ///< of the whole file
   std::uint64_t threads_at{};
@@ -285,11 +288,15 @@ struct stack_counters {
   std::array<counter, lifetime_buckets> lifetimes;  ///< samples, by how long they lived
 };
 
+/// Of stacks: see there.
+inline constexpr std::uint32_t inherited_owner = 0xffffffff;
+
 /// A call stack and what one thread has done with blocks that it has allocated there. The return
 /// addresses follow it, the innermost first, `depth` of them. There are several with the same
 /// addresses: one for each thread slot (`owner`), which alone writes its counters, and one with
 /// owner 0, for all others: threads without a slot, and those who free what the owner has
-/// allocated. Their sums are the figures of the stack.
+/// allocated. Their sums are the figures of the stack. What was live in the parent at a fork stands
+/// apart, with owner inherited_owner; all threads count there what becomes of it.
 struct alignas(16) stack {
   std::uint64_t hash;           ///< of the addresses; 0: not yet complete
   std::atomic<reference> next;  ///< in its chain
@@ -300,6 +307,9 @@ struct alignas(16) stack {
   std::uint32_t padding;
   stack_counters counters;
 };
+
+/// Whether all threads count there.
+[[nodiscard]] inline bool counts_for_all(const stack& s) noexcept { return s.owner == 0 || s.owner == inherited_owner; }
 
 /// Bytes from one stack to the next.
 [[nodiscard]] constexpr std::size_t stack_length(std::size_t depth) noexcept {

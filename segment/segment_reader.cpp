@@ -62,6 +62,8 @@ process_figures process_of(const segment_header& h) {
   p.ended_ns = h.ended_ns.load(relaxed);
   p.process_start = h.process_start;
   p.forked_from = h.forked_from;
+  p.inherited_blocks = h.inherited_blocks;
+  p.inherited_bytes = h.inherited_bytes;
   p.program = text_of(h.program);
   p.shown_program = shown_program_of(h);
   p.allocator = text_of(h.allocator);
@@ -229,6 +231,16 @@ class_figures snapshot::total() const noexcept {
   return sum;
 }
 
+class_figures snapshot::own_total() const noexcept {
+  class_figures own = total();
+  if (process.forked_from == 0) return own;
+  own.allocations -= std::min(own.allocations, process.inherited_blocks);
+  own.allocated_bytes -= std::min(own.allocated_bytes, process.inherited_bytes);
+  own.frees = std::min(own.frees, own.allocations);
+  own.freed_bytes = std::min(own.freed_bytes, own.allocated_bytes);
+  return own;
+}
+
 std::array<class_figures, size_scale::count> snapshot::by_class() const noexcept {
   std::array<class_figures, size_scale::count> sums;
   for (const thread_figures& t : threads)
@@ -285,6 +297,10 @@ snapshot segment_reader::read() const {
 
 std::vector<stack_figures> segment_reader::stacks() const {
   return stack_records(*file_, *file_->header()).all().stacks;
+}
+
+std::vector<stack_figures> segment_reader::own_stacks() const {
+  return stack_records(*file_, *file_->header(), stack_records::which::own).all().stacks;
 }
 
 std::vector<sample_figures> segment_reader::live_samples() const {

@@ -119,6 +119,7 @@ struct process_figures {
   std::string root;              ///< "/proc/PID/root" if its segment was found there, in a container; else empty
   process_state state = process_state::running;
   std::uint64_t started_ns = 0, started_unix_ns = 0, ended_ns = 0, process_start = 0, forked_from = 0;
+  std::uint64_t inherited_blocks = 0, inherited_bytes = 0;  ///< as in segment_header
   std::string program, allocator;
   std::string shown_program;  ///< the link beside `program` by which it was started; empty: `program`
   std::vector<std::string> arguments;
@@ -154,6 +155,9 @@ struct snapshot {
   std::vector<module_figures> modules;
 
   [[nodiscard]] class_figures total() const noexcept;
+  /// Without what was live in the parent at a fork: sums over processes have each block once. Where
+  /// the process has freed more of that than it has allocated, its live bytes are 0.
+  [[nodiscard]] class_figures own_total() const noexcept;
   [[nodiscard]] std::array<class_figures, size_scale::count> by_class() const noexcept;
 };
 
@@ -177,8 +181,10 @@ class segment_reader {
   ~segment_reader();
 
   [[nodiscard]] process_figures process() const;
-  [[nodiscard]] snapshot read() const;                             ///< O(threads)
-  [[nodiscard]] std::vector<stack_figures> stacks() const;         ///< O(stacks)
+  [[nodiscard]] snapshot read() const;                      ///< O(threads)
+  [[nodiscard]] std::vector<stack_figures> stacks() const;  ///< O(stacks)
+  /// Without what was live in the parent at a fork. O(stacks).
+  [[nodiscard]] std::vector<stack_figures> own_stacks() const;
   [[nodiscard]] std::vector<sample_figures> live_samples() const;  ///< O(samples + stacks)
 
   void set_counting(bool on);

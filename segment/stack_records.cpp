@@ -77,8 +77,12 @@ std::uint64_t live_samples_of(const stack_figures& f) {
 
 }  // namespace
 
-stack_records::stack_records(const segment_file& file, const segment_header& header)
-    : file_(file), header_(header), used_(std::min(header.stacks_used.load(relaxed), reach)), window_(file) {}
+stack_records::stack_records(const segment_file& file, const segment_header& header, which wanted)
+    : file_(file),
+      header_(header),
+      wanted_(wanted),
+      used_(std::min(header.stacks_used.load(relaxed), reach)),
+      window_(file) {}
 
 stack_records::known_stacks stack_records::all() {
   std::uint64_t at = 0;
@@ -143,7 +147,7 @@ stack_records::record stack_records::visit(reference id) {
   // This may be a second copy, which another writer than the probe could have changed.
   if (s->depth > deepest_stack || stack_length(s->depth) != length) return result;
   result = {length, s->next.load(relaxed)};
-  if (s->hash != 0)
+  if (s->hash != 0 && (wanted_ == which::all || s->owner != inherited_owner))
     found_.push_back(figures_of(id, *s, reinterpret_cast<const std::uint64_t*>(bytes + sizeof(stack)),
                                 header_.peak_number.load(relaxed)));
   return result;

@@ -19,7 +19,9 @@ inline constexpr std::uint32_t deepest_stack = 512;
 
 class stack_records {
  public:
-  stack_records(const segment_file& file, const segment_header& header);
+  enum class which { all, own };  ///< own: without inherited ones, see segment::stack
+
+  stack_records(const segment_file& file, const segment_header& header, which wanted = which::all);
 
   struct known_stacks {
     std::vector<stack_figures> stacks;  ///< by id
@@ -41,6 +43,7 @@ class stack_records {
 
   const segment_file& file_;
   const segment_header& header_;
+  which wanted_;
   std::uint64_t used_;
   record_window window_;
   std::vector<stack_figures> found_;

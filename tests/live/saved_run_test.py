@@ -28,6 +28,30 @@ blocks = blocks[:10]
 time.sleep(0.3)
 """
 
+# Keeps 20 MB. Each child that it forks keeps 1 MB more.
+FORKING = """
+import os, sys
+blocks = [bytes(100_000) for _ in range(200)]
+for _ in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        blocks += [bytes(100_000) for _ in range(10)]
+        os._exit(0)
+    os.wait()
+os._exit(0)  # frees nothing
+"""
+
+# The child goes on without its parent, until its input ends.
+OUTLIVED = """
+import os, sys
+blocks = [bytes(100_000) for _ in range(200)]
+if os.fork() == 0:
+    blocks.append(bytes(100))
+    sys.stdin.read()
+else:
+    sys.stdin.readline()
+os._exit(0)
+"""
+
 
 def heapwright(*arguments, **more):
     return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=PATIENCE, env=clean_environment(), **more)
@@ -114,6 +138,55 @@ class SavedRuns(unittest.TestCase):
         peak = re.search(r"(?m)^peak +([\d.]+) MiB", result.stdout)
         self.assertIn(round(float(peak[1])), range(28, 36), "the highest of one process, not their sum")
         self.assertEqual(len(set(re.findall(r"\(process (\d+)\) ended", heapwright("leaks", self.file).stdout))), 3)
+
+    def test_blocks_of_the_parent_of_a_fork_are_counted_once(self):
+        saved = {}
+        for forks in (0, 3):
+            saved[forks] = os.path.join(self.folder.name, f"forks-{forks}")
+            result = heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1", "--save", saved[forks], "--",
+                                sys.executable, "-c", FORKING, str(forks))
+            self.assertEqual(result.returncode, 0, result.stderr)
+        result = heapwright("diff", saved[0], saved[3], "--fail-if", "live>+4MiB", "--fail-if", "allocated>+4MiB")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("of 1 and 4 processes", result.stdout)
+        result = heapwright("diff", saved[0], saved[3], "--fail-if", "live>+2MiB")
+        self.assertEqual(result.returncode, 1, "each child keeps 1 MB of its own")
+
+        # Each process by itself, from its segment.
+        with Viewer(saved[3]) as viewer:
+            parent, *children = sorted(viewer.processes(), key=lambda p: p["forked_from"])
+            self.assertTrue(all(c["forked_from"] == parent["id"] and c["live"] > 20_000_000 for c in children))
+            metrics = viewer.text("/metrics")
+            live, inherited = ({int(process): int(value) for process, value in re.findall(rf'heapwright_{name}{{process="(\d+)".*?}} (\d+)', metrics)}
+                               for name in ("live_bytes", "inherited_bytes"))
+            self.assertEqual(inherited[parent["id"]], 0)
+            for c in children:
+                self.assertGreater(inherited[c["id"]], 19_000_000)
+                self.assertLess(live[c["id"]] - inherited[c["id"]], 2_000_000)
+        reports = [r for r in heapwright("leaks", saved[3]).stdout.split("heapwright leaks: ") if "(process" in r]
+        self.assertEqual(len(reports), 4)
+        for report in reports:
+            is_parent = f"(process {parent['id']})" in report
+            unfreed = int(re.search(r"(?m)^ +([\d,]+) bytes in .* not freed$", report)[1].replace(",", ""))
+            self.assertTrue(19_000_000 < unfreed < 25_000_000 if is_parent else 990_000 < unfreed < 3_000_000, report)
+            self.assertEqual(f"that process {parent['id']} had at the fork" in report, not is_parent, report)
+
+    def test_the_sum_of_running_processes_has_each_block_once(self):
+        """While the parent runs, and when its child has outlived it."""
+        with Watched(sys.executable, "-c", OUTLIVED) as program:
+            def answer(running):
+                """Of processes with all that is in `blocks`: a reading is kept for a moment."""
+                def answered():
+                    a = program.get("/api/processes")
+                    live = [row[a["columns"].index("live")] for row in a["rows"]]
+                    return a["running"] == running and min(live) > 20_000_000 and a
+                return wait_for(f"{running} running", answered)
+            both = answer(2)
+            self.assertLess(20_000_000, both["live"])
+            self.assertLess(both["live"], 25_000_000)
+            program.tool.stdin.write("end\n")
+            program.tool.stdin.flush()
+            self.assertLess(20_000_000, answer(1)["live"])
 
     def test_more_processes_than_are_watched_at_once(self):
         with tempfile.TemporaryDirectory() as folder:

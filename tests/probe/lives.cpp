@@ -1,8 +1,8 @@
 // Programs whose lives take a turn, for lives_test.cpp. What they allocate is of one size, so that
 // the test knows it when it sees it.
 //
-//   lives killed | exec | threads N | together N | stacks DEPTH | commands | without_files | peaks
-//   | holders N
+//   lives killed | exec | fork | threads N | together N | stacks DEPTH | commands | without_files
+//   | peaks | holders N
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
@@ -77,6 +78,19 @@ void have_peaks() {
   std::thread([] { allocate(500, false); }).join();
 }
 
+/// The child frees 30 of the 100 blocks that it has from its parent, and keeps 10 more.
+void be_forked() {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(std::malloc(size));
+  allocate(50, true);
+  if (::fork() == 0) {
+    for (std::size_t i = 0; i < 30; ++i) std::free(blocks[i]);
+    allocate(10, false);
+    std::_Exit(0);
+  }
+  ::wait(nullptr);
+}
+
 /// Threads of which one after the other holds 3 MiB. All live on until the last has.
 void hold_one_after_the_other(int n) {
   std::mutex lock;
@@ -107,6 +121,8 @@ int main(int argc, char** argv) {
   } else if (what == "exec") {
     allocate(10, false);
     ::execl("/proc/self/exe", "lives", "nothing", nullptr);
+  } else if (what == "fork") {
+    be_forked();
   } else if (what == "threads") {
     for (int i = 0, n = std::atoi(argv[2]); i < n; ++i) std::thread(allocate, 10, true).join();
   } else if (what == "together") {

@@ -164,6 +164,36 @@ TEST_F(Lives, ExecLeavesTheFiguresOfTheProgramBefore) {
   EXPECT_EQ(of_our_size(after).allocations, 0u);
 }
 
+TEST_F(Lives, AChildOfForkBeginsWithWhatIsLiveAndTellsItsOwnApart) {
+  EXPECT_EQ(run({"fork"}, {{"HEAPWRIGHT_SAMPLE", "1"}}), 0);
+  const auto files = segments();
+  ASSERT_EQ(files.size(), 2u);
+  const segment_reader parents(files[1]), childs(files[0]);
+  EXPECT_EQ(of_our_size(parents.read()).allocations, 150u);
+  EXPECT_EQ(parents.read().own_total().allocations, parents.read().total().allocations);
+  const snapshot of_child = childs.read();
+  EXPECT_EQ(of_child.process.forked_from, parents.process().process_id);
+  EXPECT_EQ(of_our_size(of_child).allocations, 110u);
+  EXPECT_EQ(of_our_size(of_child).frees, 30u);
+  EXPECT_EQ(of_child.total().allocations - of_child.process.inherited_blocks, 10u);
+  EXPECT_EQ(of_child.own_total().allocations, 10u);
+  EXPECT_EQ(of_child.own_total().allocated_bytes - of_child.own_total().freed_bytes, 0u)
+      << "it has freed more than it keeps";
+
+  const auto blocks = [](const std::vector<stack_figures>& stacks) {
+    std::vector<std::array<double, 2>> found;  // allocated, live
+    for (const stack_figures& s : stacks)
+      if (s.allocations >= 10 && s.allocated_bytes >= s.samples * size && s.allocated_bytes < s.samples * (size + 100))
+        found.push_back({s.allocations, s.live_blocks()});
+    std::ranges::sort(found);
+    return found;
+  };
+  using list = std::vector<std::array<double, 2>>;
+  EXPECT_EQ(blocks(parents.stacks()), (list{{50, 0}, {100, 100}}));
+  EXPECT_EQ(blocks(childs.stacks()), (list{{10, 10}, {100, 70}}));
+  EXPECT_EQ(blocks(childs.own_stacks()), (list{{10, 10}}));
+}
+
 TEST_F(Lives, ThousandsOfThreadsTakeFewSlotsAndNothingIsLost) {
   EXPECT_EQ(run({"threads", "3000"}), 0);
   const fs::path file = segments().at(0);

@@ -29,6 +29,8 @@ TEST_F(segment_reading, tells_of_the_process) {
   h.peak = 77;
   h.class_peak[3] = 5;
   h.forked_from = 42;
+  h.inherited_blocks = 3;
+  h.inherited_bytes = 300;
   set_text(h.program, "/usr/bin/program");
   set_text(h.arguments, std::string("program\0\0--last\0", 16));
   const process_figures p = segment_reader(built.path()).process();
@@ -42,6 +44,8 @@ TEST_F(segment_reading, tells_of_the_process) {
   EXPECT_EQ(p.peak, 77u);
   EXPECT_EQ(p.class_peak[3], 5u);
   EXPECT_EQ(p.forked_from, 42u);
+  EXPECT_EQ(p.inherited_blocks, 3u);
+  EXPECT_EQ(p.inherited_bytes, 300u);
   h.interval = 1;
   h.counting_since_ns = 101;
   EXPECT_EQ(segment_reader(built.path()).process().class_peak[3], 5u);

@@ -202,7 +202,8 @@ process_leaks unfreed_in(const std::filesystem::path& segment) {
   result.unknown_blocks = result.figures.process.lost_samples;
   site_table sites(reader.stacks());
   for (const segment::sample_figures& s : reader.live_samples())
-    sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, variance_of(s), 0};
+    if (!is_inherited(s, result.figures.process))
+      sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, variance_of(s), 0};
   result.sites = std::move(sites).not_empty();
   return result;
 }

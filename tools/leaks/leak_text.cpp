@@ -103,15 +103,24 @@ std::string sites_text(const std::vector<named_site>& sites, const char* title, 
 leak_figures unfreed_of(const named_leaks& p) {
   if (!p.leaks.is_estimate || p.suppressed_sites > 0 || !p.leaks.figures.process.counts_from_start())
     return p.not_judged;
-  const segment::class_figures counted = p.leaks.figures.total();
+  const segment::class_figures counted = p.leaks.figures.own_total();
   return {counted.allocated_bytes - counted.freed_bytes, static_cast<double>(counted.allocations - counted.frees)};
+}
+
+/// Empty of a process that is no child of fork.
+std::string inherited_text(const segment::process_figures& process) {
+  if (process.inherited_blocks == 0) return {};
+  return fmt::format("  Without {} that process {} had at the fork.\n",
+                     amount({process.inherited_bytes, static_cast<double>(process.inherited_blocks)}),
+                     process.forked_from);
 }
 
 std::string totals_text(const named_leaks& p) {
   if (!p.leaks.not_judged.empty())
     return fmt::format("  {} not freed\n  Lost is not told from reachable: {}.\n{}", amount(unfreed_of(p)),
                        p.leaks.not_judged,
-                       p.leaks.is_estimate ? "  Sites are estimated from samples; ±: 95 of 100 are within.\n" : "");
+                       p.leaks.is_estimate ? "  Sites are estimated from samples; ±: 95 of 100 are within.\n" : "") +
+           inherited_text(p.leaks.figures.process);
   std::string text = fmt::format("  {} definitely lost\n", amount(p.lost));
   if (is_any(p.indirectly_lost)) text += fmt::format("  {} indirectly lost\n", amount(p.indirectly_lost));
   text += fmt::format("  {} still reachable\n", amount(p.reachable));

@@ -145,7 +145,7 @@ std::pair<std::string, std::string> named(const segment::stack_figures& stack, c
 
 void add_process(watched_run& run, const segment::segment_reader& reader, const function_patterns& wrappers) {
   const segment::snapshot seen = reader.read();
-  const segment::class_figures total = seen.total();
+  const segment::class_figures total = seen.own_total();
   run.peak = std::max(run.peak, static_cast<double>(seen.process.peak));
   run.live += static_cast<double>(static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes));
   run.allocated += static_cast<double>(total.allocated_bytes);
@@ -158,7 +158,7 @@ void add_process(watched_run& run, const segment::segment_reader& reader, const 
     question.value = value;
     return question;
   };
-  for (const segment::stack_figures& stack : reader.stacks()) {
+  for (const segment::stack_figures& stack : reader.own_stacks()) {
     auto [name, shown] = named(stack, seen, book);
     site_figures& site = run.sites[name];
     site.live += measure(stack, by(stack_value::live));

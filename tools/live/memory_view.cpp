@@ -1,4 +1,6 @@
 // Why RSS is what it is, for the page.
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "views.hpp"
@@ -60,6 +62,21 @@ json findings_part(const memory_picture& picture) {
   return findings;
 }
 
+/// Of the processes that run, each block once: a child of fork has those of its parent too.
+std::int64_t live_of_all(const std::vector<family_member>& members) {
+  const auto runs = [&](std::uint64_t id) {
+    return std::ranges::any_of(members,
+                               [&](const family_member& m) { return m.is_running && m.process.process_id == id; });
+  };
+  std::int64_t live = 0;
+  for (const family_member& m : members) {
+    if (!m.is_running) continue;
+    const auto inherited = static_cast<std::int64_t>(m.process.inherited_bytes);
+    live += runs(m.process.forked_from) ? std::max<std::int64_t>(m.live - inherited, 0) : m.live;
+  }
+  return live;
+}
+
 }  // namespace
 
 std::string memory_view(watched_process& process) {
@@ -96,17 +113,12 @@ std::string processes_view(watched_family& family) {
   constexpr std::size_t most = 200;
   json result = {{"columns", {"name", "id", "forked_from", "running", "live", "program", "arguments"}}};
   json& rows = result["rows"] = json::array();
-  std::int64_t live = 0, running = 0;
-  for (const family_member& m : family.members(most)) {
-    if (m.is_running) {
-      live += m.live;
-      ++running;
-    }
+  const std::vector<family_member> members = family.members(most);
+  for (const family_member& m : members)
     rows.push_back({m.name, m.process.process_id, m.process.forked_from, m.is_running, m.live, m.process.program,
                     m.process.arguments});
-  }
-  result["running"] = running;
-  result["live"] = live;  // of those that run
+  result["running"] = std::ranges::count_if(members, &family_member::is_running);
+  result["live"] = live_of_all(members);
   return result.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -138,6 +138,11 @@ void add_metrics(exposition& e, const moment& m) {
   e.one("heapwright_live_bytes", "gauge", "Bytes allocated and not freed, since counting began.", m.live());
   e.one("heapwright_live_blocks", "gauge", "Blocks allocated and not freed, since counting began.",
         static_cast<std::int64_t>(m.total.allocations - m.total.frees));
+  e.one("heapwright_inherited_bytes", "gauge",
+        "What of the allocated bytes was live in the parent at the fork, and is counted there too.", p.inherited_bytes);
+  e.one("heapwright_inherited_blocks", "gauge",
+        "What of the allocated blocks was live in the parent at the fork, and is counted there too.",
+        p.inherited_blocks);
   e.one("heapwright_peak_bytes", "gauge", "The most bytes that were live at one moment, to 16 KiB for each thread.",
         p.peak);
   e.one("heapwright_allocations_total", "counter", "Blocks allocated.", m.total.allocations);

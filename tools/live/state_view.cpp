@@ -64,6 +64,7 @@ json process_part(const moment& m) {
           {"started", m.unix_seconds(p.started_ns)},
           {"ended", time_of(m, p.ended_ns)},
           {"forked_from", p.forked_from},
+          {"inherited_bytes", p.inherited_bytes},
           {"is_counting", p.is_counting},
           {"counting_since", time_of(m, p.counting_since_ns)},
           {"counts_from_start", p.counts_from_start()},

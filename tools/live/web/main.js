@@ -93,7 +93,7 @@ function show() {
   text($("program"), program || "process");
   const threads = p.has_probe ? ` · ${several(state.threads.filter(t => t[2] === "alive").length, "thread")}` : "";
   text($("about"), `process ${p.id} · ${p.arguments.join(" ")} · on ${p.allocator.slice(p.allocator.lastIndexOf("/") + 1) || "an unknown malloc"}${threads}`);
-  $("about").title = [p.program, p.arguments.join(" "), `malloc of ${p.allocator}`, p.forked_from ? `forked from ${p.forked_from}` : ""].filter(Boolean).join("\n");
+  $("about").title = [p.program, p.arguments.join(" "), `malloc of ${p.allocator}`, p.forked_from ? `forked from ${p.forked_from}, with ${bytes(p.inherited_bytes)} that were live there` : ""].filter(Boolean).join("\n");
   document.body.classList.toggle("bare", !p.has_probe);
   if (!isThere(seen)) see("now");
   showStatus();
