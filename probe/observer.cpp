@@ -71,8 +71,7 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
   const bool has_segment = now == stage::observed;
   thread_slot& s = has_segment ? slot_of(the_segment, 0) : early_slot;
   class_counters& c = s.classes[size_scale::index(bytes)];
-  is_allocation ? count_allocation<with_others>(c, bytes) : count_free<with_others>(c, bytes);
-  if (is_allocation) add_shared(s.requested_bytes, requested);
+  is_allocation ? count_allocation<with_others>(c, bytes, requested) : count_free<with_others>(c, bytes);
   if (!has_segment) return;
   const std::uint64_t by = is_allocation ? bytes : 0 - bytes;
   the_peak.count_apart(by);
@@ -271,8 +270,7 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   // Who reads the net bytes reads these after them: peak_keeper::certainly_live.
   add(s->gross_bytes, bytes);
   s->net_bytes.store(s->net_bytes.load(relaxed) + bytes, std::memory_order_release);
-  add(s->requested_bytes, requested);
-  count_allocation<alone>(s->classes[size_scale::index(bytes)], bytes);
+  count_allocation<alone>(s->classes[size_scale::index(bytes)], bytes, requested);
   // First the sample, then the peak that has the block in it: see keep_at_peak.
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;

@@ -83,8 +83,7 @@ bool begin_peak_again() noexcept;
     return allocated_slow(p, requested, bytes);
   s.until_sample.store(until_sample, relaxed);
   s.net_bytes.store(net, relaxed);
-  add(s.requested_bytes, requested);
-  count_allocation<alone>(s.classes[size_class], bytes);
+  count_allocation<alone>(s.classes[size_class], bytes, requested);
   return p;
 }
 
@@ -141,9 +140,8 @@ inline void freeing(void* p) noexcept {
     return reallocated_slow(p, requested, bytes, before);
   s.until_sample.store(until_sample, relaxed);
   s.net_bytes.store(net, relaxed);
-  add(s.requested_bytes, requested);
   count_free<alone>(s.classes[segment::size_scale::index(before)], before);
-  count_allocation<alone>(s.classes[segment::size_scale::index(bytes)], bytes);
+  count_allocation<alone>(s.classes[segment::size_scale::index(bytes)], bytes, requested);
   return p;
 }
 

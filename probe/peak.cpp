@@ -113,7 +113,7 @@ void peak_keeper::publish_class(thread_slot& s, std::uint32_t slot, unsigned c) 
 }
 
 void peak_keeper::publish_classes(thread_slot& s, std::uint32_t slot) noexcept {
-  s.requested_when_published.store(s.requested_bytes.load(relaxed), relaxed);
+  s.sampled_since_published.store(0, relaxed);
   for (unsigned c = 0; c < size_scale::count; ++c) publish_class(s, slot, c);
 }
 

@@ -61,10 +61,11 @@ class peak_keeper {
   /// In the precise way, after each allocation, and each free that was out of the band.
   void publish_class(segment::thread_slot& s, std::uint32_t slot, unsigned c) noexcept;
 
-  /// Otherwise: all classes of a thread, where it has asked for half a MiB since it did so last.
-  void publish_classes_now_and_then(segment::thread_slot& s, std::uint32_t slot) noexcept {
-    const std::uint64_t since =
-        s.requested_bytes.load(std::memory_order_relaxed) - s.requested_when_published.load(std::memory_order_relaxed);
+  /// Otherwise: all classes of a thread, where it has allocated about half a MiB since it did so
+  /// last. It has taken a sample, which stands for `bytes`.
+  void publish_classes_now_and_then(segment::thread_slot& s, std::uint32_t slot, std::uint64_t bytes) noexcept {
+    const std::uint64_t since = s.sampled_since_published.load(std::memory_order_relaxed) + bytes;
+    s.sampled_since_published.store(since, std::memory_order_relaxed);
     if (since >= 512 * 1024) publish_classes(s, slot);
   }
 

@@ -43,12 +43,13 @@ std::uintptr_t end_of_this_stack() noexcept {
   return &__libc_stack_end != nullptr ? reinterpret_cast<std::uintptr_t>(__libc_stack_end) : 0;
 }
 
+constexpr std::uint64_t until_looking_again = 1 << 20;  ///< bytes, with an interval of 0
+
 /// Draws when the thread samples next. `interval`: bytes, without interval_adapts.
 void draw_next_sample(thread_slot& s, std::uint64_t interval) noexcept {
-  constexpr std::int64_t until_looking_again = 1 << 20;
   const std::uint64_t drawn_by = interval == 0 ? 0 : sampling_interval(interval).bytes();
   s.drawn_by.store(drawn_by, relaxed);
-  if (drawn_by == 0) return s.until_sample.store(until_looking_again, relaxed);
+  if (drawn_by == 0) return s.until_sample.store(static_cast<std::int64_t>(until_looking_again), relaxed);
   std::uint64_t random = s.random.load(relaxed);
   s.until_sample.store(bytes_to_next_sample(drawn_by, random), relaxed);
   s.random.store(random, relaxed);
@@ -324,7 +325,8 @@ void sampler::sample_due(thread_slot& s, std::uint32_t owner, void* p, std::uint
   if (drawn_by != 0 && !take_sample(owner, p, {0, sampling_interval(drawn_by << thinning), bytes, begun_ns}, site))
     add_shared(header_->lost_samples, 1);
   if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, owner);
-  if (grain != 0) the_peak.publish_classes_now_and_then(s, owner);
+  const std::uint64_t stands_for = drawn_by != 0 ? drawn_by << thinning : until_looking_again;
+  if (grain != 0) the_peak.publish_classes_now_and_then(s, owner, stands_for);
   draw_next_sample(s, interval);
   if (wanted != interval && this_memory != nullptr) end_sample(s, wanted, drawn_by, begun_ns);
 }

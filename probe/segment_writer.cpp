@@ -94,10 +94,10 @@ void name_rings(path_text& segment) noexcept {
 }
 
 /// A file that has not been there. A process has one segment for each program that it executes.
-int create_file(const char* directory, std::uint64_t start) noexcept {
+int create_file(path_text& path, const char* directory, std::uint64_t start) noexcept {
   constexpr unsigned most = 1000;
   for (unsigned number = 0; number < most; ++number) {
-    path_text path;
+    path = {};
     name_file(path, directory, start, number);
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == EEXIST) continue;
@@ -290,18 +290,23 @@ segment_header* create_segment(const settings& of) noexcept {
   const std::uint64_t start = ticks_at_process_start();
   if (!may_be_as_long(end) || !make_directory(directory)) return nullptr;
   remove_old_segments(directory);
-  const int fd = create_file(directory, start);
+  path_text path;
+  const int fd = create_file(path, directory, start);
   if (fd < 0) return nullptr;
   void* p = MAP_FAILED;
   if (::ftruncate(fd, static_cast<off_t>(end)) == 0)
     p = ::mmap(nullptr, end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   ::close(fd);
-  if (p == MAP_FAILED) return nullptr;
+  if (p == MAP_FAILED) {
+    ::unlink(path.c_str());
+    return nullptr;
+  }
   auto* const base = static_cast<std::byte*>(p);
   if (!make_present(p, sizeof(segment_header)) || !make_present(base + threads_at, thread_slot_bytes) ||
       !make_present(base + stack_index_at, stack_buckets * sizeof(reference)) ||
       !make_present(base + sample_index_at, sample_buckets * sizeof(reference))) {
     ::munmap(p, end);
+    ::unlink(path.c_str());
     return nullptr;
   }
   auto& h = *static_cast<segment_header*>(p);  // the file is all zero, which is what its counters begin with

@@ -55,9 +55,11 @@ struct with_others {
 
 /// Counts an allocated block in its size class.
 template <class Adding>
-[[gnu::always_inline]] inline void count_allocation(segment::class_counters& c, std::uint64_t bytes) noexcept {
+[[gnu::always_inline]] inline void count_allocation(segment::class_counters& c, std::uint64_t bytes,
+                                                    std::uint64_t requested) noexcept {
   Adding::add(c.allocations, 1);
   Adding::add(c.allocated_bytes, bytes);
+  Adding::add(c.requested_bytes, requested);
 }
 
 /// Counts a freed block in its size class.

@@ -19,10 +19,10 @@ void note_name(thread_slot& s) noexcept { ::prctl(PR_GET_NAME, s.name.data()); }
 }  // namespace
 
 void slot_sums::add(const thread_slot& s) noexcept {
-  requested_bytes += s.requested_bytes.load(relaxed);
   for (unsigned c = 0; c < size_scale::count; ++c) {
     classes[c].allocations += s.classes[c].allocations.load(relaxed);
     classes[c].allocated_bytes += s.classes[c].allocated_bytes.load(relaxed);
+    classes[c].requested_bytes += s.classes[c].requested_bytes.load(relaxed);
     classes[c].frees += s.classes[c].frees.load(relaxed);
     classes[c].freed_bytes += s.classes[c].freed_bytes.load(relaxed);
   }
@@ -31,22 +31,19 @@ void slot_sums::add(const thread_slot& s) noexcept {
 /// Where more was freed than allocated, as counting began late, that remains.
 slot_sums slot_sums::live() const noexcept {
   slot_sums result = *this;
-  std::uint64_t allocated = 0, is_live = 0;
   for (auto& c : result.classes) {
-    allocated += c.allocated_bytes;
-    const auto take_out = [](std::uint64_t& allocations, std::uint64_t& frees) {
-      const std::uint64_t both = std::min(allocations, frees);
-      allocations -= both;
-      frees -= both;
+    const auto take_out = [](std::uint64_t& allocated, std::uint64_t& freed) {
+      const std::uint64_t both = std::min(allocated, freed);
+      allocated -= both;
+      freed -= both;
     };
+    const std::uint64_t allocated = c.allocated_bytes;
     take_out(c.allocations, c.frees);
     take_out(c.allocated_bytes, c.freed_bytes);
-    is_live += c.allocated_bytes;
+    // What was asked for is not known of what is live alone: the share that it has of all.
+    const double share = allocated != 0 ? static_cast<double>(c.allocated_bytes) / static_cast<double>(allocated) : 0;
+    c.requested_bytes = static_cast<std::uint64_t>(static_cast<double>(c.requested_bytes) * share);
   }
-  // Which of it was asked for is not known: as much as of all that was allocated.
-  if (allocated != 0)
-    result.requested_bytes = static_cast<std::uint64_t>(static_cast<double>(requested_bytes) *
-                                                        static_cast<double>(is_live) / static_cast<double>(allocated));
   return result;
 }
 
@@ -57,14 +54,14 @@ slot_sums sums_of(const thread_slot& s) noexcept {
 }
 
 void clear(thread_slot& s) noexcept {
-  s.requested_bytes.store(0, relaxed);
-  s.requested_when_published.store(0, relaxed);
+  s.sampled_since_published.store(0, relaxed);
   for (auto& published : s.class_published) published.store(0, relaxed);
   std::atomic_thread_fence(
       std::memory_order_release);  // peak_keeper::settle_class must not see the counters' zeros first
   for (auto& c : s.classes) {
     c.allocations.store(0, relaxed);
     c.allocated_bytes.store(0, relaxed);
+    c.requested_bytes.store(0, relaxed);
     c.frees.store(0, relaxed);
     c.freed_bytes.store(0, relaxed);
   }
@@ -136,10 +133,10 @@ void thread_slots::fold(thread_slot& s) noexcept {
 
 void thread_slots::add_to_everyone(const slot_sums& sums) noexcept {
   thread_slot& all = slot_of(header_, 0);
-  all.requested_bytes.fetch_add(sums.requested_bytes, relaxed);
   for (unsigned c = 0; c < size_scale::count; ++c) {
     all.classes[c].allocations.fetch_add(sums.classes[c].allocations, relaxed);
     all.classes[c].allocated_bytes.fetch_add(sums.classes[c].allocated_bytes, relaxed);
+    all.classes[c].requested_bytes.fetch_add(sums.classes[c].requested_bytes, relaxed);
     all.classes[c].frees.fetch_add(sums.classes[c].frees, relaxed);
     all.classes[c].freed_bytes.fetch_add(sums.classes[c].freed_bytes, relaxed);
   }

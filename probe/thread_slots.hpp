@@ -14,9 +14,8 @@ namespace heapwright::probe {
 
 /// What some slots have counted together.
 struct slot_sums {
-  std::uint64_t requested_bytes = 0;
   struct {
-    std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0, freed_bytes = 0;
+    std::uint64_t allocations = 0, allocated_bytes = 0, requested_bytes = 0, frees = 0, freed_bytes = 0;
   } classes[segment::size_scale::count];
 
   void add(const segment::thread_slot& s) noexcept;

@@ -196,7 +196,8 @@ inline constexpr std::size_t max_modules = 512;
 struct class_counters {
   counter allocations;
   counter allocated_bytes;
-  counter frees;  ///< by this thread, of blocks of any thread
+  counter requested_bytes;  ///< what was asked for of these: the rest is rounding
+  counter frees;            ///< by this thread, of blocks of any thread
   counter freed_bytes;
 };
 
@@ -216,14 +217,13 @@ struct alignas(64) thread_slot {
   std::array<char, 16> name{};         ///< as it was when last looked at
   counter began_ns{};                  ///< CLOCK_MONOTONIC, when it first called
   counter ended_ns{};                  ///< 0: it has not
-  counter requested_bytes{};           ///< the sum of what was asked for: allocated_bytes less this is rounding
   counter
       net_bytes{};  ///< allocated less freed by this thread, modulo 2^64: negative where it frees what others allocate
   // While net_bytes lies within these, none of it need be published; see published_net.
   counter band_begin{}, band_bytes{};
   counter band_ahead{};                      ///< how much of the band is beyond what is published
   std::atomic<std::int64_t> until_sample{};  ///< bytes, on average, until the next sample
-  counter requested_when_published{};        ///< requested_bytes when it published its classes last
+  counter sampled_since_published{};         ///< bytes that its samples stand for since it published its classes
   counter drawn_by{};                        ///< the interval that the next sample was drawn by; 0: none is due
   counter random{};                          ///< state of the thread's random numbers
   std::uint64_t stack_at{};                  ///< an address in the thread's stack, as near to its outer end as is known

@@ -109,14 +109,13 @@ thread_figures thread_of(std::uint32_t index, const thread_slot& slot) {
   t.name = text_of(slot.name);
   t.began_ns = slot.began_ns.load(relaxed);
   t.ended_ns = slot.ended_ns.load(relaxed);
-  t.requested_bytes = slot.requested_bytes.load(relaxed);
   t.stack_at = slot.stack_at;
   const auto net = static_cast<std::int64_t>(slot.net_bytes.load(relaxed));
   t.peak_net = std::max<std::uint64_t>(slot.peak_net.load(relaxed), net > 0 ? static_cast<std::uint64_t>(net) : 0);
   for (unsigned c = 0; c < size_scale::count; ++c) {
     const class_counters& from = slot.classes[c];
-    t.classes[c] = {from.allocations.load(relaxed), from.allocated_bytes.load(relaxed), from.frees.load(relaxed),
-                    from.freed_bytes.load(relaxed)};
+    t.classes[c] = {from.allocations.load(relaxed), from.allocated_bytes.load(relaxed),
+                    from.requested_bytes.load(relaxed), from.frees.load(relaxed), from.freed_bytes.load(relaxed)};
   }
   return t;
 }
@@ -182,6 +181,7 @@ std::vector<module_figures> modules_of(const segment_file& file, const segment_h
 class_figures& class_figures::operator+=(const class_figures& o) noexcept {
   allocations += o.allocations;
   allocated_bytes += o.allocated_bytes;
+  requested_bytes += o.requested_bytes;
   frees += o.frees;
   freed_bytes += o.freed_bytes;
   return *this;

@@ -25,7 +25,7 @@ class bad_segment : public std::runtime_error {
 };
 
 struct class_figures {
-  std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0, freed_bytes = 0;
+  std::uint64_t allocations = 0, allocated_bytes = 0, requested_bytes = 0, frees = 0, freed_bytes = 0;
 
   class_figures& operator+=(const class_figures& o) noexcept;
 };
@@ -36,7 +36,6 @@ struct thread_figures {
   slot_state state = slot_state::unused;
   std::string name;
   std::uint64_t began_ns = 0, ended_ns = 0;
-  std::uint64_t requested_bytes = 0;
   std::uint64_t stack_at = 0;  ///< an address in its stack; 0: not known
   std::uint64_t peak_net = 0;  ///< the most bytes that it has had allocated beyond what it had freed
   std::array<class_figures, size_scale::count> classes;

@@ -4,10 +4,13 @@ usage: advise_test.py HEAPWRIGHT PLANTED
 """
 import json
 import os
+import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HEAPWRIGHT, PLANTED = (os.path.abspath(path) for path in sys.argv[1:3])
@@ -98,6 +101,20 @@ class Advise(unittest.TestCase):
         # One that never ends is recorded for as long as asked.
         self.recorded("timeout", "3", PLANTED, "handing", "100000", options=("--seconds", "0.5"), code=124)
         self.assertIn("hand-over", self.advised().stdout)
+
+    def test_interrupted_it_says_what_it_has_found_and_not_measured(self):
+        self.recorded(PLANTED, "tree")
+        process = subprocess.Popen([HEAPWRIGHT, "advise", "--rounds", "1000", self.trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))})
+        def has_child():
+            return pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text() != ""
+        while not has_child():  # the first replay: the trace has been read
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        output, messages = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, -signal.SIGINT, messages)
+        self.assertRegex(output, r"\d (site fits|sites fit)\s+a rule,\s+and\s+what\s+that\s+would\s+save\s+was\s+not\s+measured")
 
     def test_bad_input(self):
         done = heapwright("advise", "/no/such/trace")

@@ -264,6 +264,21 @@ class Report(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (1, ""))
         self.assertIn("499 blocks definitely lost", result.stdout)
 
+    def test_a_report_for_which_there_is_no_room(self):
+        for options in ((), ("--json",)):
+            result = heapwright("leaks", *options, "-o", "/dev/full", "--", LEAKING, "most")
+            self.assertEqual((result.returncode, result.stdout), (125, ""))
+            self.assertIn("/dev/full: No space left on device", result.stderr)
+            if options:
+                report, _ = json.JSONDecoder().raw_decode(result.stderr)
+                self.assertEqual(blocks(report["processes"][0])["lost"], 499)
+            else:
+                self.assertIn("499 blocks definitely lost", result.stderr)
+
+    def test_a_child_of_fork_without_a_call_of_malloc_is_not_one_without_the_probe(self):
+        result = heapwright("leaks", "--", "/usr/bin/perl", "-e", "use POSIX; if (fork() == 0) { POSIX::_exit(0) } wait; POSIX::_exit(0)")
+        self.assertNotIn("without the probe", result.stderr)
+
     def test_json_of_all(self):
         _, report = report_of("list")
         self.assertEqual(report["processes"][0]["sites"], [])

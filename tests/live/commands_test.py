@@ -324,6 +324,28 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         self.assertEqual(heapwright(*options, "/no/such/program").returncode, 127)
         self.assertEqual(heapwright(*options, "/etc/passwd").returncode, 126)
 
+    def test_a_folder_without_room_for_a_segment_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], capture_output=True).returncode != 0:
+                self.skipTest("may not mount")
+            try:
+                for subcommand in (("live", "--no-browser", "--exit-with-program"), ("leaks",)):
+                    result = subprocess.run([HEAPWRIGHT, *subcommand, "--", "/usr/bin/python3", "-c", "print('done')"], capture_output=True, text=True, timeout=60,
+                                            env={**os.environ, "HEAPWRIGHT_SEGMENT_DIR": folder})
+                    self.assertEqual(result.stdout, "done\n", "the program runs all the same")
+                    self.assertRegex(result.stderr, rf"without room for a segment: in {folder} \([1-9]\d KiB free there\)")
+                    self.assertEqual(os.listdir(folder), [], "nothing is left of it")
+            finally:
+                subprocess.run(["umount", folder], check=True)
+
+    def test_the_list_has_a_heading(self):
+        with subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--", "/usr/bin/python3", "-c",
+                               "import sys; print(); sys.stdout.flush(); sys.stdin.read()"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as viewer:
+            viewer.stdout.readline()
+            self.assertRegex(heapwright("live", "--list").stdout, r"\A *process +live +command\n *\d+ ")
+            viewer.stdin.close()
+
     def test_a_segment_that_cannot_be_saved(self):
         result = heapwright("live", "--no-browser", "--exit-with-program", "--save", self.path("no/such/folder"), "--", "true")
         self.assertEqual(result.returncode, 125)

@@ -283,10 +283,10 @@ class program {
       const bool begins = step < 4 && !frees_others;
       f.allocations += n;
       f.allocated_bytes += n * bytes;
+      f.requested_bytes += n * (bytes - bytes / 16);
       f.frees += begins ? n / 2 : freed;
       f.freed_bytes += (begins ? n / 2 : freed) * bytes;
       slot.net_bytes += n * bytes - (begins ? n / 2 : freed) * bytes;
-      slot.requested_bytes += n * (bytes - bytes / 16);
     }
   }
 

@@ -85,6 +85,22 @@ TEST(watched_process, a_peak_that_was_not_published_is_no_later_than_the_end) {
 
 constexpr std::uint64_t second = 1'000'000'000, mib = 1 << 20;
 
+/// A program that has made a million short strings, holds none of them, and holds a table.
+TEST(moment, rounding_of_what_lives_is_not_that_of_what_was_freed) {
+  segment::thread_figures thread;
+  const std::uint64_t strings = 1'000'000, table = 1 << 20;
+  thread.classes[segment::size_scale::index(32)] = {strings, strings * 32, strings * 17, strings, strings * 32};
+  thread.classes[segment::size_scale::index(table)] = {1, table, table - 1024, 0, 0};
+  moment m;
+  m.figures.threads = {thread};
+  m.figures.process.started_ns = m.figures.process.counting_since_ns = 1;
+  m.total = m.figures.total();
+  const auto parts = m.live_parts();
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(parts->bytes, table);
+  EXPECT_EQ(parts->rounding, 1024u);
+}
+
 TEST(detailed_looks, are_every_ten_seconds_where_somebody_looks) {
   detailed_looks looks;
   looks.looked(second, 1000, 100 * mib);

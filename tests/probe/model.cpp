@@ -55,7 +55,7 @@ struct model {
     auto& c = expected.classes[size_scale::index(bytes)];
     ++c.allocations;
     c.allocated_bytes += bytes;
-    expected.requested_bytes += requested;
+    c.requested_bytes += requested;
     live += static_cast<std::int64_t>(bytes);
     peak = std::max(peak, live);
     ++blocks;
@@ -206,11 +206,11 @@ void compare(const figures& before, const figures& after) {
   for (unsigned c = 0; c < size_scale::count; ++c) {
     const auto &is = after.classes[c], &was = before.classes[c], &should_be = the_model.expected.classes[c];
     expect("allocations of a class", by(is.allocations, was.allocations), should_be.allocations);
+    expect("bytes requested of a class", by(is.requested_bytes, was.requested_bytes), should_be.requested_bytes);
     expect("bytes allocated of a class", by(is.allocated_bytes, was.allocated_bytes), should_be.allocated_bytes);
     expect("frees of a class", by(is.frees, was.frees), should_be.frees);
     expect("bytes freed of a class", by(is.freed_bytes, was.freed_bytes), should_be.freed_bytes);
   }
-  expect("bytes requested", by(after.requested_bytes, before.requested_bytes), the_model.expected.requested_bytes);
   expect("live bytes", by(after.live, before.live), static_cast<std::uint64_t>(the_model.live));
   expect("the sum over all threads", after.net(), after.live);
   const auto live = static_cast<std::uint64_t>(the_model.live);
@@ -224,17 +224,15 @@ void compare(const figures& before, const figures& after) {
 /// What the segment of a child begins with.
 figures only_live(const figures& f) {
   figures result = f;
-  std::uint64_t allocated = 0, live = 0;
   for (auto& c : result.classes) {
-    allocated += c.allocated_bytes;
+    const auto allocated = static_cast<double>(c.allocated_bytes);
     c.allocations -= c.frees;
     c.allocated_bytes -= c.freed_bytes;
     c.frees = c.freed_bytes = 0;
-    live += c.allocated_bytes;
+    // What was asked for of these is not counted: a share as of all.
+    const double share = allocated > 0 ? static_cast<double>(c.allocated_bytes) / allocated : 0;
+    c.requested_bytes = static_cast<std::uint64_t>(static_cast<double>(c.requested_bytes) * share);
   }
-  // What was asked for of these is not counted: a share as of all.
-  result.requested_bytes = static_cast<std::uint64_t>(static_cast<double>(f.requested_bytes) *
-                                                      static_cast<double>(live) / static_cast<double>(allocated));
   return result;
 }
 

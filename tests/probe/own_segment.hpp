@@ -20,10 +20,10 @@ namespace probe_test {
 
 struct figures {
   struct {
-    std::uint64_t allocations = 0, allocated_bytes = 0, frees = 0, freed_bytes = 0;
+    std::uint64_t allocations = 0, allocated_bytes = 0, requested_bytes = 0, frees = 0, freed_bytes = 0;
   } classes[heapwright::segment::size_scale::count];
-  std::uint64_t requested_bytes = 0, live = 0, peak = 0, live_of_stacks = 0, at_peak_of_stacks = 0, live_of_samples = 0,
-                live_samples = 0, sample_records = 0, thinned_samples = 0;
+  std::uint64_t live = 0, peak = 0, live_of_stacks = 0, at_peak_of_stacks = 0, live_of_samples = 0, live_samples = 0,
+                sample_records = 0, thinned_samples = 0;
   std::uint64_t class_peak[heapwright::segment::size_scale::count]{};
 
   [[nodiscard]] std::uint64_t net() const noexcept {
@@ -93,11 +93,11 @@ class own_segment {
     for (std::uint32_t i = 0; i < h.thread_slots; ++i) {
       const auto& s = *reinterpret_cast<const thread_slot*>(base_ + h.threads_at + i * thread_slot_bytes);
       if (s.state == static_cast<std::uint32_t>(slot_state::unused)) break;
-      f.requested_bytes += s.requested_bytes;
       f.live += i == 0 ? 0 : s.net_bytes - published_net(s);  // what it has not published
       for (unsigned c = 0; c < size_scale::count; ++c) {
         f.classes[c].allocations += s.classes[c].allocations;
         f.classes[c].allocated_bytes += s.classes[c].allocated_bytes;
+        f.classes[c].requested_bytes += s.classes[c].requested_bytes;
         f.classes[c].frees += s.classes[c].frees;
         f.classes[c].freed_bytes += s.classes[c].freed_bytes;
       }

@@ -186,6 +186,23 @@ class Record(unittest.TestCase):
         self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGTERM)
         self.assertEqual(Trace(self.file).end, "the command has ended (killed by SIGTERM)")
 
+    def test_a_second_signal_ends_the_recorder_and_the_command_goes_on(self):
+        process, program = self.started("sh", "-c", f"trap '' TERM; exec {RECORDED} endless")
+        try:
+            for _ in range(2):
+                process.send_signal(signal.SIGTERM)
+                time.sleep(0.05)
+            self.assertEqual(process.wait(PATIENCE), -signal.SIGTERM)
+            before = processor_ticks(program)
+            time.sleep(0.5)
+            self.assertGreater(processor_ticks(program), before, "the command goes on")
+        finally:
+            os.kill(program, signal.SIGKILL)
+        self.assertIn("heapwright: the command goes on\n", process.stderr.read())
+        trace = Trace(self.file)
+        self.assertEqual((trace.code, trace.end), (0, "the recorder was told to end"))
+        self.assertGreater(len(trace.check_blocks()), 1000)
+
     def test_the_program_goes_on_where_the_recorder_is_killed(self):
         process, program = self.started(RECORDED, "endless")
         self.addCleanup(lambda: os.kill(program, signal.SIGKILL))  # before the wait for the end of its output

@@ -128,7 +128,8 @@ TEST_F(segment_reading, sums_threads) {
   worker.classes[2].allocations = 7;
   worker.classes[2].allocated_bytes = 7 * 48;
   worker.classes[79].frees = 2;
-  worker.requested_bytes = 300;
+  worker.classes[2].requested_bytes = 300;
+  worker.classes[3].requested_bytes = 20;
   built.add_thread(7, 77, slot_state::gone).classes[2].frees = 5;
   const snapshot s = segment_reader(built.path()).read();
   ASSERT_EQ(s.threads.size(), 3u);
@@ -136,7 +137,7 @@ TEST_F(segment_reading, sums_threads) {
   EXPECT_EQ(s.threads[1].slot, 3u);
   EXPECT_EQ(s.threads[1].thread_id, 33u);
   EXPECT_EQ(s.threads[1].name, "worker");
-  EXPECT_EQ(s.threads[1].requested_bytes, 300u);
+  EXPECT_EQ(s.threads[1].total().requested_bytes, 320u);
   EXPECT_EQ(s.threads[2].state, slot_state::gone);
   EXPECT_EQ(s.threads[1].total().frees, 2u);
   EXPECT_EQ(s.total().allocations, 1007u);

@@ -46,7 +46,7 @@ struct mapping_group {
 /// the start.
 struct live_blocks {
   std::uint64_t bytes = 0;
-  std::uint64_t rounding = 0;  ///< of these, by the share that rounding has in all allocations
+  std::uint64_t rounding = 0;  ///< of these, by the share that rounding has in all allocations of a size class
 };
 
 struct memory_parts {

@@ -148,7 +148,7 @@ void add_metrics(exposition& e, const moment& m) {
   e.one("heapwright_allocations_total", "counter", "Blocks allocated.", m.total.allocations);
   e.one("heapwright_allocated_bytes_total", "counter", "Bytes allocated, as malloc_usable_size has them.",
         m.total.allocated_bytes);
-  e.one("heapwright_requested_bytes_total", "counter", "Bytes asked for.", m.requested_bytes);
+  e.one("heapwright_requested_bytes_total", "counter", "Bytes asked for.", m.total.requested_bytes);
   e.one("heapwright_frees_total", "counter", "Blocks freed.", m.total.frees);
   e.one("heapwright_freed_bytes_total", "counter", "Bytes freed.", m.total.freed_bytes);
   e.one("heapwright_threads", "gauge", "Threads alive that have called malloc or free.", alive);
@@ -214,7 +214,7 @@ std::string threads_csv(watched_process& process) {
                         : t.state == segment::slot_state::gone ? "gone"
                                                                : "others";
     fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{},{}\n", t.slot, t.thread_id,
-                   csv_text(t.name), state, t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes,
+                   csv_text(t.name), state, f.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes,
                    static_cast<std::int64_t>(f.allocated_bytes - f.freed_bytes), t.peak_net);
   }
   return text;

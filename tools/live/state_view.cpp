@@ -108,10 +108,12 @@ std::string state_view(watched_process& process) {
                    {"allocated_bytes", m.total.allocated_bytes},
                    {"frees", m.total.frees},
                    {"freed_bytes", m.total.freed_bytes},
-                   {"requested_bytes", m.requested_bytes}}},
+                   {"requested_bytes", m.total.requested_bytes},
+                   {"live_rounding", nullptr}}},
                  {"memory", nullptr},
                  {"marks", marks_part(m, process)},
                  {"watched_since", m.unix_seconds(process.since("start")->at_ns)}};
+  if (const auto live = m.live_parts()) result["totals"]["live_rounding"] = live->rounding;
   if (m.memory)
     result["memory"] = {
         {"rss", m.memory->rss}, {"pss", m.memory->pss}, {"anonymous", m.memory->anonymous}, {"swap", m.memory->swap}};
@@ -134,7 +136,7 @@ std::string state_view(watched_process& process) {
     const segment::class_figures f = t.total();
     if (t.state == segment::slot_state::everyone && f.allocations == 0 && f.frees == 0) continue;
     threads.push_back({t.slot, t.thread_id, name_of(t.state), t.name, time_of(m, t.began_ns), time_of(m, t.ended_ns),
-                       t.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes, t.peak_net});
+                       f.requested_bytes, f.allocations, f.allocated_bytes, f.frees, f.freed_bytes, t.peak_net});
   }
 
   result["meter_columns"] = {"number",   "name",        "open",   "allocations", "deallocations",

@@ -114,7 +114,6 @@ moment moment_of(const segment::segment_reader& reader, bool may_run) {
     if (const auto rss = quick_rss(process.process_id); rss && *rss > 0) m.memory = resident_memory{.rss = *rss};
   }
   m.total = m.figures.total();
-  for (const segment::thread_figures& thread : m.figures.threads) m.requested_bytes += thread.requested_bytes;
   return m;
 }
 
@@ -128,10 +127,12 @@ double moment::unix_seconds(std::uint64_t ns) const noexcept {
 std::optional<live_blocks> moment::live_parts() const noexcept {
   if (!has_probe || !figures.process.counts_from_start() || live() < 0) return std::nullopt;
   live_blocks parts{static_cast<std::uint64_t>(live()), 0};
-  if (total.allocated_bytes > requested_bytes)
-    parts.rounding = static_cast<std::uint64_t>(
-        static_cast<double>(parts.bytes) *
-        (1 - static_cast<double>(requested_bytes) / static_cast<double>(total.allocated_bytes)));
+  double rounding = 0;
+  for (const segment::class_figures& c : figures.by_class())
+    if (c.allocated_bytes > std::max(c.freed_bytes, c.requested_bytes))
+      rounding += static_cast<double>(c.allocated_bytes - c.freed_bytes) *
+                  (1 - static_cast<double>(c.requested_bytes) / static_cast<double>(c.allocated_bytes));
+  parts.rounding = std::min(parts.bytes, static_cast<std::uint64_t>(rounding));
   return parts;
 }
 
@@ -257,7 +258,6 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
   moment& m = *result;
   read_figures(m);
   m.total = m.figures.total();
-  for (const segment::thread_figures& thread : m.figures.threads) m.requested_bytes += thread.requested_bytes;
   const std::uint32_t id = m.figures.process.process_id;
   if (m.state == life::running) {
     const auto rss = quick_rss(id);

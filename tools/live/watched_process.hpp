@@ -41,7 +41,6 @@ struct resident_memory {
 struct moment {
   segment::snapshot figures;
   segment::class_figures total;
-  std::uint64_t requested_bytes = 0;
   life state = life::running;
   std::optional<resident_memory> memory;
   std::optional<heap_reading> heap;  ///< where it runs on libheapwright, whose memory may be read

@@ -5,7 +5,7 @@ import { Table } from "./table.js";
 
 const parts = {
   requested: ["asked for by the program", "What the live blocks were asked for.", "blocks"],
-  rounding: ["rounding", "What the live blocks are longer than asked for; their share of it is taken to be that of all allocations so far.", "blocks"],
+  rounding: ["rounding", "What the live blocks are longer than asked for: in each size class the share that all its allocations had.", "blocks"],
   outside: ["blocks, and free ones that threads keep", "Which of them are the program's is known with the probe only.", "blocks"],
   thread_caches: ["free, kept by threads", "Freed blocks that threads keep for their next requests, and blocks on their way back.", "kept"],
   free_in_spans: ["free, beside blocks in use", "Free room in spans of which other blocks are in use: it comes back when these are freed. Much of it is fragmentation; below is where.", "kept"],

@@ -132,7 +132,7 @@ export class NowView {
     const isWhole = p.counts_from_start || !p.has_probe;
     text($("live-title"), isWhole ? "live" : "change of live since counting began");
     text($("live"), isWhole ? bytes(t.live) : signed(t.live, bytes));
-    text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} blocks · ${t.allocated_bytes > 0 ? ((1 - t.requested_bytes / t.allocated_bytes) * 100).toFixed(1) : 0} % rounding`);
+    text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} blocks${t.live_rounding == null || t.live <= 0 ? "" : ` · ${(t.live_rounding / t.live * 100).toFixed(1)} % rounding`}`);
     text($("rss"), m ? bytes(m.rss) : "–");
     text($("rss-more"), m ? [isWhole ? timesLive(m.rss, t.live) : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
     text($("rate"), span > 0 ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
