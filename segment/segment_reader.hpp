@@ -87,6 +87,13 @@ struct sample_figures {
   std::uint64_t address = 0, bytes = 0, bytes_for = 0, at_ns = 0;
   double stands_for = 0;
   reference at_stack = 0;  ///< id of the stack
+
+  /// Of bytes_for as an estimate, in bytes^2: a sample of s bytes that was taken with the
+  /// probability p stands for s / p.
+  [[nodiscard]] double variance() const noexcept {
+    const auto standing_for = static_cast<double>(bytes_for);
+    return standing_for * std::max(standing_for - static_cast<double>(bytes), 0.0);
+  }
 };
 
 struct module_figures {

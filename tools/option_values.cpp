@@ -37,7 +37,7 @@ std::string check_statistics(const std::string& word) {
 std::string check_sample(const std::string& word) {
   if (word == "auto") return "";
   std::string is_no_number = word;
-  const std::string complaint = from_to(1, std::uint64_t{1} << 40)(is_no_number);
+  const std::string complaint = from_to(0, std::uint64_t{1} << 40)(is_no_number);
   return complaint.empty() ? "" : complaint + ", nor auto";
 }
 

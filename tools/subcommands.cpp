@@ -84,7 +84,7 @@ void add_wrappers(CLI::App& app, function_patterns& wrappers) {
 /// The probe would go by the default, which is not what was meant.
 void check_sample_of_environment() {
   const char* const word = std::getenv("HEAPWRIGHT_SAMPLE");
-  if (word == nullptr || *word == '\0' || std::strcmp(word, "0") == 0) return;
+  if (word == nullptr || *word == '\0') return;
   const std::string complaint = check_sample(word);
   if (!complaint.empty()) throw failure(exit_code::bad_input, "HEAPWRIGHT_SAMPLE: " + complaint);
 }
@@ -237,7 +237,8 @@ subcommand add_live(CLI::App& app) {
   sub.add_option("--token", options.token,
                  "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere");
   sub.add_option("--sample", options.sample,
-                 "Bytes between two sampled allocations, on average; 1 for all; auto (the default): as many samples as "
+                 "Bytes between two sampled allocations, on average; 1 for all, 0 for none; auto (the default): as "
+                 "many samples as "
                  "0.8 % of the program's processor time allows")
       ->type_name("BYTES")
       ->check(check_sample);

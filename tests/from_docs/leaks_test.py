@@ -241,7 +241,7 @@ class Report(Leaks):
         for frame in site["stack"]:
             self.assertEqual(set(frame), {"function", "file", "line", "module", "is_inlined"})
         report = json.loads(self.leaks("lose", options=["--json", "-o", "-"]).stdout)
-        self.assertEqual((set(report), report["format"]), ({"format", "exit_code", "processes", "processes_without_probe"}, "heapwright leaks 1"))
+        self.assertEqual((set(report), report["format"]), ({"format", "exit_code", "processes", "processes_without_probe", "idle_suppressions"}, "heapwright leaks 1"))
 
     # "without `--all` sites are those where something is lost or not judged"
     def test_sites_in_json(self):

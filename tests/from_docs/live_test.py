@@ -98,7 +98,7 @@ class Command(Live):
     def test_bad_input(self):
         self.refused(heapwright("live"), 125, "COMMAND", "--list", "--file")
         self.refused(heapwright("live", "--list", "--file", "x"), 125, "--list")
-        for option, values in (("--port", ("-1", "65536", "x")), ("--sample", ("0", "1099511627777", "x")), ("--ready-fd", ("2", "x"))):
+        for option, values in (("--port", ("-1", "65536", "x")), ("--sample", ("-1", "1099511627777", "x")), ("--ready-fd", ("2", "x"))):
             for value in values:
                 self.refused(self.live(option, value, "--", "true"), 125, option)
         self.refused(heapwright("live", NO_SUCH_PROCESS), 125, NO_SUCH_PROCESS)

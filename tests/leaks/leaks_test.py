@@ -315,7 +315,10 @@ class Suppressions(unittest.TestCase):
             self.assertEqual(result.returncode, 0)
             own = report["processes"][0]
             self.assertEqual((own["lost"]["blocks"], own["suppressed"]["blocks"]), (0, 499))
-        self.assertEqual(heapwright("leaks", "--suppress", "lose", "--", LEAKING, "most").returncode, 1)
+        result = heapwright("leaks", "--suppress", "lose", "--suppress", "lose_nodes", "--suppress", "no_such*", "--", LEAKING, "most")
+        self.assertEqual(re.findall(r"--suppress '(.*)' suppressed nothing", result.stderr), ["lose", "no_such*"])
+        result, report = report_of("most", options=("--suppress", "lose"))
+        self.assertEqual((result.returncode, report["idle_suppressions"]), (1, ["lose"]))
 
     def test_what_only_suppressed_blocks_lead_to(self):
         result, report = report_of("chain", options=("--suppress", "lose_chain"))

@@ -2,13 +2,16 @@
 
 usage: commands_test.py HEAPWRIGHT LIBHEAPWRIGHT
 """
+import csv
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 HEAPWRIGHT = sys.argv.pop(1)
 LIBRARY = sys.argv.pop(1)
@@ -178,17 +181,35 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         self.assertRegex(heapwright("top", self.path("coarse")).stdout, r"(?s)a sample every 1\.0 MiB\n95 of 100 figures of sites are within ±.* MiB ±\d\d %")
         self.assertRegex(self.diff("coarse", "many").stdout, r" unknown +±\d\S* [MK]iB  ")
 
+    def test_a_table_of_sites_has_the_errors_of_estimates(self):
+        heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1048576", "--save", self.path("sampled"), "--",
+                   "/usr/bin/python3", "-c", PROGRAM, "300")
+        for name, is_exact in (("sampled", False), ("many", True)):
+            with subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--file", self.path(name)], stderr=subprocess.PIPE, text=True) as viewer:
+                port = re.search(r":(\d+)/", viewer.stderr.readline())[1]
+                with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{port}/api/sites.csv") as answer:
+                    rows = list(csv.DictReader(answer.read().decode().splitlines()))
+                viewer.terminate()
+            for figure in ("live_bytes", "allocated_bytes"):
+                errors = [int(row[figure + "_error"]) for row in rows]
+                self.assertEqual(max(errors) == 0, is_exact, errors)
+
+    def test_no_samples(self):
+        result = heapwright("live", "--no-browser", "--exit-with-program", "--sample", "0", "--save", self.path("none"), "--", "/usr/bin/python3", "-c", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("sites: none, no block is sampled", heapwright("top", self.path("none")).stdout)
+
     def test_sampling_that_is_asked_for(self):
         for sample in ("auto", "1", "4096"):
             self.assertEqual(heapwright("live", "--no-browser", "--exit-with-program", "--sample", sample, "--", "true").returncode, 0)
-        for sample in ("never", "0", "-1", "1e30", "4k"):
+        for sample in ("never", "-1", "-1", "1e30", "4k"):
             result = heapwright("live", "--no-browser", "--sample", sample, "--", "true")
             self.assertEqual(result.returncode, 125)
-            self.assertIn(f"'{sample}' is not a whole number from 1 to 1099511627776, nor auto", result.stderr)
+            self.assertIn(f"'{sample}' is not a whole number from 0 to 1099511627776, nor auto", result.stderr)
 
     def test_sampling_that_the_environment_asks_for(self):
         probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
-        for sample, is_good in (("auto", True), ("0", True), ("1", True), ("4096", True), ("x", False), ("-5", False), ("4k", False), ("", True)):
+        for sample, is_good in (("auto", True), ("-1", True), ("1", True), ("4096", True), ("x", False), ("-5", False), ("4k", False), ("", True)):
             with self.subTest(sample), tempfile.TemporaryDirectory() as segments:
                 environment = dict(os.environ, HEAPWRIGHT_SAMPLE=sample, HEAPWRIGHT_SEGMENT_DIR=segments)
                 result = subprocess.run([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--", "true"], env=environment,
@@ -314,7 +335,7 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
 
     def test_what_to_watch(self):
         for arguments in ([], ["0"], ["99999999999"], ["--list", "1"], ["--file", "x", "--", "true"], ["--file", "/etc/passwd"],
-                          ["--sample", "0", "--", "true"], ["--port", "70000", "--", "true"], ["--token", "short", "--", "true"]):
+                          ["--sample", "-1", "--", "true"], ["--port", "70000", "--", "true"], ["--token", "short", "--", "true"]):
             with self.subTest(arguments):
                 self.assertEqual(heapwright("live", "--no-browser", *arguments).returncode, 125)
 

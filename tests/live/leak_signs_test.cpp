@@ -71,13 +71,17 @@ TEST(LeakSigns, OneLargeSampleAmongManySmallOnesSaysLittle) {
 }
 
 TEST(LeakSigns, FiguresAreThoseOfTheBlocks) {
-  const std::vector<aged_block> blocks{
-      {minute.begin_ns, 100}, {minute.end_ns - second, 600}, {minute.end_ns, 60}, {0, 1}, {~std::uint64_t{0}, 2}};
+  const std::vector<aged_block> blocks{{minute.begin_ns, 100, 7},
+                                       {minute.end_ns - second, 600, 900},
+                                       {minute.end_ns, 60},
+                                       {0, 1},
+                                       {~std::uint64_t{0}, 2}};
   const leak_signs signs = signs_of_leak(blocks, 10, minute);
   EXPECT_EQ(signs.samples, 5u);
   EXPECT_EQ(signs.bytes_by_time.front(), 101);
   EXPECT_EQ(signs.bytes_by_time.back(), 662);
   EXPECT_NEAR(signs.bytes_per_second, 662 / 30.0, 1e-9);
+  EXPECT_NEAR(signs.variance, 1, 1e-9);
   EXPECT_EQ(signs.overdue_bytes, 101);
 }
 

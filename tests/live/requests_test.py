@@ -328,7 +328,7 @@ class Requests(unittest.TestCase):
             for path in ("/debug/pprof/heap", "/debug/pprof/allocs?seconds=1"):
                 self.assertEqual(served.ask(path)[1][:2], b"\x1f\x8b")
             self.assertRegex(served.ask("/api/collapsed")[1].decode(), r"(?m)^server::run_forever;.* \d+$")
-            for name, columns in (("classes", 8), ("threads", 11), ("history", 5), ("sites", 10)):
+            for name, columns in (("classes", 8), ("threads", 11), ("history", 5), ("sites", 12)):
                 lines = served.ask(f"/api/{name}.csv")[1].decode().splitlines()
                 self.assertEqual(len(lines[0].split(",")), columns)
                 self.assertGreater(len(lines), 1)

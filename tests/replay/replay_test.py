@@ -2,12 +2,17 @@
 
 usage: replay_test.py HEAPWRIGHT REPLAYED HOARDING_MALLOC ABORTING_MALLOC
 """
+import fcntl
 import json
 import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -139,6 +144,25 @@ class Replay(unittest.TestCase):
         with open(figures) as file:
             self.assertEqual([row["allocator"] for row in json.load(file)], ["glibc"])
         self.assertIn("both go to", heapwright("replay", self.trace_of("odd"), "--json", "-", "--html", "-").stderr)
+
+    def test_a_narrow_terminal(self):
+        """A figure to a line, and no line that the terminal would break."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 60, 0, 0))
+        done = subprocess.run([HEAPWRIGHT, "replay", self.trace_of("odd"), "--only", "heapwright", "--rounds", "2"], stdout=slave,
+                              stderr=subprocess.DEVNULL, timeout=PATIENCE)
+        os.close(slave)
+        self.assertEqual(done.returncode, 0)
+        with open(master, "rb", closefd=True) as shown:
+            text = b""
+            try:
+                while more := os.read(shown.fileno(), 65536):
+                    text += more
+            except OSError:  # all is read
+                pass
+        lines = re.sub("\x1b\\[[0-9;]*m", "", text.decode()).splitlines()
+        self.assertRegex("\n".join(lines), r"(?m)^heapwright\n  Peak memory +\d\S* [KM]iB.*\n  Mean +\d")
+        self.assertLess(max(len(line) for line in lines if not line.startswith("process")), 60)
 
     def test_interrupted_it_tells_what_it_knows(self):
         trace = self.trace_of("growing")

@@ -58,10 +58,9 @@ finding reserve(const site_habits& s) {
   if (!is_at_least(s.takeovers, s.allocations, 50) || s.rows == 0) return {};
   const std::uint64_t becomes = s.grown_bytes / s.rows;
   return advice{
-      .seen = fmt::format("{} of its {} blocks take over from a smaller one: {} grow, to {} on average, in {:.1f} "
-                          "steps.",
+      .seen = fmt::format("{} of its {} blocks take over from a smaller one: {} grow, to {} on average, in {} steps.",
                           percent(s.takeovers, s.allocations), counted(s.allocations), counted(s.rows), amount(becomes),
-                          static_cast<double>(s.takeovers) / static_cast<double>(s.rows)),
+                          fmt::format("{:.3g}", static_cast<double>(s.takeovers) / static_cast<double>(s.rows))),
       .bytes = becomes};
 }
 

@@ -35,11 +35,12 @@ std::string lines_of(const std::string& sentence, std::size_t indent, unsigned c
 /// "0.21 s: 26 % (24-28) of the time in malloc, ...".
 std::string savings_text(const advise_report& all, const saving& s) {
   std::vector<std::string> parts;
+  // An interval may reach beyond all that there is.
+  const auto of_malloc = [&s](double seconds) { return show_part(std::min(s.of_malloc(seconds), 1.0), 1); };
   if (const auto time = s.time(); time && time->low > 0) {
     parts.push_back(fmt::format("{}: {} of the time in malloc ({} to {}), {} of the recorded run",
-                                show_seconds(time->median), show_part(s.of_malloc(time->median), 1),
-                                show_part(s.of_malloc(time->low), 1), show_part(s.of_malloc(time->high), 1),
-                                show_part(time->median, all.program_seconds())));
+                                show_seconds(time->median), of_malloc(time->median), of_malloc(time->low),
+                                of_malloc(time->high), show_part(time->median, all.program_seconds())));
   } else if (time && time->high < 0) {
     parts.push_back(fmt::format("no time: it takes {} more", show_seconds(-time->median)));
   } else {

@@ -122,7 +122,7 @@ class fitting {
   }
 
   /// Builds the malloc that was proven. Throws `failure` where it does not pass its trials.
-  void make(const std::string& library) const {
+  void make(const std::string& library) {
     const recipe_build recipe(search_->write_header(*found_.fitted, {}), fitted_row, options_.compiler, "");
     recipe.make(library);
     if (has_trials())
@@ -131,6 +131,7 @@ class fitting {
       found_.notes.emplace_back(
           "the malloc was not tried by conformance and stress tests, which this copy was built without: "
           "heapwright build --check does it where they are");
+    found_.seconds = budget_.spent();
   }
 
  private:
@@ -357,7 +358,7 @@ void check(const fit_options& options) {
 }
 
 /// Recipe and malloc take their places when the malloc has passed its trials.
-void keep_recipe(const fitting& by, const files::path& folder, fit_report& found) {
+void keep_recipe(fitting& by, const files::path& folder, fit_report& found) {
   if (found.answer.verdict != fit_verdict::fitted) return;
   const files::path recipe = folder / "recipe.hpp", library = folder / "libfitted.so";
   const auto give_up = [&](const std::string& why) {

@@ -106,6 +106,7 @@ json report_json(const fit_report& all) {
   const std::string row = row_of_answer(all);
   result["proof"] = all.proofs.empty() || row.empty() ? json::object() : ratios_json(all.proofs.front(), row);
   result["malloc"] = or_null(all.answer.malloc);
+  result["candidate"] = all.fitted ? json(all.fitted->name) : json(nullptr);
   result["goal"] = name_of(all.goal);
   result["command"] = all.command;
   result["changes"] = all.fitted ? changes_json(*all.fitted) : json::array();

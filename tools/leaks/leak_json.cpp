@@ -70,7 +70,8 @@ std::string leak_json(const command_leaks& command, int exit_code) {
   json result = {{"format", "heapwright leaks 1"},
                  {"exit_code", exit_code},
                  {"processes", json::array()},
-                 {"processes_without_probe", json::array()}};
+                 {"processes_without_probe", json::array()},
+                 {"idle_suppressions", command.idle_suppressions}};
   for (const named_leaks& p : command.processes) result["processes"].push_back(process_json(p));
   for (const unobserved_process& p : command.unobserved)
     result["processes_without_probe"].push_back({{"process", p.id}, {"program", p.program}});

@@ -43,6 +43,7 @@ struct unobserved_process {
 struct command_leaks {
   std::vector<named_leaks> processes;  ///< the command's own first
   std::vector<unobserved_process> unobserved;
+  std::vector<std::string> idle_suppressions;  ///< of the command line, by which nothing was suppressed
 };
 
 struct report_options {

@@ -187,12 +187,6 @@ std::optional<process_leaks> scan(const ending_process& process) {
   return result;
 }
 
-/// A sample of s bytes that was taken with the probability p stands for s / p bytes.
-static double variance_of(const segment::sample_figures& s) {
-  const double bytes_for = static_cast<double>(s.bytes_for);
-  return bytes_for * std::max(bytes_for - static_cast<double>(s.bytes), 0.0);
-}
-
 process_leaks unfreed_in(const std::filesystem::path& segment) {
   const segment::segment_reader reader(segment);
   process_leaks result;
@@ -203,7 +197,7 @@ process_leaks unfreed_in(const std::filesystem::path& segment) {
   site_table sites(reader.stacks());
   for (const segment::sample_figures& s : reader.live_samples())
     if (!is_inherited(s, result.figures.process))
-      sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, variance_of(s), 0};
+      sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, s.variance(), 0};
   result.sites = std::move(sites).not_empty();
   return result;
 }

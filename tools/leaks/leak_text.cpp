@@ -182,6 +182,8 @@ std::string leak_text(const command_leaks& command, const report_options& option
   }
   if (quiet > 0) text += fmt::format("{} other {} lost nothing.\n", quiet, quiet == 1 ? "process" : "processes");
   text += unobserved_text(command.unobserved);
+  for (const std::string& pattern : command.idle_suppressions)
+    text += fmt::format("--suppress '{}' suppressed nothing.\n", printable(pattern));
   const bool is_judged = std::ranges::any_of(processes, [](const auto& p) { return p.leaks.not_judged.empty(); });
   text += "heapwright leaks: ";
   if (is_any(lost))

@@ -6,6 +6,7 @@
 // they go on without this tool.
 #include "leaks.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -37,6 +38,18 @@ function_patterns suppressions_of(const leaks_options& options) {
   for (const std::string& pattern : options.suppressed) result.add(pattern);
   for (const std::string& file : options.suppression_files) result.add_file(file);
   return result;
+}
+
+/// A name that is not quite that of the report, as a rule. Files may have what only other programs
+/// need.
+std::vector<std::string> idle_suppressions(const leaks_options& options, const std::vector<named_leaks>& processes) {
+  std::vector<std::string> idle = options.suppressed;
+  std::erase_if(idle, [&](const std::string& pattern) {
+    return std::ranges::any_of(processes, [&](const named_leaks& p) {
+      return std::ranges::find(p.sites, pattern, &named_site::suppressed_by) != p.sites.end();
+    });
+  });
+  return idle;
 }
 
 int shell_status(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
@@ -120,6 +133,7 @@ int leaks_of_segment(const leaks_options& options) {
     command_leaks all;
     for (const saved_process& p : run.processes())
       all.processes.push_back(named(unfreed_in(p.segment), suppressed, options.all));
+    all.idle_suppressions = idle_suppressions(options, all.processes);
     write_outputs({{options.output.empty() ? "-" : options.output, report_of(all, options, EXIT_SUCCESS)}},
                   exit_code::bad_input);
   } catch (const segment::bad_segment& trouble) {
@@ -135,7 +149,8 @@ int leaks(const leaks_options& options) {
   const function_patterns suppressed = suppressions_of(options);
   check_replaces_none("-o", options.output, options.command);
   check_writable(options.output);
-  const observed_command observed = observe(options, suppressed);
+  observed_command observed = observe(options, suppressed);
+  observed.leaks.idle_suppressions = idle_suppressions(options, observed.leaks.processes);
   int result = observed.exit_code;
   for (const named_leaks& p : observed.leaks.processes)
     if (p.lost.blocks > 0) result = exit_code::judged_no;

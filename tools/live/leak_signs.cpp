@@ -57,7 +57,10 @@ leak_signs signs_of_leak(std::vector<aged_block> live, double usual_life_seconds
     const double at = static_cast<double>(at_ns - time.begin_ns) / all_ns;
     result.bytes_by_time[static_cast<std::size_t>(at * leak_signs::slots)] += block.bytes;
     if (at >= start) after_start.emplace_back(at, block.bytes);
-    if (at >= 0.5 && time.seconds() > 0) result.bytes_per_second += block.bytes / (time.seconds() / 2);
+    if (const double half = time.seconds() / 2; at >= 0.5 && half > 0) {
+      result.bytes_per_second += block.bytes / half;
+      result.variance += block.variance / (half * half);
+    }
     if (static_cast<double>(time.end_ns - at_ns) / 1e9 > usual_life_seconds) result.overdue_bytes += block.bytes;
   }
   const double samples = effective_samples(after_start);

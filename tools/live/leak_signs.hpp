@@ -17,6 +17,7 @@ namespace heapwright::tool {
 struct aged_block {
   std::uint64_t at_ns = 0;  ///< when it was allocated
   double bytes = 0;         ///< that it stands for
+  double variance = 0;      ///< of `bytes`
 };
 
 /// The time that a program was watched.
@@ -34,6 +35,7 @@ struct leak_signs {
   bool has_enough_samples = false;            ///< to be judged
   bool is_growing = false;
   double bytes_per_second = 0;  ///< allocated in the second half of the time, and live
+  double variance = 0;          ///< of bytes_per_second, in (bytes/s)^2
   double overdue_bytes = 0;     ///< live for longer than `usual_life_seconds`
 };
 

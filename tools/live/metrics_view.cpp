@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stack_measure.hpp"
 #include "utf8.hpp"
 #include "views.hpp"
 
@@ -232,7 +233,9 @@ std::string history_csv(watched_process& process) {
 std::string sites_csv(watched_process& process) {
   const auto seen = process.now();
   std::string text =
-      "site,live_bytes,live_blocks,allocations,allocated_bytes,frees,freed_bytes,short_lived_bytes,samples,stack\n";
+      "site,live_bytes,live_bytes_error,live_blocks,allocations,allocated_bytes,allocated_bytes_error,frees,freed_"
+      "bytes,"
+      "short_lived_bytes,samples,stack\n";
   for (const segment::stack_figures& s : process.stacks()) {
     std::string stack;
     for (const std::uint64_t address : s.addresses) {
@@ -242,9 +245,10 @@ std::string sites_csv(watched_process& process) {
         stack += p.file.empty() ? p.function : fmt::format("{} ({}:{})", p.function, p.file, p.line);
       }
     }
-    fmt::format_to(std::back_inserter(text), "{},{},{:.1f},{:.1f},{},{:.1f},{},{},{},{}\n", s.id, s.live_bytes(),
-                   s.live_blocks(), s.allocations, s.allocated_bytes, s.frees, s.freed_bytes, s.short_lived_bytes,
-                   s.samples, csv_text(stack));
+    fmt::format_to(std::back_inserter(text), "{},{},{:.0f},{:.1f},{:.1f},{},{:.0f},{:.1f},{},{},{},{}\n", s.id,
+                   s.live_bytes(), error_of(s.live_variance(), s.unseen()), s.live_blocks(), s.allocations,
+                   s.allocated_bytes, error_of(s.allocated_variance, s.unseen()), s.frees, s.freed_bytes,
+                   s.short_lived_bytes, s.samples, csv_text(stack));
   }
   return text;
 }

@@ -85,7 +85,7 @@ std::string leaks_view(watched_process& process, std::size_t most) {
                           now};
   std::unordered_map<segment::reference, std::vector<aged_block>> of_stack;
   for (const segment::sample_figures& sample : process.live_samples())
-    of_stack[sample.at_stack].push_back({sample.at_ns, static_cast<double>(sample.bytes_for)});
+    of_stack[sample.at_stack].push_back({sample.at_ns, static_cast<double>(sample.bytes_for), sample.variance()});
 
   struct candidate {
     call_site site;
@@ -112,6 +112,8 @@ std::string leaks_view(watched_process& process, std::size_t most) {
     const candidate& c = growing[i];
     json row = site_part(c.site, m, places);
     row["bytes_per_second"] = std::round(c.found.bytes_per_second);
+    row["bytes_per_second_error"] =
+        std::round(error_of(c.found.variance, c.site.sum.unseen() / std::max(watched.seconds() / 2, 1e-3)));
     row["overdue_bytes"] = std::round(c.found.overdue_bytes);
     row["usual_life"] = usual_life_seconds(c.site.sum);
     row["live_by_time"] = c.found.bytes_by_time;

@@ -34,7 +34,8 @@ std::string limit_reached(const record_options& options, const recorder& trace, 
   if (trace.has_failed()) return "the trace cannot be written";
   const double passed = std::chrono::duration<double>(clock::now() - begun).count();
   if (options.seconds > 0 && passed >= options.seconds) return fmt::format("after {:g} s, as asked", options.seconds);
-  if (trace.is_full()) return fmt::format("after {} bytes of trace, as asked", options.max_bytes);
+  if (trace.is_full())
+    return fmt::format("after {} byte{} of trace, as asked", options.max_bytes, options.max_bytes == 1 ? "" : "s");
   return {};
 }
 

@@ -34,6 +34,12 @@ struct process_sums {
   std::set<std::uint32_t> threads;
 };
 
+/// At the anonymous memory of a process.
+struct memory_looks {
+  std::uint64_t most = 0;  ///< bytes
+  std::uint64_t count = 0;
+};
+
 /// Events of a round are brought into the order of their times; what one thread frees before
 /// another has allocated it is counted when it has.
 class trace_summary {
@@ -41,8 +47,11 @@ class trace_summary {
   void add(const part& p) {
     if (const auto* const one = std::get_if<process>(&p)) processes[one->number] = *one;
     if (const auto* const one = std::get_if<note>(&p)) notes.push_back(*one);
-    if (const auto* const one = std::get_if<memory>(&p))
-      memory_peaks[one->process] = std::max(memory_peaks[one->process], one->bytes);
+    if (const auto* const one = std::get_if<memory>(&p)) {
+      memory_looks& looks = memory_of[one->process];
+      looks.most = std::max(looks.most, one->bytes);
+      ++looks.count;
+    }
     stacks += std::holds_alternative<stack>(p) ? 1 : 0;
     const auto* const some = std::get_if<events>(&p);
     if (some == nullptr) return;
@@ -68,7 +77,7 @@ class trace_summary {
 
   std::map<std::uint32_t, process> processes;
   std::map<std::uint32_t, process_sums> sums;
-  std::map<std::uint32_t, std::uint64_t> memory_peaks;  ///< bytes
+  std::map<std::uint32_t, memory_looks> memory_of;
   std::vector<note> notes;
   std::uint64_t stacks = 0;
 
@@ -163,8 +172,10 @@ int trace_info(const std::string& file) {
            s.threads.size(), s.threads.size() == 1 ? "" : "s", s.allocations, s.reallocations, s.frees, s.unknown);
     answer("  asked for {}; live at most {}, at the end {}\n", show_bytes(static_cast<double>(s.requested)),
            show_bytes(static_cast<double>(s.peak)), show_bytes(static_cast<double>(s.live)));
-    if (const auto found = all.memory_peaks.find(number); found != all.memory_peaks.end())
-      answer("  anonymous memory of at most {}\n", show_bytes(static_cast<double>(found->second)));
+    if (const auto found = all.memory_of.find(number); found != all.memory_of.end())
+      answer("  anonymous memory of at most {}, looked at {} time{}\n",
+             show_bytes(static_cast<double>(found->second.most)), found->second.count,
+             found->second.count == 1 ? "" : "s");
   }
   for (const note& n : all.notes) answer("{:.3f} s: {}\n", static_cast<double>(n.at_ns) / 1e9, n.text);
   answer("{} call stack{}; {}{}\n", all.stacks, all.stacks == 1 ? "" : "s", ended.is_torn ? "torn: " : "",

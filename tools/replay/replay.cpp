@@ -112,7 +112,7 @@ int replay(const replay_options& options) {
   if (!options.json.empty()) outputs.emplace_back(options.json, json_view(found));
   if (!options.html.empty()) outputs.emplace_back(options.html, page_view(found));
   if (options.json != "-" && options.html != "-")
-    outputs.emplace_back("-", table_view(found, wants_colour(STDOUT_FILENO)));
+    outputs.emplace_back("-", table_view(found, wants_colour(STDOUT_FILENO), columns_of(STDOUT_FILENO)));
   write_outputs(outputs, exit_code::judged_no);
   if (found.interrupted_by != 0) throw interrupted{found.interrupted_by};
   const bool all_well = std::ranges::all_of(found.rows, [](const replay_row& row) { return row.failure.empty(); });

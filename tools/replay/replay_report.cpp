@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <functional>
+#include <numeric>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +14,7 @@
 #include "embedded_page.hpp"
 #include "printable.hpp"
 #include "quantities.hpp"
+#include "wrapped_text.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -157,80 +161,157 @@ std::optional<ratio_estimate> replay_report::time_ratio(const replay_row& row) c
   return paired_ratio(its, firsts);
 }
 
-std::string table_view(const replay_report& all, bool colour) {
-  const char* const bold = colour ? "\033[1m" : "";
-  const char* const bad = colour ? "\033[31m" : "";
-  const char* const end = colour ? "\033[0m" : "";
-  const auto& p = all.process.described;
-  std::string text = fmt::format("process {} of {}: {}\n", p.number, all.trace, command_of(all));
-  text += fmt::format("{} operations of {} thread{} in {}, live at most {}\n",
-                      show_count(static_cast<double>(all.plan.operations)), all.plan.threads,
-                      all.plan.threads == 1 ? "" : "s", show_seconds(static_cast<double>(all.plan.duration_ns) / 1e9),
-                      show_bytes(static_cast<double>(all.plan.live_peak)));
-  if (const auto error = all.prediction_error())
-    text += fmt::format("the program itself had at most {} on {}: this replay is off by {}\n",
-                        show_bytes(static_cast<double>(all.recorded_peak())), malloc_name(p.allocator),
-                        show_ratio(*error + 1));
-  std::size_t name_width = 12;
-  for (const replay_row& row : all.rows) name_width = std::max(name_width, row.who.name.size() + 2);
+namespace {
+
+struct table_column {
+  std::string title;
+  std::function<std::string(const replay_row&)> text_of;  ///< of a row that has run; empty: not measured
+};
+
+std::string peak_text(const replay_report& all, const replay_row& row) {
+  const memory_moment* const peak = row.peak();
+  const memory_moment* const base = all.rows.front().peak();
+  std::string text = show_bytes(static_cast<double>(peak->bytes));
+  if (base != nullptr && base != peak && base->bytes > 0)
+    text += " " + show_ratio(static_cast<double>(peak->bytes) / static_cast<double>(base->bytes));
+  return text;
+}
+
+std::string part_live_text(const replay_row& row) {
+  const auto peak = static_cast<double>(row.peak()->bytes);
+  return fmt::format("{:.0f} %", peak > 0 ? static_cast<double>(row.live_at_peak()) / peak * 100 : 100);
+}
+
+std::string time_text(const replay_report& all, const replay_row& row) {
+  const auto seconds = row.seconds();
+  if (!seconds) return "";
+  const auto ratio = all.time_ratio(row);
+  if (!ratio) return show_seconds(*seconds);
+  const ratio_verdict said = ratio->judge(all.tolerance);
+  return fmt::format("{}  {} ({}-{})", show_seconds(*seconds),
+                     said == ratio_verdict::same      ? "same"
+                     : said == ratio_verdict::unclear ? "unclear"
+                                                      : shown_bound(ratio->ratio),
+                     shown_bound(ratio->low), shown_bound(ratio->high));
+}
+
+/// Those of which a row has figures.
+std::vector<table_column> columns_of(const replay_report& all) {
   const bool is_counted = std::ranges::any_of(all.rows, [](const replay_row& row) { return !!row.instructions; });
   const bool has_memory = std::ranges::any_of(all.rows, [](const replay_row& row) { return !row.moments.empty(); });
   const bool has_time = std::ranges::any_of(all.rows, [](const replay_row& row) { return !row.rounds.empty(); });
-  const auto cell = [&](std::size_t width, const std::string& value) { text += fmt::format("{:<{}}", value, width); };
-  const auto end_line = [&] { text = text.substr(0, text.find_last_not_of(' ') + 1) + '\n'; };
-  text += '\n';
-  cell(name_width, "");
-  if (has_memory) text += fmt::format("{:<22}{:<12}{:<12}{:<14}", "Peak memory", "Mean", "At end", "Live at peak");
-  cell(13, "Page faults");
-  if (has_memory) cell(14, "System calls");
-  if (is_counted) cell(14, "Instructions");
-  if (has_time) text += "Time in malloc";
-  end_line();
-  const memory_moment* const base = all.rows.front().peak();
+  std::vector<table_column> columns;
+  const auto of_memory = [&](const char* title, auto text_of) {
+    if (has_memory)
+      columns.push_back(
+          {title, [text_of](const replay_row& row) { return row.peak() ? text_of(row) : std::string(); }});
+  };
+  of_memory("Peak memory", [&all](const replay_row& row) { return peak_text(all, row); });
+  of_memory("Mean", [](const replay_row& row) { return show_bytes(row.mean_bytes()); });
+  of_memory("At end", [](const replay_row& row) { return show_bytes(static_cast<double>(row.final_bytes)); });
+  of_memory("Live at peak", part_live_text);
+  columns.push_back(
+      {"Page faults", [](const replay_row& row) { return show_count(static_cast<double>(row.page_faults)); }});
+  of_memory("System calls", [](const replay_row& row) {
+    return row.memory_calls ? show_count(static_cast<double>(*row.memory_calls)) : std::string();
+  });
+  if (is_counted)
+    columns.push_back({"Instructions", [&all](const replay_row& row) {
+                         return row.instructions
+                                    ? fmt::format("{:.1f} each", static_cast<double>(*row.instructions) /
+                                                                     static_cast<double>(all.plan.operations))
+                                    : std::string();
+                       }});
+  if (has_time) columns.push_back({"Time in malloc", [&all](const replay_row& row) { return time_text(all, row); }});
+  return columns;
+}
+
+std::string trimmed(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1) + '\n'; }
+
+struct palette {
+  const char *bold = "", *bad = "", *end = "";
+};
+
+/// Empty: the row has figures.
+std::string why_none(const replay_row& row, const palette& p) {
+  if (!row.failure.empty()) return fmt::format("{}{}{}", p.bad, row.failure, p.end);
+  return row.has_run() ? "" : "not measured";
+}
+
+std::string wide_table(const replay_report& all, std::span<const table_column> columns,
+                       std::span<const std::size_t> widths, std::size_t name_width, const palette& p) {
+  std::string line = std::string(name_width, ' ');
+  for (std::size_t i = 0; i < columns.size(); ++i) line += fmt::format("{:<{}}", columns[i].title, widths[i]);
+  std::string text = trimmed(line);
   for (const replay_row& row : all.rows) {
-    text += fmt::format("{}{:<{}}{}", bold, row.who.name, name_width, end);
-    if (!row.failure.empty() || !row.has_run()) {
-      text += row.failure.empty() ? "not measured\n" : fmt::format("{}{}{}\n", bad, row.failure, end);
+    line = fmt::format("{}{:<{}}{}", p.bold, row.who.name, name_width, p.end);
+    const std::string none = why_none(row, p);
+    for (std::size_t i = 0; i < columns.size() && none.empty(); ++i)
+      line += fmt::format("{:<{}}", columns[i].text_of(row), widths[i]);
+    text += trimmed(line + none);
+  }
+  return text;
+}
+
+/// A figure to a line.
+std::string narrow_table(const replay_report& all, std::span<const table_column> columns, const palette& p) {
+  std::size_t title_width = 0;
+  for (const table_column& c : columns) title_width = std::max(title_width, c.title.size() + 2);
+  std::string text;
+  for (const replay_row& row : all.rows) {
+    text += fmt::format("{}{}{}\n", p.bold, row.who.name, p.end);
+    if (const std::string none = why_none(row, p); !none.empty()) {
+      text += fmt::format("  {}\n", none);
       continue;
     }
-    if (const memory_moment* const peak = row.peak(); peak != nullptr) {
-      std::string shown = show_bytes(static_cast<double>(peak->bytes));
-      if (base != nullptr && base != peak && base->bytes > 0)
-        shown += " " + show_ratio(static_cast<double>(peak->bytes) / static_cast<double>(base->bytes));
-      const double part =
-          peak->bytes == 0 ? 1 : static_cast<double>(row.live_at_peak()) / static_cast<double>(peak->bytes);
-      text += fmt::format("{:<22}{:<12}{:<12}{:<14}", shown, show_bytes(row.mean_bytes()),
-                          show_bytes(static_cast<double>(row.final_bytes)), fmt::format("{:.0f} %", part * 100));
-    } else if (has_memory) {
-      cell(60, "");
-    }
-    cell(13, show_count(static_cast<double>(row.page_faults)));
-    if (has_memory) cell(14, row.memory_calls ? show_count(static_cast<double>(*row.memory_calls)) : "");
-    if (is_counted)
-      cell(14, row.instructions ? fmt::format("{:.1f} each", static_cast<double>(*row.instructions) /
-                                                                 static_cast<double>(all.plan.operations))
-                                : "");
-    if (const auto seconds = row.seconds()) text += show_seconds(*seconds);
-    if (const auto r = all.time_ratio(row)) {
-      const ratio_verdict said = r->judge(all.tolerance);
-      text += fmt::format("  {} ({}-{})",
-                          said == ratio_verdict::same      ? "same"
-                          : said == ratio_verdict::unclear ? "unclear"
-                                                           : shown_bound(r->ratio),
-                          shown_bound(r->low), shown_bound(r->high));
-    }
-    end_line();
+    for (const table_column& c : columns)
+      if (const std::string figure = c.text_of(row); !figure.empty())
+        text += fmt::format("  {:<{}}{}\n", c.title, title_width, figure);
   }
-  text += '\n';
-  if (has_memory)
-    text +=
+  return text;
+}
+
+std::string table_of(const replay_report& all, const palette& p, unsigned terminal_columns) {
+  const std::vector<table_column> columns = columns_of(all);
+  std::size_t name_width = 12;
+  for (const replay_row& row : all.rows) name_width = std::max(name_width, row.who.name.size() + 2);
+  std::vector<std::size_t> widths;
+  for (const table_column& c : columns) {
+    widths.push_back(c.title.size() + 2);
+    for (const replay_row& row : all.rows)
+      if (why_none(row, p).empty()) widths.back() = std::max(widths.back(), c.text_of(row).size() + 2);
+  }
+  const std::size_t width = std::accumulate(widths.begin(), widths.end(), name_width) - 2;  // without the last gap
+  return terminal_columns != 0 && terminal_columns < width ? narrow_table(all, columns, p)
+                                                           : wide_table(all, columns, widths, name_width, p);
+}
+
+}  // namespace
+
+std::string table_view(const replay_report& all, bool colour, unsigned terminal_columns) {
+  const palette p = colour ? palette{"\033[1m", "\033[31m", "\033[0m"} : palette{};
+  const auto& described = all.process.described;
+  const std::size_t width = terminal_columns == 0 ? 0 : terminal_columns - 1;
+  const auto sentence = [&](const std::string& words) { return wrapped(words, 0, 0, width); };
+  std::string text = sentence(fmt::format("process {} of {}: {}", described.number, all.trace, command_of(all)));
+  text += sentence(fmt::format(
+      "{} operations of {} thread{} in {}, live at most {}", show_count(static_cast<double>(all.plan.operations)),
+      all.plan.threads, all.plan.threads == 1 ? "" : "s", show_seconds(static_cast<double>(all.plan.duration_ns) / 1e9),
+      show_bytes(static_cast<double>(all.plan.live_peak))));
+  if (const auto error = all.prediction_error())
+    text += sentence(fmt::format("the program itself had at most {} on {}: this replay is off by {}",
+                                 show_bytes(static_cast<double>(all.recorded_peak())), malloc_name(described.allocator),
+                                 show_ratio(*error + 1)));
+  text += '\n' + table_of(all, p, terminal_columns) + '\n';
+  if (std::ranges::any_of(all.rows, [](const replay_row& row) { return !row.moments.empty(); }))
+    text += sentence(
         "Memory: anonymous, from the first operation on. Live at peak: the most that was asked for and not freed while "
-        "memory was within 1 % of its peak; more than 100 % where blocks were never written to in full.\n";
+        "memory was within 1 % of its peak; more than 100 % where blocks were never written to in full.");
   if (all.rounds > 0)
-    text += fmt::format("Time: processor time less that of a replay without a malloc, median of {} round{}{}.\n",
-                        all.rounds, all.rounds == 1 ? "" : "s",
-                        all.rounds > 1 ? "; then the ratio to glibc, with its 95 % interval" : "");
-  for (const std::string& note : all.notes) text += fmt::format("Note: {}\n", note);
+    text += sentence(fmt::format("Time: processor time less that of a replay without a malloc, median of {} round{}{}.",
+                                 all.rounds, all.rounds == 1 ? "" : "s",
+                                 all.rounds > 1 ? "; then the ratio to glibc, with its 95 % interval" : ""));
+  for (const std::string& note : all.notes) text += sentence(fmt::format("Note: {}", note));
   return text;
 }
 

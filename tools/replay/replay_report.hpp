@@ -74,7 +74,8 @@ struct replay_report {
   [[nodiscard]] const replay_row* row_of_recording() const;  ///< null: that malloc was not replayed
 };
 
-std::string table_view(const replay_report& all, bool colour);
+/// `terminal_columns`: of the terminal that shows it; 0: there is none, any width will do.
+std::string table_view(const replay_report& all, bool colour, unsigned terminal_columns = 0);
 std::string json_view(const replay_report& all);
 std::string page_view(const replay_report& all);
 
