@@ -200,16 +200,16 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         self.assertIn("sites: none, no block is sampled", heapwright("top", self.path("none")).stdout)
 
     def test_sampling_that_is_asked_for(self):
-        for sample in ("auto", "1", "4096"):
+        for sample in ("auto", "0", "1", "4096"):
             self.assertEqual(heapwright("live", "--no-browser", "--exit-with-program", "--sample", sample, "--", "true").returncode, 0)
-        for sample in ("never", "-1", "-1", "1e30", "4k"):
+        for sample in ("never", "-1", "1e30", "4k"):
             result = heapwright("live", "--no-browser", "--sample", sample, "--", "true")
             self.assertEqual(result.returncode, 125)
             self.assertIn(f"'{sample}' is not a whole number from 0 to 1099511627776, nor auto", result.stderr)
 
     def test_sampling_that_the_environment_asks_for(self):
         probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
-        for sample, is_good in (("auto", True), ("-1", True), ("1", True), ("4096", True), ("x", False), ("-5", False), ("4k", False), ("", True)):
+        for sample, is_good in (("auto", True), ("0", True), ("1", True), ("4096", True), ("x", False), ("-5", False), ("4k", False), ("", True)):
             with self.subTest(sample), tempfile.TemporaryDirectory() as segments:
                 environment = dict(os.environ, HEAPWRIGHT_SAMPLE=sample, HEAPWRIGHT_SEGMENT_DIR=segments)
                 result = subprocess.run([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--", "true"], env=environment,
