@@ -259,7 +259,7 @@ class Words(Case):
                 (["live", "--port", "x"], "live: --port: 'x' is not a whole number from 0 to 65535"),
                 (["live", "--port", "99999999999999999999", "--list"], "live: --port: '99999999999999999999' is not a whole number"),
                 (["live", "--ready-fd", "3.5", "--list"], "live: --ready-fd: '3.5' is not a whole number from 3 to"),
-                (["live", "--sample", "2.5", TRUE], "live: --sample: '2.5' is not a whole number from 1 to 1099511627776, nor auto"),
+                (["live", "--sample", "2.5", TRUE], "live: --sample: '2.5' is not a whole number from 0 to 1099511627776, nor auto"),
                 (["diff", "--sites", "1.5", "a", "b"], "diff: --sites: '1.5' is not a whole number from 0 to 1000000"),
                 (["leaks", "--limit", "1e3", TRUE], "leaks: --limit: '1e3' is not a whole number from 0 to 1000000"),
                 (["run", "--stats=some", TRUE], "run: --stats: 'some' is not one of its values, command and all"),

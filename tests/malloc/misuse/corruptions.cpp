@@ -3,7 +3,7 @@
 //   corruptions --list     the names, a line each: KIND/CASE/SIZE
 //   corruptions NAME       makes this mistake
 //
-// How it ends:  by a signal    found: the malloc has ended the program, or a page could not be touched
+// How it ends:  by a signal    found: the malloc has ended the program, or a page stopped it
 //               exit code 0    made harmless: there is nothing to be seen of it
 //               exit code 3    not found
 //               exit code 2    there is no mistake of this name
