@@ -8,7 +8,7 @@ install(CODE [[
     message(WARNING "The loader cannot preload libraries from \"${CMAKE_INSTALL_PREFIX}\": LD_PRELOAD takes no path with a space or a colon. Choose another prefix")
   endif()
 ]])
-install(TARGETS heapwright_headers heapwright_shared heapwright_static EXPORT heapwright-targets)
+install(TARGETS heapwright_headers heapwright_shared heapwright_hardened heapwright_static EXPORT heapwright-targets)
 if(HEAPWRIGHT_BUILD_TOOLS AND NOT HEAPWRIGHT_SANITIZE)
   install(TARGETS heapwright heapwright_probe)
   # What `heapwright build` compiles, and the programs that subcommands run.

@@ -102,6 +102,7 @@ void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept {
 void* allocate_zeroed_slow(std::size_t size) noexcept { return the_heap.allocate_zeroed_slow(*any_cache(), size); }
 
 void* reallocate(void* p, std::size_t size) noexcept {
+  if constexpr (heap_type::is_sealed) return the_heap.reallocate_sealed(*any_cache(), p, size);
   const std::size_t usable = the_heap.usable_size(p);
   if (usable == 0) [[unlikely]]
     return libc_realloc(p, size);
@@ -111,6 +112,24 @@ void* reallocate(void* p, std::size_t size) noexcept {
 void deallocate_slow(void* p) noexcept {
   const bool is_ours = the_heap.deallocate_slow(*any_cache(), p);
   if (!is_ours) libc_free(p);
+}
+
+void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignment) noexcept {
+  if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed(*any_cache(), size, origin, alignment);
+  return nullptr;
+}
+
+void deallocate_sealed(void* p, const block_claim& said) noexcept {
+  if constexpr (heap_type::is_sealed) the_heap.deallocate_sealed(*any_cache(), p, said);
+}
+
+std::size_t usable_size(void* p) noexcept {
+  if constexpr (heap_type::is_sealed) return p == nullptr ? 0 : the_heap.size_of_sealed(p);
+  return the_heap.usable_size(p);
+}
+
+void set_origin([[maybe_unused]] void* p, [[maybe_unused]] block_origin origin) noexcept {
+  if constexpr (heap_type::is_sealed) the_heap.set_origin_of_sealed(p, origin);
 }
 
 std::size_t trim() noexcept { return the_heap.trim(*any_cache()); }

@@ -46,7 +46,18 @@ void register_this_thread() noexcept;
 [[gnu::noinline]] void deallocate_slow(void* p) noexcept;
 std::size_t trim() noexcept;
 
-inline void deallocate(void* p) noexcept {
+// The same where recipe.hardening.sealed says so.
+[[nodiscard, gnu::noinline]] void* allocate_sealed(std::size_t size, block_origin origin,
+                                                   std::size_t alignment) noexcept;
+[[gnu::noinline]] void deallocate_sealed(void* p, const block_claim& said) noexcept;
+
+[[nodiscard]] std::size_t usable_size(void* p) noexcept;
+
+/// Of a live block, where blocks have seals.
+void set_origin(void* p, block_origin origin) noexcept;
+
+inline void deallocate(void* p, [[maybe_unused]] const block_claim& said = {}) noexcept {
+  if constexpr (heap_type::is_sealed) return deallocate_sealed(p, said);
   if (this_cache->push(p)) [[likely]]
     return;
   deallocate_slow(p);
@@ -54,12 +65,12 @@ inline void deallocate(void* p) noexcept {
 
 /// The size is looked at in checked builds only: a program that deletes an object through a pointer
 /// to a base without a virtual destructor says a wrong one, and goes on well under other mallocs.
-inline void deallocate_sized(void* p, [[maybe_unused]] std::size_t size) noexcept {
+inline void deallocate_sized(void* p, const block_claim& said) noexcept {
   if constexpr (misuse<chosen_recipe, linux_os>::checks) {
     if (p == nullptr) return;
-    misuse<chosen_recipe, linux_os>::check_size(p, size, the_heap.usable_size(p));
+    misuse<chosen_recipe, linux_os>::check_size(p, said.size, the_heap.usable_size(p));
   }
-  deallocate(p);
+  deallocate(p, said);
 }
 
 }  // namespace heapwright::process

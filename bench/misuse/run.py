@@ -28,6 +28,7 @@ NAMED = {
     "wrong-size": r"wrong size",
     "wrong-alignment": r"wrong alignment",
     "mismatch": r"allocated by .*freed by",
+    "size": r"write beyond a block",
     "overflow": r"write beyond a block",
     "underflow": r"write before a block|write beyond a block",
     "write-after-free": r"write after free",

@@ -18,13 +18,13 @@ namespace heapwright::process {
 /// The heap's own answer: null, errno as it was.
 struct return_null {
   static constexpr bool never_throws = true;
-  static void* handle(std::size_t, std::size_t) noexcept { return nullptr; }
+  static void* handle(std::size_t, std::size_t, block_origin = {}) noexcept { return nullptr; }
 };
 
 /// What the C entries do.
 struct set_errno {
   static constexpr bool never_throws = true;
-  static void* handle(std::size_t, std::size_t) noexcept {
+  static void* handle(std::size_t, std::size_t, block_origin = {}) noexcept {
     errno = ENOMEM;
     return nullptr;
   }
@@ -47,9 +47,19 @@ template <class OnFailure>
   return p != nullptr ? p : OnFailure::handle(size, natural_alignment);
 }
 
+/// With a seal (recipe.hardening.sealed). `alignment` 0: none was asked for.
+template <class OnFailure>
+[[nodiscard, gnu::noinline]] void* allocate_with_seal(std::size_t size, block_origin origin,
+                                                      std::size_t alignment) noexcept(OnFailure::never_throws) {
+  void* const p = allocate_sealed(size, origin, alignment);
+  return p != nullptr ? p : OnFailure::handle(size, alignment, origin);
+}
+
 /// `size` bytes aligned to natural_alignment.
 template <class OnFailure>
-[[nodiscard, gnu::always_inline]] inline void* allocate(std::size_t size) noexcept(OnFailure::never_throws) {
+[[nodiscard, gnu::always_inline]] inline void* allocate(
+    std::size_t size, [[maybe_unused]] block_origin origin = block_origin::malloc) noexcept(OnFailure::never_throws) {
+  if constexpr (heap_type::is_sealed) return allocate_with_seal<OnFailure>(size, origin, 0);
   constexpr bool sizes_are_even = cache_type::even_max != 0;
   if (size > (sizes_are_even ? cache_type::even_max : cache_type::small_max)) [[unlikely]]
     return allocate_larger<OnFailure>(size);
@@ -61,7 +71,10 @@ template <class OnFailure>
 
 /// `size` bytes aligned to `alignment`, any power of two.
 template <class OnFailure>
-[[nodiscard]] inline void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept(OnFailure::never_throws) {
+[[nodiscard]] inline void* allocate_aligned(
+    std::size_t size, std::size_t alignment,
+    [[maybe_unused]] block_origin origin = block_origin::malloc) noexcept(OnFailure::never_throws) {
+  if constexpr (heap_type::is_sealed) return allocate_with_seal<OnFailure>(size, origin, alignment);
   if (alignment <= natural_alignment) return allocate<OnFailure>(size);
   const unsigned c = class_table<chosen_recipe>::index_aligned(size, alignment);
   if (void* const p = this_cache->pop(cache_type::offset_of(c))) [[likely]]

@@ -17,6 +17,12 @@ namespace {
   return p != nullptr ? p : set_errno::handle(size, natural_alignment);
 }
 
+[[nodiscard, gnu::noinline]] void* calloc_with_seal(std::size_t size) noexcept {
+  void* const p = allocate_with_seal<set_errno>(size, block_origin::malloc, 0);
+  const bool is_zero = chosen_recipe.hardening.check_reuse;
+  return p == nullptr || is_zero ? p : std::memset(p, 0, size);
+}
+
 /// For the forms that say EINVAL through errno.
 void* allocate_if_aligned(std::size_t alignment, std::size_t size) noexcept {
   if (is_power_of_two(alignment)) return allocate_aligned<set_errno>(size, alignment);
@@ -47,6 +53,7 @@ HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
     errno = ENOMEM;
     return nullptr;
   }
+  if constexpr (heap_type::is_sealed) return calloc_with_seal(bytes);
   if (void* const p = this_cache->pop(bytes)) [[likely]]
     return std::memset(p, 0, bytes);
   return calloc_missed(bytes);
@@ -114,14 +121,18 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
 }
 
 /// Bytes that may be used behind p, a live block; 0 for null.
-HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return the_heap.usable_size(p); }
+HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return usable_size(p); }
 
 /// As free. `size` is what malloc, calloc or realloc was asked for; checked builds end the process
 /// where it is not.
-HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept { deallocate_sized(p, size); }
+HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept {
+  deallocate_sized(p, {.size = size, .alignment = 0});
+}
 
 /// As free_sized, for blocks of aligned_alloc.
-HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t, std::size_t size) noexcept { free_sized(p, size); }
+HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t alignment, std::size_t size) noexcept {
+  deallocate_sized(p, {.size = size, .alignment = alignment});
+}
 
 /// As free.
 HEAPWRIGHT_EXPORT void cfree(void* p) noexcept { deallocate(p); }

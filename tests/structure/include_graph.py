@@ -16,7 +16,7 @@ KIT = "include/heapwright/"
 # The layers of the library, each of which may use those before it.
 LAYERS = {
     "core": "dlfcn.h elf.h fcntl.h sanitizer/asan_interface.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
-    "platform": "fcntl.h linux/futex.h pthread.h sys/auxv.h sys/mman.h sys/syscall.h time.h unistd.h",
+    "platform": "fcntl.h linux/futex.h pthread.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h time.h unistd.h",
     "sync": "",
     "source": "",
     "allocator": "",

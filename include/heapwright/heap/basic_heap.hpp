@@ -87,6 +87,7 @@ class basic_heap {
   /// `size` bytes, at least 1, aligned to 16; null when there is no memory, the limit is reached,
   /// or beyond PTRDIFF_MAX.
   [[nodiscard]] void* allocate(std::size_t size) noexcept {
+    if constexpr (core::is_sealed) return allocate_sealed(size, 0);
     const std::size_t with_note = noted(size);
     void* const p = with_cache([&](cache& mine) -> void* {
       if (void* const popped = mine.pop(with_note)) [[likely]]
@@ -99,6 +100,7 @@ class basic_heap {
   /// `l.size` bytes, aligned to `l.alignment`. Null as above.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (l.alignment <= classes::natural_alignment) return allocate(l.size);
+    if constexpr (core::is_sealed) return allocate_sealed(l.size, l.alignment);
     const std::size_t with_note = noted(l.size);
     void* const p = with_cache([&](cache& mine) { return core_->allocate_aligned(mine, with_note, l.alignment); });
     return note(p, l.size);
@@ -106,6 +108,10 @@ class basic_heap {
 
   /// `size` bytes that read as zero, aligned to 16. Null as from allocate.
   [[nodiscard]] void* allocate_zeroed(std::size_t size) noexcept {
+    if constexpr (core::is_sealed) {
+      void* const p = allocate_sealed(size, 0);
+      return p == nullptr || R.hardening.check_reuse ? p : std::memset(p, 0, size);
+    }
     const std::size_t with_note = noted(size);
     void* const zeroed = with_cache([&](cache& mine) {
       if (void* const popped = mine.pop(with_note)) return std::memset(popped, 0, with_note);
@@ -115,8 +121,9 @@ class basic_heap {
   }
 
   /// From any thread. Null is ignored. A pointer that is no block of this heap is ignored, or ends
-  /// the process in checked builds and where recipe.hardening.check_callers says so.
+  /// the process in checked builds and where recipe.hardening says so.
   void deallocate(void* p) noexcept {
+    if constexpr (core::is_sealed) return deallocate_sealed(p, {});
     with_cache([&](cache& mine) {
       if (!mine.push(p)) [[unlikely]]
         core_->deallocate_slow(mine, p);
@@ -124,19 +131,25 @@ class basic_heap {
     });
   }
 
-  /// As deallocate(p): the layout is not looked at.
-  void deallocate(void* p, layout) noexcept { deallocate(p); }
+  /// As deallocate(p): the layout is not looked at, but for its size where recipe.hardening.sealed
+  /// says so.
+  void deallocate(void* p, [[maybe_unused]] layout l) noexcept {
+    if constexpr (core::is_sealed) return deallocate_sealed(p, {.size = l.size});
+    deallocate(p);
+  }
 
   /// A block of `size` bytes with the contents of p, which is freed if the block is another; p may
   /// be null. A size of zero frees p and returns null. Null otherwise: no memory, p is as it was;
   /// or p is no block of this heap, which ends the process in checked builds and where
-  /// recipe.hardening.check_callers says so.
+  /// recipe.hardening says so.
   [[nodiscard]] void* reallocate(void* p, std::size_t size) noexcept {
     if (p == nullptr) return allocate(size);
     if (size == 0) {
       deallocate(p);
       return nullptr;
     }
+    if constexpr (core::is_sealed)
+      return with_cache([&](cache& mine) { return core_->reallocate_sealed(mine, p, size); });
     const std::size_t with_note = noted(size);
     void* const moved = with_cache([&](cache& mine) { return core_->reallocate(mine, p, with_note); });
     return note(moved, size);
@@ -145,12 +158,13 @@ class basic_heap {
   /// Bytes that may be used behind p, a live block; 0 for memory that is not this heap's. O(1).
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
     const std::size_t bytes = core_ == nullptr ? 0 : core_->usable_size(p);
+    if constexpr (core::is_sealed) return bytes == 0 ? 0 : core_->size_of_sealed(p);
     return bytes == 0 ? 0 : bytes - request_note::bytes_in<R>;
   }
 
   /// True for each live block, false for memory that is not this heap's; either for a pointer into
   /// a block. Any pointer value will do. O(1).
-  [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
+  [[nodiscard]] bool owns(const void* p) const noexcept { return core_ != nullptr && core_->owns(p); }
 
   // --- all of the heap
 
@@ -258,6 +272,17 @@ class basic_heap {
   /// What to ask for, so that there is room for the note; beyond all limits stays beyond.
   static constexpr std::size_t noted(std::size_t size) noexcept {
     return size > SIZE_MAX - request_note::bytes_in<R> ? size : size + request_note::bytes_in<R>;
+  }
+
+  [[nodiscard]] void* allocate_sealed(std::size_t size, std::size_t alignment) noexcept {
+    return with_cache([&](cache& mine) { return core_->allocate_sealed(mine, size, block_origin::malloc, alignment); });
+  }
+
+  void deallocate_sealed(void* p, const block_claim& said) noexcept {
+    with_cache([&](cache& mine) {
+      core_->deallocate_sealed(mine, p, said);
+      return nullptr;
+    });
   }
 
   void* note(void* p, [[maybe_unused]] std::size_t size) const noexcept {

@@ -162,7 +162,8 @@ class census {
     kept.sort();
     heap_.for_each_span_held([&](const span& s) {
       if (s.state == span_state::large) {
-        if (!kept.has(s.block_begin())) f(static_cast<const void*>(s.block_begin()), s.block_bytes());
+        const bool is_hidden = heap_.tag_of(s.start) == 0;  // page_heap::hides_large
+        if (!is_hidden && !kept.has(s.block_begin())) f(static_cast<const void*>(s.block_begin()), s.block_bytes());
       } else if (s.state == span_state::cut) {
         blocks_of(s, kept, f);
       } else if (s.state == span_state::mixed) {
@@ -248,6 +249,9 @@ class census {
   template <class F>
   void for_each_kept_by(const cache& of, F f) const noexcept {
     of.for_each_remote([&](const block* b) { follow(b, any_class, f); });
+    of.quarantine().for_each([&](unsigned c, const block* b) {
+      if (is_block(b, c)) f(b, c);
+    });
     for (unsigned c = 1; c < classes::count; ++c) {
       for (const block* b : of.lists_of(c)) follow(b, c, f);
       const auto fresh = of.fresh_of(c);

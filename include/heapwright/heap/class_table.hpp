@@ -83,6 +83,13 @@ class class_table {
   static_assert(!R.hardening.guard_large || R.pages.huge != huge_page_use::reserved,
                 "recipe.hardening.guard_large: each guard would take a huge page of its own where they are reserved");
 
+  static_assert(
+      R.hardening.sealed || (!R.hardening.check_reuse && R.hardening.quarantine_bytes == 0),
+      "recipe.hardening: check_reuse and quarantine_bytes need sealed, which tells free blocks from live ones");
+  static_assert(
+      !R.hardening.sealed || (R.spans.mixed_up_to == 0 && !R.notes_requests),
+      "recipe.hardening.sealed: not with spans.mixed_up_to or notes_requests; the seal says how much was asked for");
+
   static constexpr unsigned page_aligned = R.classes.count() + 1;  ///< the class of two pages; the next is one longer
   static constexpr std::size_t largest_page_aligned = R.spans.largest_cut;
 

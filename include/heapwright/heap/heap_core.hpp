@@ -15,13 +15,16 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include <heapwright/heap/borrowed_cache.hpp>
 #include <heapwright/heap/large_blocks.hpp>
+#include <heapwright/heap/sealed_blocks.hpp>
 #include <heapwright/heap/thread_cache.hpp>
 
 namespace heapwright {
@@ -195,6 +198,57 @@ class heap_core {
     return fresh;
   }
 
+  // --- blocks with a seal
+
+  static constexpr bool is_sealed = R.hardening.sealed;
+
+  /// `size` bytes aligned to `alignment`; 0: none was asked for. Null as allocate_slow.
+  [[nodiscard]] void* allocate_sealed(cache& mine, std::size_t size, block_origin origin,
+                                      std::size_t alignment) noexcept {
+    const std::size_t padded = sealed_blocks<R, OS>::padded(size);
+    void* p = alignment <= classes::natural_alignment ? mine.pop(padded) : nullptr;
+    if (p == nullptr) [[unlikely]]
+      p = alignment <= classes::natural_alignment ? allocate_slow(mine, padded)
+                                                  : allocate_aligned(mine, padded, alignment);
+    if (p == nullptr) [[unlikely]]
+      return nullptr;
+    if constexpr (R.hardening.check_reuse) {
+      if (map().tag(p) == large_tag) {
+        span* const s = map().span_at(p);
+        large::zeroed(shared_.pages(), s, s->block_bytes());
+      }
+    }
+    sealed().give_out(p, size, origin, alignment);
+    return p;
+  }
+
+  /// Null is ignored. What the caller does wrong ends the process.
+  void deallocate_sealed(cache& mine, void* p, const block_claim& said) noexcept {
+    if (p == nullptr) return;
+    auto* b = static_cast<block*>(p);
+    if (const unsigned c = sealed().take_back(p, said); c != 0) {
+      b = mine.quarantine().exchange(c, b);
+      if (b != nullptr && b != p) sealed().check_untouched(b);
+    }
+    if (b != nullptr && !mine.push(b)) deallocate_slow(mine, b);
+  }
+
+  /// As reallocate; p is a block of malloc.
+  [[nodiscard]] void* reallocate_sealed(cache& mine, void* p, std::size_t size) noexcept {
+    const std::size_t had = sealed().size(p, {});
+    if (sealed().resize(p, size, block_origin::malloc)) return p;
+    void* const fresh = allocate_sealed(mine, size, block_origin::malloc, 0);
+    if (fresh == nullptr) return nullptr;
+    std::memcpy(fresh, p, std::min(had, size));
+    deallocate_sealed(mine, p, {});
+    return fresh;
+  }
+
+  /// What was asked for of a live block, whatever has given it out.
+  [[nodiscard]] std::size_t size_of_sealed(const void* p) noexcept { return sealed().size_of_live(p); }
+
+  void set_origin_of_sealed(void* p, block_origin origin) noexcept { sealed().set_origin(p, origin); }
+
   // --- the whole heap
 
   /// Gives all memory back to the system that is free, and not in another thread's cache. Returns
@@ -283,6 +337,15 @@ class heap_core {
   }
 
  private:
+  [[nodiscard]] sealed_blocks<R, OS> sealed() noexcept {
+    std::uint64_t key = key_.load(std::memory_order_relaxed);
+    if (key == 0) [[unlikely]] {
+      const std::uint64_t fresh = OS::random_number() | 1;
+      key = key_.compare_exchange_strong(key, fresh, std::memory_order_relaxed) ? fresh : key;
+    }
+    return {map(), key};
+  }
+
   /// True for the tag of a block of a class: neither large nor foreign.
   static bool is_class(page_tag tag) noexcept { return tag != 0 && tag != large_tag; }
 
@@ -366,6 +429,8 @@ class heap_core {
 
   borrowed_cache<R, OS> borrowed_;
   shared_heap<R, OS> shared_;
+  struct no_key {};
+  [[no_unique_address]] std::conditional_t<is_sealed, std::atomic<std::uint64_t>, no_key> key_{};  ///< 0: none yet
 };
 
 }  // namespace heapwright

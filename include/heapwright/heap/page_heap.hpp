@@ -13,9 +13,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include <heapwright/core/hash.hpp>
 #include <heapwright/heap/page_memory.hpp>
@@ -48,6 +51,7 @@ class page_heap {
     if (s != nullptr) policy_.note_refaulted(decommitted - std::min(decommitted, figures().free_decommitted.get()));
     if (s == nullptr && memory_.grow(pages, alignment)) s = take(pages, alignment);
     if (s == nullptr) {
+      show_all();
       purge_all();
       if (memory_.grow(pages, alignment)) s = take(pages, alignment);
       if (s == nullptr && alignment <= heap_page) s = memory_.take_joined(pages);
@@ -83,7 +87,8 @@ class page_heap {
     const std::size_t page = memory::guard_bytes();
     const std::size_t block_bytes =
         align_up(std::max<std::size_t>(size, 1), std::clamp(alignment, default_alignment, page));
-    const std::size_t body = align_up(block_bytes, page);
+    std::size_t body = align_up(block_bytes, page);
+    if (needs_head && body == block_bytes && alignment < heap_page) body += page;
     span* const s = allocate((body + page) / heap_page, std::max(alignment, page), span_state::large);
     if (s == nullptr) return nullptr;
     holding guard(lock_);
@@ -101,6 +106,10 @@ class page_heap {
   /// Takes back what allocate returned. The caller has cleared the tags of a cut span.
   [[gnu::noinline]] void release(span* s) noexcept {
     holding guard(lock_);
+    if constexpr (hides_large) {
+      if (s->state == span_state::large && s->size_class == 0) s = hide(s);
+      if (s == nullptr) return;
+    }
     if constexpr (R.hardening.guard_large) {
       if (!memory_.remove_guard(s)) return;
     }
@@ -108,6 +117,10 @@ class page_heap {
   }
 
   // --- large blocks
+
+  /// Whether freed large blocks stay for a while where nothing can touch them: some of them,
+  /// without memory.
+  static constexpr bool hides_large = R.hardening.guard_large && R.hardening.quarantine_bytes != 0;
 
   /// Makes a large block longer or shorter where it is. False: it is as it was.
   [[nodiscard, gnu::noinline, gnu::cold]] bool try_resize(span* s, std::size_t pages) noexcept {
@@ -160,6 +173,7 @@ class page_heap {
   /// Gives all free memory back to the system. Returns the bytes given back.
   [[gnu::noinline, gnu::cold]] std::size_t trim() noexcept {
     holding guard(lock_);
+    show_all();
     return purge_all();
   }
 
@@ -189,6 +203,7 @@ class page_heap {
   /// See page_memory.
   [[nodiscard, gnu::cold]] bool lock_pages() noexcept {
     holding guard(lock_);
+    show_all();
     return memory_.lock_pages();
   }
 
@@ -245,7 +260,33 @@ class page_heap {
   /// One of `lines` cache lines from the start of the run, chosen by a hash of the page.
   static std::uint16_t first_block_offset(const span* s, std::size_t lines) noexcept {
     const std::uint64_t hash = fibonacci_hash(address_of(s->start) >> heap_page_shift) >> 32;
-    return static_cast<std::uint16_t>((hash * lines >> 32) * cache_line);
+    const std::size_t first = needs_head && s->state == span_state::large && lines > 1 ? 1 : 0;
+    return static_cast<std::uint16_t>((first + (hash * (lines - first) >> 32)) * cache_line);
+  }
+
+  /// Whether what stands before a block of several pages has a mark (sealed_blocks.hpp).
+  static constexpr bool needs_head = R.hardening.sealed;
+
+  /// Takes a freed large block, and returns one that may go, or null.
+  span* hide(span* s) noexcept {
+    if (!memory_.hide(s)) return s;
+    map().set_tag(s->start, 0);
+    figures().large.subtract(s->bytes());
+    return shown(std::exchange(hidden_[fibonacci_hash(address_of(s->start)) >> 60], s));
+  }
+
+  /// One that is not hidden any more; null for null, or where the system refuses: it is lost then.
+  span* shown(span* s) noexcept {
+    if (s == nullptr || !memory_.show(s)) return nullptr;
+    figures().large.add(s->bytes());
+    return s;
+  }
+
+  void show_all() noexcept {
+    if constexpr (hides_large) {
+      for (span*& place : hidden_)
+        if (span* const s = shown(std::exchange(place, nullptr))) release_held(s);
+    }
   }
 
   void release_held(span* s) noexcept {
@@ -325,6 +366,8 @@ class page_heap {
 
   lock_type lock_;
   policy policy_;
+  struct none {};
+  [[no_unique_address]] std::conditional_t<hides_large, std::array<span*, 16>, none> hidden_{};
   std::atomic<std::uint64_t> limit_plus_one_{0};  ///< 0: the recipe's, so that a heap is all zero at first
   memory memory_;
 };

@@ -219,6 +219,18 @@ class page_memory {
     return true;
   }
 
+  /// Gives the contents of a large block back, and makes it one that cannot be touched. False:
+  /// nothing changed, but for the contents.
+  [[nodiscard, gnu::cold]] bool hide(span* s) noexcept {
+    return !is_callers_ && OS::discard(s->start, s->bytes()) && OS::protect(s->start, s->bytes());
+  }
+
+  /// False: it stays so, and is lost.
+  [[nodiscard, gnu::cold]] bool show(span* s) noexcept {
+    s->guard_pages = 0;
+    return OS::unprotect(s->start, s->bytes());
+  }
+
   // --- locked in memory
 
   /// Locks what is in memory, and from then on what comes into use. False: the system refused a

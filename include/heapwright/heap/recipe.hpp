@@ -111,6 +111,17 @@ struct hardening_plan {
   /// block ends there: who writes beyond it is stopped by the system. Costs two system calls per
   /// block, and realloc always copies. Not in memory that is the caller's.
   bool guard_large = false;
+  /// Each block is 8 bytes longer and has a seal at its end (block_seal.hpp). A write beyond what
+  /// was asked for, a double free, a wrong size or alignment, and free for new or delete for new[]
+  /// end the program with a message when the block is freed. The block's size is what was asked
+  /// for. Not with spans.mixed_up_to. For a malloc.
+  bool sealed = false;
+  /// A freed block is cleared, and a block that is handed out again is looked at: a write after
+  /// free ends the program, and nothing that a block had can be read. Needs `sealed`.
+  bool check_reuse = false;
+  /// So many bytes of each size class that a thread has freed are held back, 16 blocks at most, and
+  /// are handed out again in random order. Needs `sealed`.
+  std::uint32_t quarantine_bytes = 0;
 };
 
 /// Somebody who may know what to do when there is no memory. An object with static storage: GCC 12
@@ -147,6 +158,10 @@ static_assert(offsetof(recipe, out_of_memory) + sizeof(recipe::out_of_memory) ==
 
 /// The recipe of the malloc, and of heaps that are told none.
 inline constexpr recipe default_recipe{};
+
+/// All of hardening that there is: for a malloc that finds what a program does wrong with memory.
+inline constexpr recipe hardened_recipe{
+    .hardening = {.guard_large = true, .sealed = true, .check_reuse = true, .quarantine_bytes = 8 * KiB}};
 
 /// The recipe R for one thread at a time.
 template <const recipe& R>

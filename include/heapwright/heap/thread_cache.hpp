@@ -34,6 +34,7 @@
 #include <new>
 #include <utility>
 
+#include <heapwright/heap/block_quarantine.hpp>
 #include <heapwright/heap/cache_limits.hpp>
 #include <heapwright/heap/free_lists.hpp>
 #include <heapwright/heap/remote_frees.hpp>
@@ -143,6 +144,10 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// Flushes all blocks to the shared heap, and forgets what the thread needed. The cache can go on
   /// being used.
   [[gnu::noinline]] void flush() noexcept {
+    quarantine_.empty([this](unsigned c, block* b) {
+      b->next = nullptr;
+      shared_->flush(c, b, 1);
+    });
     for (remote_batch& batch : outbox_) post(batch);
     for (unsigned c = 1; c < classes::count; ++c) flush_class(c);
     shared_->take_back(strip_);
@@ -163,6 +168,9 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     for (const remote_batch& batch : outbox_)
       f(static_cast<const block*>(__atomic_load_n(&batch.first, __ATOMIC_RELAXED)));
   }
+
+  [[nodiscard]] block_quarantine<R>& quarantine() noexcept { return quarantine_; }
+  [[nodiscard]] const block_quarantine<R>& quarantine() const noexcept { return quarantine_; }
 
   [[nodiscard]] const mixed_strip& strip() const noexcept { return strip_; }
 
@@ -305,7 +313,12 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     class_state& s = of_[c];
     raise_for_long(c);
     if (classes::is_page_run(c)) {
-      if (span* const run = shared_->pages().allocate_page_run(c, owner_)) set_fresh(s, run->block_begin(), 1);
+      if (span* const run = shared_->pages().allocate_page_run(c, owner_)) {
+        if constexpr (R.hardening.sealed) {
+          if (!run->zeroed) std::memset(run->block_begin(), 0, classes::of(c).size);
+        }
+        set_fresh(s, run->block_begin(), 1);
+      }
       return;
     }
     const auto& info = classes::of(c);
@@ -314,6 +327,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     const auto refilled = shared_->central(c).refill(c, wanted, owner_, s.attached, shared_->pages());
     s.free_list = refilled.returned;
     if (refilled.fresh == nullptr) return;
+    if constexpr (R.hardening.sealed)
+      std::memset(refilled.fresh, 0, refilled.fresh_count * std::size_t{info.size});  // seals of blocks that were there
     if constexpr (caller_mistakes::checks) {
       for (std::uint32_t i = 0; i < refilled.fresh_count; ++i)
         caller_mistakes::note_fresh(reinterpret_cast<block*>(refilled.fresh + i * std::size_t{info.size}));
@@ -424,6 +439,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
 
   shared* shared_ = nullptr;
   mixed_strip strip_;
+  [[no_unique_address]] block_quarantine<R> quarantine_;
   remote_outbox outbox_;
   alignas(cache_line) remote_inbox inbox_[classes::count]{};
   limits limits_;

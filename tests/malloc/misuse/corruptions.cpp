@@ -195,10 +195,10 @@ void* foreign(size which, char* of_the_stack) {
       void* const mapped = ::mmap(nullptr, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       return static_cast<char*>(mapped) + 4096;
     }
-    case 4: return opaque(reinterpret_cast<void*>(0x1230U));                
-    case 5: return opaque(reinterpret_cast<void*>(0x123456789ab0U));        
-    case 6: return opaque(reinterpret_cast<void*>(0x6b6b6b6b6b6b6b60U));    
-    default: return opaque(reinterpret_cast<void*>(&block_of));             
+    case 4: return opaque(reinterpret_cast<void*>(0x1230U));
+    case 5: return opaque(reinterpret_cast<void*>(0x123456789ab0U));
+    case 6: return opaque(reinterpret_cast<void*>(0x6b6b6b6b6b6b6b60U));
+    default: return opaque(reinterpret_cast<void*>(&block_of));
   }
 }
 
@@ -402,8 +402,8 @@ struct mistake {
   size bytes = 0;
 };
 
-constexpr const char* foreign_names[] = {"stack",  "static", "thread-local", "mapped",
-                                         "low",    "garbage", "not-canonical", "code"};
+constexpr const char* foreign_names[] = {"stack", "static",  "thread-local",  "mapped",
+                                         "low",   "garbage", "not-canonical", "code"};
 
 std::vector<mistake> all_mistakes() {
   std::vector<mistake> all;
@@ -412,8 +412,10 @@ std::vector<mistake> all_mistakes() {
     for (const size n : sizes) all.push_back({name + "/" + std::to_string(n), make, n, by, bytes});
   };
   using m = const mistake&;
-  add("double-free/at-once", [](m x) { return free_at_once(x.n); }, {16, 24, 100, 1000, 8000, 100'000, 400'000, 5'000'000});
-  add("double-free/another-between", [](m x) { return free_with_another_between(x.n); }, {16, 100, 1000, 100'000, 400'000});
+  add("double-free/at-once", [](m x) { return free_at_once(x.n); },
+      {16, 24, 100, 1000, 8000, 100'000, 400'000, 5'000'000});
+  add("double-free/another-between", [](m x) { return free_with_another_between(x.n); },
+      {16, 100, 1000, 100'000, 400'000});
   add("double-free/later", [](m x) { return free_later(x.n); }, {16, 100, 1000, 100'000, 400'000});
   add("double-free/another-thread", [](m x) { return free_by_another_thread(x.n); }, {16, 1000, 100'000, 5'000'000});
   add("double-free/twice-in-a-thread", [](m x) { return free_twice_in_another_thread(x.n); }, {16, 1000, 400'000});
@@ -423,25 +425,38 @@ std::vector<mistake> all_mistakes() {
   add("double-free/usable-size", [](m x) { return usable_size_of_freed(x.n); }, {100, 1000, 400'000});
 
   for (const std::ptrdiff_t by : {1, 8, 16})
-    add("invalid/free-within+" + std::to_string(by), [](m x) { return free_within(x.n, x.by); }, {100, 1000, 400'000}, by);
-  add("invalid/free-within+4096", [](m x) { return free_within(x.n, x.by); }, {100'000, 400'000, 5'000'000}, 4096);
-  add("invalid/free-before", [](m x) { return free_within(x.n, x.by); }, {100, 400'000}, -16);
-  add("invalid/realloc-within", [](m x) { return realloc_within(x.n, x.by); }, {100, 1000, 400'000}, 16);
-  add("invalid/usable-size-within", [](m x) { return usable_size_within(x.n, x.by); }, {100, 1000, 400'000}, 16);
+    add(
+        "invalid/free-within+" + std::to_string(by), [](m x) { return free_within(x.n, x.by); }, {100, 1000, 400'000},
+        by);
+  add(
+      "invalid/free-within+4096", [](m x) { return free_within(x.n, x.by); }, {100'000, 400'000, 5'000'000}, 4096);
+  add(
+      "invalid/free-before", [](m x) { return free_within(x.n, x.by); }, {100, 400'000}, -16);
+  add(
+      "invalid/realloc-within", [](m x) { return realloc_within(x.n, x.by); }, {100, 1000, 400'000}, 16);
+  add(
+      "invalid/usable-size-within", [](m x) { return usable_size_within(x.n, x.by); }, {100, 1000, 400'000}, 16);
   for (size which = 0; which < std::size(foreign_names); ++which) {
-    all.push_back({std::string("foreign/free/") + foreign_names[which], [](m x) { return free_of_foreign(x.n); }, which});
+    all.push_back(
+        {std::string("foreign/free/") + foreign_names[which], [](m x) { return free_of_foreign(x.n); }, which});
     if (which % 2 == 1)
-      all.push_back({std::string("foreign/realloc/") + foreign_names[which], [](m x) { return realloc_of_foreign(x.n); }, which});
+      all.push_back(
+          {std::string("foreign/realloc/") + foreign_names[which], [](m x) { return realloc_of_foreign(x.n); }, which});
   }
 
   for (const std::ptrdiff_t by : {-1, 1, -50, 100}) {
     const std::string more = (by > 0 ? "+" : "") + std::to_string(by);
-    add("wrong-size/delete" + more, [](m x) { return delete_with_size(x.n, x.by); }, {100, 10'000, 400'000}, by);
+    add(
+        "wrong-size/delete" + more, [](m x) { return delete_with_size(x.n, x.by); }, {100, 10'000, 400'000}, by);
   }
-  add("wrong-size/delete-array-1", [](m x) { return delete_array_with_size(x.n, x.by); }, {100}, -1);
-  add("wrong-size/delete-array+100", [](m x) { return delete_array_with_size(x.n, x.by); }, {100}, 100);
-  add("wrong-size/free-sized-1", [](m x) { return free_with_size(x.n, x.by); }, {100}, -1);
-  add("wrong-size/free-sized+100", [](m x) { return free_with_size(x.n, x.by); }, {100, 400'000}, 100);
+  add(
+      "wrong-size/delete-array-1", [](m x) { return delete_array_with_size(x.n, x.by); }, {100}, -1);
+  add(
+      "wrong-size/delete-array+100", [](m x) { return delete_array_with_size(x.n, x.by); }, {100}, 100);
+  add(
+      "wrong-size/free-sized-1", [](m x) { return free_with_size(x.n, x.by); }, {100}, -1);
+  add(
+      "wrong-size/free-sized+100", [](m x) { return free_with_size(x.n, x.by); }, {100, 400'000}, 100);
   add("wrong-alignment/64-for-none", [](m x) { return delete_with_alignment(x.n, 0, 64); }, {100, 400'000});
   add("wrong-alignment/none-for-64", [](m x) { return delete_with_alignment(x.n, 64, 0); }, {100, 400'000});
   add("wrong-alignment/128-for-64", [](m x) { return delete_with_alignment(x.n, 64, 128); }, {100});
@@ -455,21 +470,31 @@ std::vector<mistake> all_mistakes() {
 
   for (const size bytes : {size{1}, size{8}, size{64}}) {
     const std::string name = std::to_string(bytes);
-    add("overflow/by-" + name, [](m x) { return overflow(x.n, x.bytes); },
+    add(
+        "overflow/by-" + name, [](m x) { return overflow(x.n, x.bytes); },
         {16, 24, 100, 1000, 8000, 100'000, 400'000, 5'000'000}, 0, bytes);
   }
   for (const size bytes : {size{1}, size{16}})
-    add("underflow/by-" + std::to_string(bytes), [](m x) { return underflow(x.n, x.bytes); },
+    add(
+        "underflow/by-" + std::to_string(bytes), [](m x) { return underflow(x.n, x.bytes); },
         {16, 100, 1000, 100'000, 400'000}, 0, bytes);
-  add("overflow/calloc", [](m x) { return overflow_of(x.n, static_cast<char*>(opaque(std::calloc(1, opaque_size(x.n))))); }, {100, 400'000});
-  add("overflow/aligned", [](m x) { return overflow_of(x.n, static_cast<char*>(opaque(::memalign(64, opaque_size(x.n))))); }, {100, 400'000});
-  add("overflow/realloc", [](m x) { return overflow_of(x.n, static_cast<char*>(opaque(std::realloc(block_of(10), opaque_size(x.n))))); }, {100, 400'000});
-  add("overflow/new", [](m x) {
+  add("overflow/calloc",
+      [](m x) { return overflow_of(x.n, static_cast<char*>(opaque(std::calloc(1, opaque_size(x.n))))); },
+      {100, 400'000});
+  add("overflow/aligned",
+      [](m x) { return overflow_of(x.n, static_cast<char*>(opaque(::memalign(64, opaque_size(x.n))))); },
+      {100, 400'000});
+  add("overflow/realloc",
+      [](m x) { return overflow_of(x.n, static_cast<char*>(opaque(std::realloc(block_of(10), opaque_size(x.n))))); },
+      {100, 400'000});
+  add("overflow/new",
+      [](m x) {
         char* const p = static_cast<char*>(opaque(::operator new(opaque_size(x.n))));
         p[x.n] = 0x41;
         ::operator delete(opaque(p));
         return after(x.n);
-      }, {100});
+      },
+      {100});
   add("overflow/another-thread", [](m x) { return overflow_in_another_thread(x.n); }, {100, 100'000});
 
   add("write-after-free/begin", [](m x) { return write_after_free(x.n, 0); }, {16, 100, 1000, 100'000, 400'000});
@@ -483,9 +508,10 @@ std::vector<mistake> all_mistakes() {
 
   const char* const of_no_bytes[] = {"malloc", "new", "calloc"};
   for (size by = 0; by < 3; ++by)
-    all.push_back({std::string("size/write-to-no-bytes/") + of_no_bytes[by], [](m x) { return write_to_no_bytes(x.n); }, by});
-  const char* const large[] = {"malloc-max", "malloc-near-max", "malloc-ptrdiff", "calloc",
-                               "reallocarray", "aligned_alloc", "memalign", "realloc"};
+    all.push_back(
+        {std::string("size/write-to-no-bytes/") + of_no_bytes[by], [](m x) { return write_to_no_bytes(x.n); }, by});
+  const char* const large[] = {"malloc-max",   "malloc-near-max", "malloc-ptrdiff", "calloc",
+                               "reallocarray", "aligned_alloc",   "memalign",       "realloc"};
   for (size which = 0; which < std::size(large); ++which)
     all.push_back({std::string("size/too-large/") + large[which], [](m x) { return too_large(x.n); }, which});
   return all;

@@ -16,6 +16,7 @@ struct owned_block {
   std::size_t size = 0;
   std::uint64_t seed = 0;
   std::size_t alignment = 1;
+  unsigned entry = 0;  ///< that has allocated it; see operations.cpp
 };
 
 /// Blocks on their way from one thread to another. A cell is taken and filled by swapping one

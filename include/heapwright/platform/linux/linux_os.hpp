@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,6 +136,18 @@ class linux_os {
     const unsigned long nodes = 1UL << node;
     // The kernel reads one bit less than it is told.
     return ::syscall(SYS_mbind, p, bytes, bind_policy, &nodes, bits + 1, 0) == 0;
+  }
+
+  /// That nobody can guess. No requirement of a platform: for heaps that are sealed.
+  static std::uint64_t random_number() noexcept {
+    errno_keeper keep;
+    std::uint64_t number = 0;
+    constexpr unsigned not_waiting = GRND_NONBLOCK;
+    if (::getrandom(&number, sizeof number, not_waiting) == sizeof number) return number;
+    // Early at the system's start: what the kernel has given the process.
+    if (const auto* const given = reinterpret_cast<const void*>(::getauxval(AT_RANDOM)))
+      std::memcpy(&number, given, sizeof number);
+    return number;
   }
 
   static std::uint64_t milliseconds() noexcept {

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Whether a malloc finds each mistake of `corruptions`, or makes it harmless. A message must say what kind of mistake it is, but where a page was touched that cannot be.
+
+    finds_all.py CORRUPTIONS LIBRARY
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+# By how the name of the mistake begins. Where the library cannot tell which of two it was, both.
+SAYS = {
+    "double-free": "double free|free of a foreign pointer: .*freed already",
+    "invalid": "free of a pointer into a block|free of a foreign pointer",
+    "foreign": "free of a foreign pointer",
+    "wrong-size": "free with a wrong size",
+    "wrong-alignment": "free with a wrong alignment",
+    "mismatch": "free with the wrong function: .*allocated by .*freed by",
+    "overflow": "write beyond a block|write after free",
+    "underflow": "write before a block|write beyond a block|write after free",
+    "write-after-free": "write after free",
+    "size": "write beyond a block",
+}
+
+
+def fault(program, mistake, library):
+    """What is wrong, or None."""
+    try:
+        done = subprocess.run([program, mistake], env={**os.environ, "LD_PRELOAD": library}, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "it does not end"
+    if done.returncode == -signal.SIGSEGV and re.search(r"/(400000|5000000)$", mistake):
+        return None  # beyond a large block, or one that is freed
+    if done.returncode == -signal.SIGABRT:
+        said = SAYS.get(mistake.split("/")[0], "(nothing)")
+        return None if re.search(rf"^heapwright: ({said})", done.stderr) else done.stderr
+    return None if done.returncode == 0 else f"exit code {done.returncode}: {done.stdout}{done.stderr}"
+
+
+def main():
+    program, library = sys.argv[1:]
+    mistakes = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    with ThreadPoolExecutor(2) as pool:
+        faults = dict(zip(mistakes, pool.map(lambda m: fault(program, m, library), mistakes)))
+    for mistake, what in faults.items():
+        if what is not None:
+            print(f"{mistake}: {what}")
+    sys.exit(1 if any(faults.values()) or len(mistakes) < 150 else 0)
+
+
+if __name__ == "__main__":
+    main()

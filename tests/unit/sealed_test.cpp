@@ -1,0 +1,197 @@
+// Blocks with a seal: what a heap gives out is as long, as aligned and as clean as it says, and
+// what a program does wrong ends it by name. What the malloc adds (new and free, all sizes) is in
+// tests/malloc/misuse.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <heapwright/heap.hpp>
+
+namespace heapwright {
+namespace {
+
+constexpr recipe seals_alone{.hardening = {.sealed = true}};
+constexpr recipe of_one_thread{.concurrency = concurrency_mode::single_threaded,
+                               .hardening = hardened_recipe.hardening};
+
+template <class Heap>
+class Sealed : public ::testing::Test {
+ protected:
+  Heap heap{"sealed"};
+
+  char* block_of(std::size_t size) { return static_cast<char*>(heap.allocate(size)); }
+};
+
+using heaps = ::testing::Types<basic_heap<seals_alone, linux_os>, basic_heap<hardened_recipe, linux_os>,
+                               basic_heap<of_one_thread, linux_os>>;
+TYPED_TEST_SUITE(Sealed, heaps);
+
+constexpr std::array<std::size_t, 12> some_sizes{1, 8, 9, 16, 24, 100, 1000, 4096, 30'000, 100'000, 262'000, 3'000'000};
+
+TYPED_TEST(Sealed, BlocksAreAsLongAsWasAskedFor) {
+  for (const std::size_t size : some_sizes) {
+    char* const p = this->block_of(size);
+    ASSERT_NE(p, nullptr);
+    EXPECT_EQ(this->heap.usable_size(p), size);
+    std::memset(p, 0x5a, size);
+    EXPECT_EQ(this->heap.usable_size(p), size);
+    this->heap.deallocate(p, layout{size});
+  }
+}
+
+TYPED_TEST(Sealed, BlocksAreAligned) {
+  for (std::size_t alignment = 16; alignment <= 1 << 20; alignment *= 2) {
+    for (const std::size_t size : some_sizes) {
+      void* const p = this->heap.allocate(layout{size, alignment});
+      ASSERT_NE(p, nullptr);
+      EXPECT_EQ(address_of(p) % alignment, 0u) << size;
+      std::memset(p, 1, size);
+      this->heap.deallocate(p, layout{size, alignment});
+    }
+  }
+}
+
+TYPED_TEST(Sealed, ContentsMoveWithReallocate) {
+  char* p = this->block_of(1);
+  p[0] = 'a';
+  std::size_t had = 1;
+  for (const std::size_t size : {5, 30, 31, 2000, 1999, 400'000, 399'000, 500'000, 100, 3}) {
+    p = static_cast<char*>(this->heap.reallocate(p, size));
+    ASSERT_NE(p, nullptr);
+    EXPECT_EQ(this->heap.usable_size(p), size);
+    for (std::size_t i = 0; i < std::min<std::size_t>(had, size); ++i) ASSERT_EQ(p[i], 'a') << i;
+    std::memset(p, 'a', size);
+    had = size;
+  }
+  this->heap.deallocate(p);
+}
+
+TYPED_TEST(Sealed, ZeroedMemoryIsZero) {
+  for (int round = 0; round < 3; ++round) {
+    for (const std::size_t size : some_sizes) {
+      auto* const p = static_cast<char*>(this->heap.allocate_zeroed(size));
+      EXPECT_TRUE(std::all_of(p, p + size, [](char c) { return c == 0; })) << size;
+      std::memset(p, 1, size);
+      this->heap.deallocate(p);
+    }
+  }
+}
+
+TYPED_TEST(Sealed, AllThatIsFreedCanGoBack) {
+  for (int round = 0; round < 3; ++round) {
+    std::vector<void*> blocks;
+    for (std::size_t i = 0; i < 20'000; ++i) blocks.push_back(this->heap.allocate(i % 5000));
+    for (void* p : blocks) this->heap.deallocate(p);
+    this->heap.trim();
+  }
+  EXPECT_EQ(this->heap.statistics().in_use, 0u);
+}
+
+using Hardened = Sealed<basic_heap<hardened_recipe, linux_os>>;
+
+TEST_F(Hardened, NoOldContentIsThere) {
+  for (const std::size_t size : {16, 100, 5000, 100'000, 400'000}) {
+    for (int i = 0; i < 100; ++i) {
+      auto* const p = this->block_of(size);
+      EXPECT_TRUE(std::all_of(p, p + size, [](char c) { return c != 0x5a; })) << size;
+      std::memset(p, 0x5a, size);
+      this->heap.deallocate(p);
+    }
+  }
+}
+
+TEST_F(Hardened, AFreedBlockIsNotTheNext) {
+  for (const std::size_t size : {16, 100, 5000, 100'000, 400'000}) {
+    void* const p = this->block_of(size);
+    this->heap.deallocate(p);
+    void* const q = this->block_of(size);
+    EXPECT_NE(p, q) << size;
+    this->heap.deallocate(q);
+  }
+}
+
+TEST_F(Hardened, ThreadsFreeEachOthersBlocks) {
+  constexpr std::size_t threads = 4, each = 2000;
+  std::vector<std::vector<void*>> of(threads);
+  const auto all = [&](auto f) {
+    std::vector<std::thread> running;
+    for (std::size_t t = 0; t < threads; ++t) running.emplace_back(f, t);
+    for (std::thread& t : running) t.join();
+  };
+  for (int round = 0; round < 3; ++round) {
+    all([&](std::size_t t) {
+      for (std::size_t i = 0; i < each; ++i) of[t].push_back(this->heap.allocate(i % 700 + t));
+    });
+    all([&](std::size_t t) {
+      for (void* p : of[(t + 1) % threads]) this->heap.deallocate(p);
+    });
+    for (auto& blocks : of) blocks.clear();
+  }
+  this->heap.trim();
+}
+
+using HardenedDeathTest = Hardened;
+
+TEST_F(HardenedDeathTest, AWriteBeyondIsFoundFromOneByteOn) {
+  for (const std::size_t size : {1, 8, 16, 24, 100, 1000, 5000, 100'000, 400'000}) {
+    char* const p = this->block_of(size);
+    const char was = p[size];
+    p[size] = static_cast<char>(was + 1);
+    EXPECT_DEATH(this->heap.deallocate(p), "heapwright: write beyond a block: 0x") << size;
+    p[size] = was;
+    this->heap.deallocate(p);
+  }
+}
+
+TEST_F(HardenedDeathTest, AWriteBeforeALongBlock) {
+  for (const std::size_t size : {100'000, 400'000}) {
+    char* const p = this->block_of(size);
+    p[-1] = static_cast<char>(p[-1] + 1);
+    EXPECT_DEATH(this->heap.deallocate(p), "heapwright: write before a block: 0x") << size;
+  }
+}
+
+TEST_F(HardenedDeathTest, AWriteAfterFreeIsFoundWhenTheBlockIsUsedAgain) {
+  for (const std::size_t at : {0, 8, 50, 99}) {
+    char* const p = this->block_of(100);
+    this->heap.deallocate(p);
+    p[at] = 1;
+    const auto free_others = [&] {
+      for (int i = 0; i < 1000; ++i) this->heap.deallocate(this->block_of(100));
+    };
+    EXPECT_DEATH(free_others(), "heapwright: write after free: 0x") << at;
+    p[at] = 0;
+  }
+}
+
+TEST_F(HardenedDeathTest, AWriteToAFreedLargeBlockIsAFault) {
+  char* const p = this->block_of(400'000);
+  this->heap.deallocate(p);
+  EXPECT_DEATH(p[100] = 1, "");
+}
+
+TEST_F(HardenedDeathTest, FreeOfWhatIsNoLiveBlock) {
+  char* const p = this->block_of(100);
+  EXPECT_DEATH(this->heap.deallocate(p + 16), "heapwright: free of a pointer into a block: 0x");
+  EXPECT_DEATH(this->heap.deallocate(&p[1]), "heapwright: free of a pointer into a block: 0x");
+  int local = 0;
+  EXPECT_DEATH(this->heap.deallocate(&local), "heapwright: free of a foreign pointer: 0x");
+  this->heap.deallocate(p);
+  EXPECT_DEATH(this->heap.deallocate(p), "heapwright: double free: 0x.*free already");
+  EXPECT_DEATH((void)this->heap.reallocate(p, 10), "heapwright: double free: 0x");
+}
+
+TEST_F(HardenedDeathTest, AWrongSize) {
+  void* const p = this->block_of(100);
+  for (const std::size_t size : {99, 101, 200})
+    EXPECT_DEATH(this->heap.deallocate(p, layout{size}),
+                 "heapwright: free with a wrong size: 0x.*100 bytes, .* size of ");
+  this->heap.deallocate(p, layout{100});
+}
+
+}  // namespace
+}  // namespace heapwright
