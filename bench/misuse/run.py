@@ -2,8 +2,8 @@
 
 usage: script/bench misuse [--with NAME=LIBRARY]... [--only NAME[,NAME]...] [--json FILE] [--all] [KIND...]     KIND: how a mistake's name begins
 
-A mistake is *found* if the malloc ends the program, or a page stops it; *named* if stderr says what kind of mistake it is and which address
-it is about; *harmless* if there is nothing to be seen of it. The rest is not found. --all lists each mistake.
+A mistake is *found* if the malloc ends the program, or a page stops it; *named* if stderr says what kind of mistake it is, in our words or
+glibc's; *harmless* if there is nothing to be seen of it. The rest is not found. --all lists each mistake.
 """
 import argparse
 import json

@@ -17,12 +17,6 @@ namespace {
   return p != nullptr ? p : set_errno::handle(size, natural_alignment);
 }
 
-[[nodiscard, gnu::noinline]] void* calloc_with_seal(std::size_t size) noexcept {
-  void* const p = allocate_with_seal<set_errno>(size, block_origin::malloc, 0);
-  const bool is_zero = chosen_recipe.hardening.check_reuse;
-  return p == nullptr || is_zero ? p : std::memset(p, 0, size);
-}
-
 /// For the forms that say EINVAL through errno.
 void* allocate_if_aligned(std::size_t alignment, std::size_t size) noexcept {
   if (is_power_of_two(alignment)) return allocate_aligned<set_errno>(size, alignment);
@@ -53,7 +47,11 @@ HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
     errno = ENOMEM;
     return nullptr;
   }
-  if constexpr (heap_type::is_sealed) return calloc_with_seal(bytes);
+  if constexpr (heap_type::is_sealed) {
+    void* const p = allocate_with_seal<set_errno>(bytes, block_origin::malloc, 0);
+    const bool is_zero = chosen_recipe.hardening.check_reuse;
+    return p == nullptr || is_zero ? p : std::memset(p, 0, bytes);
+  }
   if (void* const p = this_cache->pop(bytes)) [[likely]]
     return std::memset(p, 0, bytes);
   return calloc_missed(bytes);
