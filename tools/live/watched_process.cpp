@@ -132,7 +132,8 @@ std::optional<live_blocks> moment::live_parts() const noexcept {
     if (c.allocated_bytes > std::max(c.freed_bytes, c.requested_bytes))
       rounding += static_cast<double>(c.allocated_bytes - c.freed_bytes) *
                   (1 - static_cast<double>(c.requested_bytes) / static_cast<double>(c.allocated_bytes));
-  parts.rounding = std::min(parts.bytes, static_cast<std::uint64_t>(rounding));
+  // Figures of a damaged segment may add up to anything.
+  parts.rounding = static_cast<std::uint64_t>(std::min(static_cast<double>(parts.bytes), rounding));
   return parts;
 }
 
