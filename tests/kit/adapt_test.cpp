@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -224,6 +227,24 @@ TEST(CompactCopyDeathTest, RefusesPointersThatAreNotStated) {
     EXPECT_DEATH(static_cast<void>(compact_copy(to_the_last.data(), make, next_of)), message) << "any other pointer";
   }
 }
+
+#ifdef HEAPWRIGHT_HAS_CLEAR_PADDING
+TEST(CompactCopy, PaddingIsNoPointer) {
+  struct numbered {
+    std::uint32_t number;  // and four bytes of padding
+    numbered* next;
+  };
+  alignas(numbered) std::array<std::byte, 2 * sizeof(numbered)> memory;
+  auto* const nodes = reinterpret_cast<numbered*>(memory.data());
+  // The bytes of the first node's number and padding are its own address.
+  std::memcpy(memory.data(), &nodes, sizeof nodes);
+  nodes[0].next = nullptr;
+  numbered* const copy = compact_copy(
+      nodes, [&](const numbered& from) { return static_cast<numbered*>(std::memcpy(&nodes[1], &from, sizeof from)); },
+      [](numbered& n) { return std::tie(n.next); });
+  EXPECT_EQ(copy->number, nodes[0].number);
+}
+#endif
 
 TEST(CompactCopy, NullWhenThePoolIsExhausted) {
   std::vector<node> list(10'000);

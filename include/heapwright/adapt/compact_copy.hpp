@@ -29,13 +29,32 @@ struct no_back_link {};
 
 namespace detail {
 
+// Clang has it from version 20 on.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define HEAPWRIGHT_HAS_CLEAR_PADDING
+#endif
+#endif
+
+/// Zeroes the padding of a node, where the compiler can: with what a former pointer left in the
+/// padding, a small integer beside it reads as an address.
+template <class Node>
+void clear_padding([[maybe_unused]] std::byte* bytes) {
+#ifdef HEAPWRIGHT_HAS_CLEAR_PADDING
+  if constexpr (std::is_trivially_copyable_v<Node>) __builtin_clear_padding(reinterpret_cast<Node*>(bytes));
+#endif
+}
+
 /// Refuses a copy in which a word holds the address of one of these nodes. Only equality is asked
 /// for, so that padding that nobody has written is of no matter to Valgrind.
 template <class Node, class IsOriginal>
 void refuse_pointer_to(const Node& copy, IsOriginal is_original) {
+  alignas(Node) std::byte bytes[sizeof(Node)];
+  std::memcpy(bytes, reinterpret_cast<const std::byte*>(&copy), sizeof(Node));
+  clear_padding<Node>(bytes);
   for (std::size_t at = 0; at + sizeof(void*) <= sizeof(Node); at += sizeof(void*)) {
     const Node* word;
-    std::memcpy(&word, reinterpret_cast<const std::byte*>(&copy) + at, sizeof word);
+    std::memcpy(&word, bytes + at, sizeof word);
     if (is_original(word))
       die("compact_copy: a pointer in the copy leads into the original", &copy,
           "(every pointer to a node must be a link or the back link)");
