@@ -114,13 +114,31 @@ void deallocate_slow(void* p) noexcept {
   if (!is_ours) libc_free(p);
 }
 
-void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignment) noexcept {
+namespace {
+
+[[gnu::noinline, gnu::cold]] void* allocate_sealed_without_cache(std::size_t size, block_origin origin,
+                                                                 std::size_t alignment) noexcept {
   if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed(*any_cache(), size, origin, alignment);
   return nullptr;
 }
 
-void deallocate_sealed(void* p, const block_claim& said) noexcept {
+[[gnu::noinline, gnu::cold]] void deallocate_sealed_without_cache(void* p, const block_claim& said) noexcept {
   if constexpr (heap_type::is_sealed) the_heap.deallocate_sealed(*any_cache(), p, said);
+}
+
+}  // namespace
+
+void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignment) noexcept {
+  if (this_cache == no_cache_of_its_own) [[unlikely]]
+    return allocate_sealed_without_cache(size, origin, alignment);
+  if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed(*this_cache, size, origin, alignment);
+  return nullptr;
+}
+
+void deallocate_sealed(void* p, const block_claim& said) noexcept {
+  if (this_cache == no_cache_of_its_own) [[unlikely]]
+    return deallocate_sealed_without_cache(p, said);
+  if constexpr (heap_type::is_sealed) the_heap.deallocate_sealed(*this_cache, p, said);
 }
 
 std::size_t usable_size(void* p) noexcept {

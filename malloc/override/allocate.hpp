@@ -49,10 +49,12 @@ template <class OnFailure>
 
 /// With a seal (recipe.hardening.sealed). `alignment` 0: none was asked for.
 template <class OnFailure>
-[[nodiscard, gnu::noinline]] void* allocate_with_seal(std::size_t size, block_origin origin,
-                                                      std::size_t alignment) noexcept(OnFailure::never_throws) {
+[[nodiscard, gnu::always_inline]] inline void* allocate_with_seal(
+    std::size_t size, block_origin origin, std::size_t alignment) noexcept(OnFailure::never_throws) {
   void* const p = allocate_sealed(size, origin, alignment);
-  return p != nullptr ? p : OnFailure::handle(size, alignment, origin);
+  if (p == nullptr) [[unlikely]]
+    return OnFailure::handle(size, alignment, origin);
+  return p;
 }
 
 /// `size` bytes aligned to natural_alignment.

@@ -160,10 +160,14 @@ TEST_F(HardenedDeathTest, AWriteAfterFreeIsFoundWhenTheBlockIsUsedAgain) {
     char* const p = this->block_of(100);
     this->heap.deallocate(p);
     p[at] = 1;
-    const auto free_others = [&] {
-      for (int i = 0; i < 1000; ++i) this->heap.deallocate(this->block_of(100));
+    const auto use_others = [&] {
+      std::vector<char*> others;
+      for (int i = 0; i < 1000; ++i) others.push_back(this->block_of(100));
+      for (char* o : others) this->heap.deallocate(o);
+      for (int i = 0; i < 1000; ++i) (void)this->block_of(100);
     };
-    EXPECT_DEATH(free_others(), "heapwright: write after free: 0x") << at;
+    EXPECT_DEATH(use_others(), "heapwright: write after free: 0x") << at;
+    EXPECT_DEATH(this->heap.trim(), "heapwright: write after free: 0x") << at;
     p[at] = 0;
   }
 }

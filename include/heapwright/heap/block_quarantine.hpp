@@ -1,6 +1,7 @@
 // Freed blocks that a thread holds back before they can be handed out again, where
-// recipe.hardening.quarantine_bytes says so: of each class some, in no order. A block that comes
-// takes the place of one chosen at random, which leaves.
+// recipe.hardening.quarantine_bytes says so: some of each class that is cut from spans, and a few
+// of the longer ones together; in no order. A block that comes takes the place of one chosen at
+// random, which leaves.
 //
 // Invariant: the blocks here are free by their seals, and count as outside.
 #pragma once
@@ -13,58 +14,76 @@
 #include <utility>
 
 #include <heapwright/heap/class_table.hpp>
+#include <heapwright/heap/small_random.hpp>
 #include <heapwright/heap/span.hpp>
 
 namespace heapwright {
 
 /// Of one thread.
-template <const recipe& R>
+template <const recipe& R, platform OS>
 class used_quarantine {
   using classes = class_table<R>;
 
  public:
-  /// Blocks of class c that are held back at most.
-  [[nodiscard]] static constexpr std::size_t places(unsigned c) noexcept {
-    return std::clamp<std::size_t>(R.hardening.quarantine_bytes / classes::of(c).size, 1, most);
-  }
-
-  /// Takes the block and returns one that may be used again, or null.
+  /// Takes the block of class c and returns one that may be used again, of c unless c is a page-run
+  /// class; or null.
   [[nodiscard]] block* exchange(unsigned c, block* b) noexcept {
-    return std::exchange(held_[c][random_below(places(c))], b);
+    if (classes::is_page_run(c)) [[unlikely]]
+      return exchange_long(c, b);
+    return std::exchange(held_[c][random_.below(places_[c])], b);
   }
 
   /// Calls f(class, block) for all. From another thread: as of different moments.
   template <class F>
   [[gnu::no_sanitize_thread]] void for_each(F f) const noexcept {
-    for (unsigned c = 1; c < classes::count; ++c) {
+    for (unsigned c = 1; c < classes::cut_end; ++c) {
       for (const block* const& place : held_[c])
         if (const block* const b = __atomic_load_n(&place, __ATOMIC_RELAXED)) f(c, b);
     }
+    for (const held_long& place : long_)
+      if (const block* const b = __atomic_load_n(&place.b, __ATOMIC_RELAXED)) f(place.size_class, b);
   }
+
+  /// In the child of a fork.
+  void restart_random() noexcept { random_.restart(); }
 
   /// Calls f(class, block) for all, which leave.
   template <class F>
   void empty(F f) noexcept {
-    for (unsigned c = 1; c < classes::count; ++c) {
+    for (unsigned c = 1; c < classes::cut_end; ++c) {
       for (block*& b : held_[c])
         if (b != nullptr) f(c, std::exchange(b, nullptr));
     }
+    for (held_long& place : long_)
+      if (place.b != nullptr) f(place.size_class, std::exchange(place.b, nullptr));
   }
 
  private:
-  static constexpr std::size_t most = 16;
+  static constexpr std::size_t most = 16, most_long = 4;
 
-  /// Marsaglia's xorshift; each thread's begins with where its cache is.
-  [[nodiscard]] std::size_t random_below(std::size_t n) noexcept {
-    if (random_ == 0) random_ = static_cast<std::uint32_t>(address_of(this) >> 4) | 1;
-    random_ ^= random_ << 13;
-    random_ ^= random_ >> 17;
-    random_ ^= random_ << 5;
-    return static_cast<std::size_t>((std::uint64_t{random_} * n) >> 32);
+  struct held_long {
+    block* b;
+    unsigned size_class;
+  };
+
+  /// Blocks of class c that are held back at most.
+  static constexpr auto places_ = [] {
+    std::array<std::uint8_t, classes::cut_end> all{};
+    for (unsigned c = 1; c < classes::cut_end; ++c)
+      all[c] = static_cast<std::uint8_t>(
+          std::clamp<std::size_t>(R.hardening.quarantine_bytes / classes::of(c).size, 1, most));
+    return all;
+  }();
+
+  [[nodiscard, gnu::noinline]] block* exchange_long(unsigned c, block* b) noexcept {
+    held_long& place = long_[random_.below(most_long)];
+    place.size_class = c;
+    return std::exchange(place.b, b);
   }
 
-  std::array<std::array<block*, most>, classes::count> held_{};
-  std::uint32_t random_ = 0;
+  std::array<std::array<block*, most>, classes::cut_end> held_{};
+  std::array<held_long, most_long> long_{};
+  small_random<OS> random_;
 };
 
 /// Where nothing is held back.
@@ -74,9 +93,10 @@ struct no_quarantine {
   void for_each(F) const noexcept {}
   template <class F>
   void empty(F) const noexcept {}
+  void restart_random() const noexcept {}
 };
 
-template <const recipe& R>
-using block_quarantine = std::conditional_t<R.hardening.quarantine_bytes != 0, used_quarantine<R>, no_quarantine>;
+template <const recipe& R, platform OS>
+using block_quarantine = std::conditional_t<R.hardening.quarantine_bytes != 0, used_quarantine<R, OS>, no_quarantine>;
 
 }  // namespace heapwright

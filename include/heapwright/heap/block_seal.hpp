@@ -9,7 +9,7 @@
 //
 // States of a block:  fresh   the word is 0: it was never given out, or its span was cleared since
 //                     live    from allocate to deallocate
-//                     free    in a quarantine, a free list or a span
+//                     free    in a quarantine, a free list or a span: the word is the hash itself
 // Between the bytes that were asked for and the seal lies the slack; its first bytes have a value
 // that the address and the key give too. So a write of one byte beyond what was asked for is seen,
 // but for the one value that is there already.
@@ -19,6 +19,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -54,7 +55,7 @@ struct seal_reading {
   }
 };
 
-/// Reads and writes seals of blocks of one heap. `room`: the bytes before the seal.
+/// Reads and writes seals of blocks of one heap. `room`: the bytes before the seal, a multiple of 8.
 class block_seal {
  public:
   static constexpr std::size_t bytes = sizeof(std::uint64_t);
@@ -68,40 +69,46 @@ class block_seal {
                   std::size_t alignment) const noexcept {
     const std::uint64_t hash = hash_of(p);
     const std::size_t slack = room - size;
-    std::memset(p + size, filler(hash), std::min(slack, most_filled));
-    const auto aligned =
-        alignment == 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(std::countr_zero(alignment)) + 1;
-    store(p, room, hash, slack | aligned << 18 | static_cast<std::uint64_t>(origin) << 24 | live);
+    fill(p, room, slack, hash);
+    store(p + room, live_word(hash, slack | alignment_info(alignment) | origin_info(origin) | live));
   }
 
-  void write_free(std::byte* p, std::size_t room) const noexcept { store(p, room, hash_of(p), 0); }
+  void write_free(std::byte* p, std::size_t room) const noexcept { store(p + room, free_word(hash_of(p))); }
 
   /// The word before a block, where that is the block's own: not of blocks side by side.
-  void write_head(std::byte* p) const noexcept {
-    const std::uint64_t word = head_of(p);
-    std::memcpy(p - bytes, &word, bytes);
+  void write_head(std::byte* p) const noexcept { store(p - bytes, head_of(p)); }
+
+  [[nodiscard]] bool has_head(const std::byte* p) const noexcept { return load(p - bytes) == head_of(p); }
+
+  /// Whether the block is live, and is what the caller says; as `read` has it.
+  [[nodiscard, gnu::always_inline]] bool is_live(const std::byte* p, std::size_t room,
+                                                 const block_claim& said) const noexcept {
+    const std::uint64_t hash = hash_of(p), word = load(p + room);
+    const std::uint64_t info = (word ^ hash) >> info_shift & info_mask;
+    const std::size_t slack = info & most_slack;
+    return word == live_word(hash, info) && (info & (live | origin_mask)) == (live | origin_info(said.origin)) &&
+           (said.alignment == block_claim::not_said || (info & alignment_mask) == alignment_info(said.alignment)) &&
+           (said.size == block_claim::not_said || said.size == room - slack) && slack <= room &&
+           has_filler(p, room, slack, hash);
   }
 
-  [[nodiscard]] bool has_head(const std::byte* p) const noexcept {
-    std::uint64_t word = 0;
-    std::memcpy(&word, p - bytes, bytes);
-    return word == head_of(p);
+  /// Whether the block is fresh or free.
+  [[nodiscard]] bool is_unused(const std::byte* p, std::size_t room) const noexcept {
+    const std::uint64_t word = load(p + room);
+    return word == free_word(hash_of(p)) || word == 0;
   }
 
   [[nodiscard]] seal_reading read(const std::byte* p, std::size_t room) const noexcept {
-    std::uint64_t word = 0;
-    std::memcpy(&word, p + room, bytes);
+    const std::uint64_t word = load(p + room);
     if (word == 0) return {.state = seal_state::fresh};
-    const std::uint64_t hash = hash_of(p), info = (word ^ hash) >> info_shift & info_mask;
-    if (word != word_of(hash, info)) return {};
+    const std::uint64_t hash = hash_of(p);
+    if (word == free_word(hash)) return {.state = seal_state::free};
+    const std::uint64_t info = (word ^ hash) >> info_shift & info_mask;
+    if (word != live_word(hash, info) || (info & live) == 0) return {};
     seal_reading r{.origin = static_cast<block_origin>(info >> 24 & 3),
                    .alignment_log2_plus_one = static_cast<std::uint8_t>(info >> 18 & 63),
                    .slack = static_cast<std::uint32_t>(info & most_slack)};
-    if (r.slack > room) return {};
-    if ((info & live) == 0)
-      r.state = seal_state::free;
-    else if (has_filler(p, room, r.slack, filler(hash)))
-      r.state = seal_state::live;
+    if (r.slack <= room && has_filler(p, room, r.slack, hash)) r.state = seal_state::live;
     return r;
   }
 
@@ -109,34 +116,80 @@ class block_seal {
   static constexpr unsigned info_shift = 36;
   static constexpr std::uint64_t canary_mask = (std::uint64_t{1} << info_shift) - 1;
   static constexpr std::uint64_t info_mask = (std::uint64_t{1} << 27) - 1, live = std::uint64_t{1} << 26;
+  static constexpr std::uint64_t origin_mask = std::uint64_t{3} << 24, alignment_mask = std::uint64_t{63} << 18;
   static constexpr std::uint64_t high_bit = std::uint64_t{1} << 63;
   static constexpr unsigned no_text = 0x81;  ///< in a byte: no end of a text, no letter, no small number
-  static constexpr std::size_t most_filled = 32;
 
   [[nodiscard]] std::uint64_t hash_of(const std::byte* p) const noexcept {
     const std::uint64_t h = fibonacci_hash(address_of(p) ^ key_);
     return h ^ h >> 32;
   }
 
-  [[nodiscard]] static std::uint64_t word_of(std::uint64_t hash, std::uint64_t info) noexcept {
+  [[nodiscard]] static std::uint64_t free_word(std::uint64_t hash) noexcept { return hash | high_bit | no_text; }
+
+  [[nodiscard]] static std::uint64_t live_word(std::uint64_t hash, std::uint64_t info) noexcept {
     const std::uint64_t canary = fibonacci_hash(hash + info) >> (64 - info_shift) | no_text;
     return ((hash ^ info << info_shift) & ~canary_mask) | canary | high_bit;
   }
 
   [[nodiscard]] std::uint64_t head_of(const std::byte* p) const noexcept { return ~hash_of(p) | high_bit | no_text; }
 
-  [[nodiscard]] static int filler(std::uint64_t hash) noexcept { return static_cast<int>((hash >> 8 & 255) | no_text); }
+  static constexpr std::uint64_t origin_info(block_origin o) noexcept { return static_cast<std::uint64_t>(o) << 24; }
 
-  static bool has_filler(const std::byte* p, std::size_t room, std::size_t slack, int value) noexcept {
-    const std::byte* const first = p + room - slack;
-    return std::all_of(first, first + std::min(slack, most_filled),
-                       [value](std::byte b) { return b == static_cast<std::byte>(value); });
+  static constexpr std::uint64_t alignment_info(std::size_t alignment) noexcept {
+    return alignment == 0 ? 0 : (static_cast<std::uint64_t>(std::countr_zero(alignment)) + 1) << 18;
   }
 
-  static void store(std::byte* p, std::size_t room, std::uint64_t hash, std::uint64_t info) noexcept {
-    const std::uint64_t word = word_of(hash, info);
-    std::memcpy(p + room, &word, bytes);
+  using chunk = std::uint64_t [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]];
+
+  /// Bytes of the slack that are filled: its first ones.
+  static constexpr std::size_t most_filled = sizeof(chunk);
+
+  /// A chunk at [n] has n bytes of ones, the last; the rest is zero.
+  static constexpr std::array<std::uint8_t, 2 * most_filled + 1> masks = [] {
+    std::array<std::uint8_t, 2 * most_filled + 1> all{};
+    std::fill(all.begin() + most_filled, all.end(), std::uint8_t{0xFF});
+    return all;
+  }();
+
+  [[nodiscard]] static std::uint64_t filler(std::uint64_t hash) noexcept {
+    return ((hash >> 8 & 0xFF) | no_text) * 0x0101'0101'0101'0101;
   }
+
+  /// The shortest blocks have no room for a chunk.
+  [[nodiscard]] static std::uint64_t short_mask(std::size_t slack) noexcept {
+    return slack == 0 ? 0 : ~std::uint64_t{0} << (bytes - slack) * 8;
+  }
+
+  [[gnu::always_inline]] static void fill(std::byte* p, std::size_t room, std::size_t slack,
+                                          std::uint64_t hash) noexcept {
+    const std::uint64_t value = filler(hash);
+    if (room < most_filled) return store(p, (load(p) & ~short_mask(slack)) | (value & short_mask(slack)));
+    std::byte* const at = p + room - std::max(slack, most_filled);
+    chunk now, mask;
+    std::memcpy(&now, at, sizeof now);
+    std::memcpy(&mask, &masks[std::min(slack, most_filled)], sizeof mask);
+    now = (now & ~mask) | (chunk{value, value} & mask);
+    std::memcpy(at, &now, sizeof now);
+  }
+
+  [[nodiscard, gnu::always_inline]] static bool has_filler(const std::byte* p, std::size_t room, std::size_t slack,
+                                                           std::uint64_t hash) noexcept {
+    const std::uint64_t value = filler(hash);
+    if (room < most_filled) return ((load(p) ^ value) & short_mask(slack)) == 0;
+    chunk now, mask;
+    std::memcpy(&now, p + room - std::max(slack, most_filled), sizeof now);
+    std::memcpy(&mask, &masks[std::min(slack, most_filled)], sizeof mask);
+    const chunk differs = (now ^ chunk{value, value}) & mask;
+    return (differs[0] | differs[1]) == 0;
+  }
+
+  static std::uint64_t load(const std::byte* at) noexcept {
+    std::uint64_t word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+  static void store(std::byte* at, std::uint64_t word) noexcept { std::memcpy(at, &word, sizeof word); }
 
   std::uint64_t key_;
 };

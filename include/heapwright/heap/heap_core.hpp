@@ -51,6 +51,7 @@ class heap_core {
   /// A cache for the calling thread; null when the system has no memory. Close it when the thread
   /// ends.
   [[nodiscard, gnu::cold]] cache* open_cache() noexcept {
+    keys_.begin();
     const auto allocate = [&](std::size_t bytes) { return shared_.pages().allocate_metadata(bytes); };
     const auto make = [&](std::uint32_t id) -> registered_cache* {
       void* const p = allocate(sizeof(cache));
@@ -62,6 +63,7 @@ class heap_core {
   /// Leaves its blocks to the next thread, if they are few, or else to all. The cache must not be
   /// used afterwards.
   void close_cache(cache* c) noexcept {
+    check_quarantine(*c);
     c->close_inbox();
     if (!c->is_worth_parking() || !shared_.caches().try_park(c, figures())) {
       c->flush();
@@ -75,8 +77,7 @@ class heap_core {
   class cache_for_now {
    public:
     cache_for_now(heap_core& heap, cache* own) noexcept
-        : cache_(own != nullptr ? *own : heap.borrowed_.borrow(heap.shared_)),
-          lender_(own != nullptr ? nullptr : &heap.borrowed_) {}
+        : cache_(own != nullptr ? *own : heap.borrow()), lender_(own != nullptr ? nullptr : &heap.borrowed_) {}
     ~cache_for_now() {
       if (lender_ != nullptr) [[unlikely]]
         lender_->give_back();
@@ -206,37 +207,32 @@ class heap_core {
   [[nodiscard]] void* allocate_sealed(cache& mine, std::size_t size, block_origin origin,
                                       std::size_t alignment) noexcept {
     const std::size_t padded = sealed_blocks<R, OS>::padded(size);
-    void* p = alignment <= classes::natural_alignment ? mine.pop(padded) : nullptr;
-    if (p == nullptr) [[unlikely]]
-      p = alignment <= classes::natural_alignment ? allocate_slow(mine, padded)
-                                                  : allocate_aligned(mine, padded, alignment);
-    if (p == nullptr) [[unlikely]]
-      return nullptr;
-    if constexpr (R.hardening.check_reuse) {
-      if (map().tag(p) == large_tag) {
-        span* const s = map().span_at(p);
-        large::zeroed(shared_.pages(), s, s->block_bytes());
+    if (padded <= cache::small_max && alignment <= classes::natural_alignment) [[likely]] {
+      const class_offset offset = cache::offset_of_small(padded);
+      if (void* const p = mine.pop(offset)) [[likely]] {
+        sealed().give_out_popped(p, cache::class_at(offset), size, origin, alignment);
+        return p;
       }
     }
-    sealed().give_out(p, size, origin, alignment);
-    return p;
+    return allocate_sealed_slow(mine, size, origin, alignment);
   }
 
   /// Null is ignored. What the caller does wrong ends the process.
   void deallocate_sealed(cache& mine, void* p, const block_claim& said) noexcept {
-    if (p == nullptr) return;
-    auto* b = static_cast<block*>(p);
-    if (const unsigned c = sealed().take_back(p, said); c != 0) {
-      b = mine.quarantine().exchange(c, b);
-      if (b != nullptr && b != p) sealed().check_untouched(b);
-    }
-    if (b != nullptr && !mine.push(b)) deallocate_slow(mine, b);
+    if (p == nullptr) [[unlikely]]
+      return;
+    if (const unsigned c = sealed().take_back_quickly(p, said); c != 0) [[likely]]
+      return let_go(mine, mine.quarantine().exchange(c, static_cast<block*>(p)));
+    deallocate_sealed_slow(mine, p, said);
   }
 
   /// As reallocate; p is a block of malloc.
   [[nodiscard]] void* reallocate_sealed(cache& mine, void* p, std::size_t size) noexcept {
     const std::size_t had = sealed().size(p, {});
     if (sealed().resize(p, size, block_origin::malloc)) return p;
+    if (size > classes::largest && size <= PTRDIFF_MAX - heap_page && map().tag(p) == large_tag) {
+      if (void* const resized = resize_sealed(p, had, size)) return resized;
+    }
     void* const fresh = allocate_sealed(mine, size, block_origin::malloc, 0);
     if (fresh == nullptr) return nullptr;
     std::memcpy(fresh, p, std::min(had, size));
@@ -254,6 +250,7 @@ class heap_core {
   /// Gives all memory back to the system that is free, and not in another thread's cache. Returns
   /// the bytes given back.
   [[gnu::noinline, gnu::cold]] std::size_t trim(cache& mine) noexcept {
+    check_quarantine(mine);
     mine.flush();
     if (!borrowed_.is_this(mine)) borrowed_.flush();
     shared_.caches().flush_parked(UINT64_MAX, [](registered_cache& c) { static_cast<cache&>(c).flush(); });
@@ -332,18 +329,86 @@ class heap_core {
   /// `mine` is the cache of the thread that called fork, or null. Those of all others are emptied
   /// for use: their threads are gone.
   [[gnu::cold]] void after_fork_in_child(cache* mine) noexcept {
+    keys_.after_fork_in_child();
     borrowed_.fork_lock().reset_after_fork();
+    if (mine != nullptr) mine->quarantine().restart_random();
     shared_.after_fork_in_child(mine, [](registered_cache& c) { static_cast<cache&>(c).abandon_after_fork(); });
   }
 
  private:
-  [[nodiscard]] sealed_blocks<R, OS> sealed() noexcept {
-    std::uint64_t key = key_.load(std::memory_order_relaxed);
-    if (key == 0) [[unlikely]] {
-      const std::uint64_t fresh = OS::random_number() | 1;
-      key = key_.compare_exchange_strong(key, fresh, std::memory_order_relaxed) ? fresh : key;
+  [[nodiscard, gnu::noinline]] void* allocate_sealed_slow(cache& mine, std::size_t size, block_origin origin,
+                                                          std::size_t alignment) noexcept {
+    const std::size_t padded = sealed_blocks<R, OS>::padded(size);
+    const bool is_natural = alignment <= classes::natural_alignment;
+    const unsigned c = is_natural ? classes::index(padded) : classes::index_aligned(padded, alignment);
+    if (void* const p = c != 0 ? mine.pop(cache::offset_of(c)) : nullptr) {
+      sealed().give_out_popped(p, c, size, origin, alignment);
+      return p;
     }
-    return {map(), key};
+    void* const p = c != 0       ? allocate_class(mine, c)
+                    : is_natural ? allocate_large(mine, padded, default_alignment)
+                                 : allocate_large(mine, padded, alignment);
+    if (p == nullptr) return nullptr;
+    if (c != 0) {
+      sealed().give_out(p, size, origin, alignment);
+    } else {
+      span* const s = map().span_at(p);
+      if (R.hardening.check_reuse) large::zeroed(shared_.pages(), s, s->block_bytes());
+      sealed().give_out_clean(p, size, origin, alignment);
+    }
+    return p;
+  }
+
+  /// Of a large block. Null: it is as it was.
+  [[nodiscard, gnu::noinline, gnu::cold]] void* resize_sealed(void* p, std::size_t had, std::size_t size) noexcept {
+    if constexpr (!R.hardening.guard_large) return nullptr;
+    span* const s = map().span_at(p);
+    const std::size_t old_bytes = s->block_bytes();
+    const bool is_done = shared_.pages().resize_guarded(s, sealed_blocks<R, OS>::padded(size));
+    std::byte* const begin = s->block_begin();
+    const std::size_t kept = is_done ? std::min(had, size) : had;
+    std::memset(begin + kept, 0, std::min(old_bytes, s->block_bytes()) - kept);  // slack and seal
+    if (s->block_bytes() > old_bytes && !s->zeroed) std::memset(begin + old_bytes, 0, s->block_bytes() - old_bytes);
+    sealed().give_out_clean(begin, is_done ? size : had, block_origin::malloc, 0);
+    return is_done ? begin : nullptr;
+  }
+
+  [[gnu::noinline]] void deallocate_sealed_slow(cache& mine, void* p, const block_claim& said) noexcept {
+    const unsigned c = sealed().take_back(p, said);
+    if (c == 0) return static_cast<void>(deallocate_slow(mine, p));
+    block* const b = mine.quarantine().exchange(c, static_cast<block*>(p));
+    // It may be released, and cleared again when it is next handed out.
+    if (R.hardening.check_reuse && classes::is_page_run(c) && b != nullptr) sealed().check_untouched(b);
+    let_go(mine, b);
+  }
+
+  /// All of it, as it is about to be flushed.
+  void check_quarantine([[maybe_unused]] cache& mine) noexcept {
+    if constexpr (R.hardening.quarantine_bytes != 0)
+      mine.quarantine().for_each([&](unsigned, const block* b) { sealed().check_untouched(b); });
+  }
+
+  /// A block that has left the quarantine, or null.
+  [[gnu::always_inline]] void let_go(cache& mine, block* b) noexcept {
+    if (b == nullptr) return;
+    // A free list writes its link here.
+    const bool is_written_to = R.hardening.check_reuse && b->next != nullptr;
+    if (is_written_to || !mine.push(b)) [[unlikely]]
+      let_go_slow(mine, b);
+  }
+
+  [[gnu::noinline]] void let_go_slow(cache& mine, block* b) noexcept {
+    if (R.hardening.check_reuse && b->next != nullptr) sealed().check_untouched(b);
+    deallocate_slow(mine, b);
+  }
+
+  [[nodiscard]] sealed_blocks<R, OS> sealed() noexcept {
+    return {map(), keys_};
+  }
+
+  [[nodiscard]] cache& borrow() noexcept {
+    keys_.begin();
+    return borrowed_.borrow(shared_);
   }
 
   /// True for the tag of a block of a class: neither large nor foreign.
@@ -429,8 +494,11 @@ class heap_core {
 
   borrowed_cache<R, OS> borrowed_;
   shared_heap<R, OS> shared_;
-  struct no_key {};
-  [[no_unique_address]] std::conditional_t<is_sealed, std::atomic<std::uint64_t>, no_key> key_{};  ///< 0: none yet
+  struct no_keys {
+    void begin() noexcept {}
+    void after_fork_in_child() noexcept {}
+  };
+  [[no_unique_address]] std::conditional_t<is_sealed, seal_keys<OS>, no_keys> keys_{};
 };
 
 }  // namespace heapwright

@@ -34,7 +34,7 @@ class large_blocks {
   }
 
   [[gnu::noinline]] static void deallocate(pages& heap, span* s) noexcept {
-    if constexpr (R.hardening.zero_freed || R.hardening.check_reuse) clear(heap, s);
+    if constexpr (R.hardening.zero_freed || (R.hardening.check_reuse && !pages::hides_large)) clear(heap, s);
     heap.release(s);
     heap.tick();
   }

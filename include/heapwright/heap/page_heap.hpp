@@ -107,8 +107,7 @@ class page_heap {
   [[gnu::noinline]] void release(span* s) noexcept {
     holding guard(lock_);
     if constexpr (hides_large) {
-      if (s->state == span_state::large && s->size_class == 0) s = hide(s);
-      if (s == nullptr) return;
+      if (s->state == span_state::large && s->size_class == 0 && hide(s)) return;
     }
     if constexpr (R.hardening.guard_large) {
       if (!memory_.remove_guard(s)) return;
@@ -144,6 +143,19 @@ class page_heap {
     stay_below_peak();
     stay_below_limit();
     return true;
+  }
+
+  /// Makes a large block with a guard page one of `block_bytes`, where it is or by letting the
+  /// system move its pages elsewhere. False: it is as it was; either way it may have lost its guard
+  /// page, or have got one.
+  [[nodiscard, gnu::noinline, gnu::cold]] bool resize_guarded(span* s, std::size_t block_bytes) noexcept {
+    const std::size_t page = memory::guard_bytes();
+    const std::size_t pages = (align_up(s->offset + block_bytes, page) + page) / heap_page;
+    if (!without_guard(s)) return false;
+    const bool is_done = try_resize(s, pages) || (pages > s->pages && try_remap(s, pages));
+    holding guard(lock_);
+    memory_.add_guard(s);
+    return is_done;
   }
 
   /// Makes a large block read as zero by giving its contents back. False: the system refused;
@@ -267,25 +279,29 @@ class page_heap {
   /// Whether what stands before a block of several pages has a mark (sealed_blocks.hpp).
   static constexpr bool needs_head = R.hardening.sealed;
 
-  /// Takes a freed large block, and returns one that may go, or null.
-  span* hide(span* s) noexcept {
-    if (!memory_.hide(s)) return s;
-    map().set_tag(s->start, 0);
-    figures().large.subtract(s->bytes());
-    return shown(std::exchange(hidden_[fibonacci_hash(address_of(s->start)) >> 60], s));
+  bool without_guard(span* s) noexcept {
+    holding guard(lock_);
+    return memory_.remove_guard(s);
   }
 
-  /// One that is not hidden any more; null for null, or where the system refuses: it is lost then.
-  span* shown(span* s) noexcept {
-    if (s == nullptr || !memory_.show(s)) return nullptr;
-    figures().large.add(s->bytes());
-    return s;
+  /// A freed large block stays where nothing can touch it; another that was there is free. False:
+  /// the system refused.
+  bool hide(span* s) noexcept {
+    if (!memory_.hide(s)) return false;
+    map().set_tag(s->start, 0);
+    figures().large.subtract(s->bytes());
+    show(std::exchange(hidden_[fibonacci_hash(address_of(s->start)) >> 60], s));
+    return true;
+  }
+
+  /// Where the system refuses, the run is lost.
+  void show(span* s) noexcept {
+    if (s != nullptr && memory_.show(s)) memory_.insert_shown(s);
   }
 
   void show_all() noexcept {
     if constexpr (hides_large) {
-      for (span*& place : hidden_)
-        if (span* const s = shown(std::exchange(place, nullptr))) release_held(s);
+      for (span*& place : hidden_) show(std::exchange(place, nullptr));
     }
   }
 

@@ -205,8 +205,9 @@ class page_memory {
   /// Makes the last page of a span one that cannot be touched, where the system allows it.
   void add_guard(span* s) noexcept {
     const std::size_t page = guard_bytes();
-    if (!is_callers_ && OS::protect(s->end() - page, page))
-      s->guard_pages = static_cast<std::uint8_t>(page / heap_page);
+    if (is_callers_ || guards_ >= OS::most_protected() || !OS::protect(s->end() - page, page)) return;
+    ++guards_;
+    s->guard_pages = static_cast<std::uint8_t>(page / heap_page);
   }
 
   /// False: the guard page stays. The run is leaked then: handing it out would crash the program.
@@ -214,6 +215,7 @@ class page_memory {
     const std::size_t bytes = s->guard_pages * heap_page;
     if (bytes == 0) return true;
     if (!OS::unprotect(s->end() - bytes, bytes)) return false;
+    --guards_;
     s->guard_pages = 0;  // lock_pages would pass over the end of the run, which is memory again
     if (wants_resident()) make_resident(s->end() - bytes, bytes);  // it may be older than the lock
     return true;
@@ -221,14 +223,26 @@ class page_memory {
 
   /// Gives the contents of a large block back, and makes it one that cannot be touched. False:
   /// nothing changed, but for the contents.
-  [[nodiscard, gnu::cold]] bool hide(span* s) noexcept {
-    return !is_callers_ && OS::discard(s->start, s->bytes()) && OS::protect(s->start, s->bytes());
+  [[nodiscard]] bool hide(span* s) noexcept {
+    if (is_callers_ || !OS::protect(s->start, s->bytes())) return false;
+    guards_ += s->guard_pages == 0 ? 1 : 0;
+    return true;
   }
 
   /// False: it stays so, and is lost.
-  [[nodiscard, gnu::cold]] bool show(span* s) noexcept {
+  [[nodiscard]] bool show(span* s) noexcept {
     s->guard_pages = 0;
-    return OS::unprotect(s->start, s->bytes());
+    if (!OS::unprotect(s->start, s->bytes())) return false;
+    --guards_;
+    return true;
+  }
+
+  /// A span that is free now, and was hidden until now.
+  void insert_shown(span* s) noexcept {
+    figures().decommitted_total.add(s->bytes());
+    s->state = span_state::free_decommitted;
+    s->zeroed = true;
+    free_.insert(s);
   }
 
   // --- locked in memory
@@ -373,6 +387,7 @@ class page_memory {
     return is_done;
   }
 
+  std::size_t guards_ = 0;                     ///< ranges that cannot be touched
   bool is_callers_ = false;                    ///< all memory is the caller's
   std::atomic<bool> is_not_as_recipe_{false};  ///< locked, where the recipe does not say so; or not, where it does
   free_runs<R, OS> free_;

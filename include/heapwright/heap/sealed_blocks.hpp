@@ -9,6 +9,10 @@
 //                                        ── with check_reuse: cleared ── free
 //   resize      where it is, if it has room
 //
+// give_out and take_back have a quick part, for blocks of spans that are as they should be: it goes
+// by the seal alone, which nothing but the beginning of a block has. It changes nothing where
+// anything is in doubt; the slow part finds the block by its span, and says what is wrong.
+//
 // Blocks without a class are not looked at when they are given out: their pages were not kept.
 #pragma once
 
@@ -17,12 +21,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/exact_divisor.hpp>
 #include <heapwright/heap/block_seal.hpp>
 #include <heapwright/heap/page_map.hpp>
+#include <heapwright/heap/seal_keys.hpp>
 
 namespace heapwright {
 
@@ -32,39 +38,83 @@ class sealed_blocks {
   static constexpr bool checks_reuse = R.hardening.check_reuse;
 
  public:
-  sealed_blocks(const page_map_of<R, OS>& map, std::uint64_t key) noexcept : map_(map), seal_(key) {}
+  sealed_blocks(const page_map_of<R, OS>& map, const seal_keys<OS>& keys) noexcept
+      : map_(map), keys_(keys), seal_(keys.newest()) {}
 
   /// What to ask the heap for, so that there is room for the seal; beyond all limits stays beyond.
   [[nodiscard]] static constexpr std::size_t padded(std::size_t size) noexcept {
     return size > SIZE_MAX - block_seal::bytes ? size : size + block_seal::bytes;
   }
 
+  /// A block of class c that was popped from a free list, for `size` bytes.
+  [[gnu::always_inline]] void give_out_popped(void* p, unsigned c, std::size_t size, block_origin origin,
+                                              std::size_t alignment) const noexcept {
+    auto* const begin = static_cast<std::byte*>(p);
+    const std::size_t room = classes::of(c).size - block_seal::bytes;
+    const bool is_in_order = !classes::is_page_run(c) && seal_.is_unused(begin, room) &&
+                             (!checks_reuse || is_zero(begin + sizeof(block), room - sizeof(block)));
+    if (!is_in_order) [[unlikely]]
+      return give_out(p, size, origin, alignment);
+    new (begin) block{nullptr};  // it was in a free list
+    seal_.write_live(begin, room, size, origin, alignment);
+  }
+
   /// A block that the heap has just allocated, for `size` bytes.
-  void give_out(void* p, std::size_t size, block_origin origin, std::size_t alignment) const noexcept {
+  [[gnu::noinline]] void give_out(void* p, std::size_t size, block_origin origin,
+                                  std::size_t alignment) const noexcept {
     const place at = find(p, "write after free");
     if (at.size_class != 0) {
-      std::memset(at.begin, 0, sizeof(block));  // the link of the free list that it was in
-      const seal_state state = seal_.read(at.begin, at.room).state;
+      const seal_state state = read(at).is.state;
       if (state != seal_state::fresh && state != seal_state::free)
         mistake("write after free", at, "at the end of a free block, or beyond the one before it");
-      if (checks_reuse && !is_zero(at.begin, at.room)) mistake("write after free", at, "in a free block");
+      if (state == seal_state::free || checks_reuse) new (at.begin) block{nullptr};
+      // What is fresh from the system is not touched here. Page runs were looked at when they left
+      // the quarantine.
+      const bool is_known = classes::is_page_run(at.size_class) ||
+                            (state == seal_state::fresh && map_.span_at(p)->zeroed);
+      if (checks_reuse && !is_known && !is_zero(at.begin, at.room)) mistake("write after free", at, "in a free block");
     }
-    seal_.write_live(at.begin, at.room, size, origin, alignment);
-    if (at.has_head) seal_.write_head(at.begin);
+    give_out_clean(at, size, origin, alignment);
+  }
+
+  /// A block that is fresh from the system, or has just been cleared.
+  [[gnu::noinline]] void give_out_clean(void* p, std::size_t size, block_origin origin,
+                                        std::size_t alignment) const noexcept {
+    give_out_clean(find(p), size, origin, alignment);
   }
 
   /// A block leaves a quarantine, where nobody wrote to it.
-  void check_untouched(void* p) const noexcept {
-    const place at = find(p, "write after free");
-    if (seal_.read(at.begin, at.room).state != seal_state::free || (checks_reuse && !is_zero(at.begin, at.room)))
+  void check_untouched(const void* p) const noexcept {
+    const place at = find(const_cast<void*>(p), "write after free");
+    if (read(at).is.state != seal_state::free || (checks_reuse && !is_zero(at.begin, at.room)))
       mistake("write after free", at, "in a free block");
   }
 
+  /// The quick part of take_back. Class 0: nothing has changed, and take_back is to look.
+  [[nodiscard, gnu::always_inline]] unsigned take_back_quickly(void* p, const block_claim& said) const noexcept {
+    const page_tag tag = map_.tag(p);
+    const unsigned c = class_of(tag);
+    if (tag == 0 || c >= classes::cut_end) [[unlikely]]
+      return 0;
+    auto* const begin = static_cast<std::byte*>(p);
+    const std::size_t size = classes::of(c).size, room = size - block_seal::bytes;
+    // A pointer into the last block of a span: there may be nothing where its seal would be.
+    const bool leaves_page = address_of(p) % heap_page + size > heap_page;
+    if (leaves_page && !map_.span_at(p)->contains(begin + size - 1)) [[unlikely]]
+      return 0;
+    if (!seal_.is_live(begin, room, said)) [[unlikely]]
+      return 0;
+    if (checks_reuse) clear(begin, size);
+    seal_.write_free(begin, room);
+    return c;
+  }
+
   /// The block at p is free from now on. Its class; 0: it has none.
-  unsigned take_back(void* p, const block_claim& said) const noexcept {
+  [[gnu::noinline]] unsigned take_back(void* p, const block_claim& said) const noexcept {
     const place at = find(p);
-    check(at, seal_.read(at.begin, at.room), said);
-    if (at.has_head && !seal_.has_head(at.begin)) mistake("write before a block", at, "found when it is freed");
+    const reading r = read(at);
+    check(at, r.is, said);
+    if (at.has_head && !r.seal.has_head(at.begin)) mistake("write before a block", at, "found when it is freed");
     if (at.size_class != 0 && checks_reuse) std::memset(at.begin, 0, at.room);
     seal_.write_free(at.begin, at.room);
     return at.size_class;
@@ -73,7 +123,7 @@ class sealed_blocks {
   /// What was asked for: of a live block.
   [[nodiscard]] std::size_t size(void* p, const block_claim& said) const noexcept {
     const place at = find(p);
-    const seal_reading is = seal_.read(at.begin, at.room);
+    const seal_reading is = read(at).is;
     check(at, is, said);
     return at.room - is.slack;
   }
@@ -81,7 +131,7 @@ class sealed_blocks {
   /// The same, whatever has given the block out.
   [[nodiscard]] std::size_t size_of_live(const void* p) const noexcept {
     const place at = find(const_cast<void*>(p));
-    const seal_reading is = seal_.read(at.begin, at.room);
+    const seal_reading is = read(at).is;
     check(at, is, {.origin = is.origin});
     return at.room - is.slack;
   }
@@ -89,7 +139,7 @@ class sealed_blocks {
   /// Of a live block.
   void set_origin(void* p, block_origin origin) const noexcept {
     const place at = find(p);
-    const seal_reading is = seal_.read(at.begin, at.room);
+    const seal_reading is = read(at).is;
     check(at, is, {.origin = is.origin});
     seal_.write_live(at.begin, at.room, at.room - is.slack, origin, is.alignment());
   }
@@ -139,13 +189,39 @@ class sealed_blocks {
     die(link_is != nullptr ? link_is : "free of a pointer into a block", p, "(not the beginning of a block)");
   }
 
+  struct reading {
+    seal_reading is;
+    block_seal seal;  ///< with the key that the block was sealed with
+  };
+
+  /// By the newest key that it can be read with.
+  [[nodiscard]] reading read(const place& at) const noexcept {
+    reading r{seal_.read(at.begin, at.room), seal_};
+    if (r.is.state != seal_state::broken) [[likely]]
+      return r;
+    keys_.for_each_older([&](std::uint64_t key) {
+      const block_seal older(key);
+      if (const seal_reading is = older.read(at.begin, at.room); is.state != seal_state::broken) r = {is, older};
+      return r.is.state != seal_state::broken;
+    });
+    return r;
+  }
+
+  void give_out_clean(const place& at, std::size_t size, block_origin origin, std::size_t alignment) const noexcept {
+    seal_.write_live(at.begin, at.room, size, origin, alignment);
+    if (at.has_head) seal_.write_head(at.begin);
+  }
+
+  /// Whether the block is live, and is what the caller says.
+  [[nodiscard]] static bool is_right(const seal_reading& is, std::size_t room, const block_claim& said) noexcept {
+    return is.state == seal_state::live && is.origin == said.origin &&
+           (said.size == block_claim::not_said || said.size == room - is.slack) &&
+           (said.alignment == block_claim::not_said || said.alignment == is.alignment());
+  }
+
   static void check(const place& at, const seal_reading& is, const block_claim& said) noexcept {
-    const std::size_t size = at.room - is.slack;
-    if (is.state == seal_state::live && is.origin == said.origin &&
-        (said.size == block_claim::not_said || said.size == size) &&
-        (said.alignment == block_claim::not_said || said.alignment == is.alignment())) [[likely]]
-      return;
-    explain(at, is, said);
+    if (!is_right(is, at.room, said)) [[unlikely]]
+      explain(at, is, said);
   }
 
   [[noreturn, gnu::cold, gnu::noinline]] static void explain(const place& at, const seal_reading& is,
@@ -184,22 +260,52 @@ class sealed_blocks {
     return o == block_origin::malloc ? "free" : o == block_origin::new_object ? "delete" : "delete[]";
   }
 
-  /// Words at a time: `bytes` is a multiple of 8, and p is aligned to it.
-  static bool is_zero(const std::byte* p, std::size_t bytes) noexcept {
-    std::uint64_t words[4], any = 0;
-    for (; bytes >= sizeof words; bytes -= sizeof words, p += sizeof words) {
-      std::memcpy(words, p, sizeof words);
-      any |= words[0] | words[1] | words[2] | words[3];
+  using quad = std::uint64_t [[gnu::vector_size(16), gnu::aligned(8), gnu::may_alias]];
+
+  /// Calls f(quad) for the memory from p on, all of it, some of it twice: so that the number of
+  /// steps, which the processor would have to guess, is the same for many sizes. `n` is at least
+  /// that of a quad.
+  template <class F>
+  [[gnu::always_inline]] static void for_each_quad(std::byte* p, std::size_t n, F f) noexcept {
+    const auto at = [&](std::size_t offset) { f(*reinterpret_cast<quad*>(p + offset)); };
+    const auto four = [&](std::size_t from) { at(from), at(from + 16), at(from + 32), at(from + 48); };
+    if (n <= 64) {
+      const std::size_t last = n - sizeof(quad);
+      at(0), at(std::min<std::size_t>(16, last)), at(std::min<std::size_t>(32, last)), at(last);
+    } else {
+      for (std::size_t from = 0; from < n - 64; from += 64) {
+        four(from);
+        asm volatile("");  // or the compiler makes the loop a call of memset
+      }
+      four(n - 64);
     }
-    for (; bytes > 0; bytes -= sizeof words[0], p += sizeof words[0]) {
-      std::memcpy(words, p, sizeof words[0]);
-      any |= words[0];
+  }
+
+  /// `bytes` is a multiple of 8, and p is aligned to it.
+  [[gnu::always_inline]] static bool is_zero(std::byte* p, std::size_t bytes) noexcept {
+    if (bytes < sizeof(quad)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, p, std::min(bytes, sizeof word));
+      return word == 0;
     }
-    return any == 0;
+    quad any{};
+    for_each_quad(p, bytes, [&](const quad& q) { any |= q; });
+    return (any[0] | any[1]) == 0;
+  }
+
+  /// A block of a class, its seal as well.
+  [[gnu::always_inline]] static void clear(std::byte* p, std::size_t bytes) noexcept {
+    constexpr std::size_t worth_a_call = 1024;
+    if (bytes > worth_a_call) {
+      std::memset(p, 0, bytes);
+    } else {
+      for_each_quad(p, bytes, [](quad& q) { q = quad{}; });
+    }
   }
 
   const page_map_of<R, OS>& map_;
-  block_seal seal_;
+  const seal_keys<OS>& keys_;
+  block_seal seal_;  ///< with the newest key
 };
 
 }  // namespace heapwright

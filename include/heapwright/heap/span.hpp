@@ -50,7 +50,7 @@ struct span {
   span_state state = span_state::free_decommitted;
   span_place place = span_place::exhausted;
 
-  bool zeroed = false;           ///< free_decommitted and large: reads as zero
+  bool zeroed = false;           ///< free_decommitted and large: reads as zero; cut: its fresh blocks do
   std::uint8_t guard_pages = 0;  ///< large: heap pages at the end that cannot be touched
   std::uint16_t offset = 0;      ///< where the block begins, or the first of a cut span: bytes from the start
 

@@ -37,6 +37,7 @@
 #include <heapwright/heap/block_quarantine.hpp>
 #include <heapwright/heap/cache_limits.hpp>
 #include <heapwright/heap/free_lists.hpp>
+#include <heapwright/heap/large_blocks.hpp>
 #include <heapwright/heap/remote_frees.hpp>
 #include <heapwright/heap/scavenger.hpp>
 #include <heapwright/heap/shared_heap.hpp>
@@ -169,8 +170,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
       f(static_cast<const block*>(__atomic_load_n(&batch.first, __ATOMIC_RELAXED)));
   }
 
-  [[nodiscard]] block_quarantine<R>& quarantine() noexcept { return quarantine_; }
-  [[nodiscard]] const block_quarantine<R>& quarantine() const noexcept { return quarantine_; }
+  [[nodiscard]] block_quarantine<R, OS>& quarantine() noexcept { return quarantine_; }
+  [[nodiscard]] const block_quarantine<R, OS>& quarantine() const noexcept { return quarantine_; }
 
   [[nodiscard]] const mixed_strip& strip() const noexcept { return strip_; }
 
@@ -315,7 +316,8 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     if (classes::is_page_run(c)) {
       if (span* const run = shared_->pages().allocate_page_run(c, owner_)) {
         if constexpr (R.hardening.sealed) {
-          if (!run->zeroed) std::memset(run->block_begin(), 0, classes::of(c).size);
+          large_blocks<R, OS>::zeroed(shared_->pages(), run, classes::of(c).size);
+          run->zeroed = true;
         }
         set_fresh(s, run->block_begin(), 1);
       }
@@ -327,8 +329,10 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     const auto refilled = shared_->central(c).refill(c, wanted, owner_, s.attached, shared_->pages());
     s.free_list = refilled.returned;
     if (refilled.fresh == nullptr) return;
-    if constexpr (R.hardening.sealed)
-      std::memset(refilled.fresh, 0, refilled.fresh_count * std::size_t{info.size});  // seals of blocks that were there
+    if constexpr (R.hardening.sealed) {
+      if (!map_->span_at(refilled.fresh)->zeroed)  // there may be seals of blocks that were there
+        std::memset(refilled.fresh, 0, refilled.fresh_count * std::size_t{info.size});
+    }
     if constexpr (caller_mistakes::checks) {
       for (std::uint32_t i = 0; i < refilled.fresh_count; ++i)
         caller_mistakes::note_fresh(reinterpret_cast<block*>(refilled.fresh + i * std::size_t{info.size}));
@@ -439,7 +443,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
 
   shared* shared_ = nullptr;
   mixed_strip strip_;
-  [[no_unique_address]] block_quarantine<R> quarantine_;
+  [[no_unique_address]] block_quarantine<R, OS> quarantine_;
   remote_outbox outbox_;
   alignas(cache_line) remote_inbox inbox_[classes::count]{};
   limits limits_;

@@ -14,9 +14,13 @@
 //   remap(p, from, to)     page-aligned part of what map returned, from < to, whole pages: the same
 //                          contents `to` bytes long and at any address, without a copy; what is new
 //                          is zero. Null: nothing changed
-//   protect(p, bytes)      page-aligned part of what map returned: touching it is a fault from now
-//                          on; it can still be unmapped. False: the system refused, nothing changed
-//   unprotect(p, bytes)    what was protected: it can be touched again. False as above
+//   protect(p, bytes)      page-aligned part of what map returned: its contents are dropped, and
+//                          touching it is a fault from now on; it can still be unmapped. False: the
+//                          system refused; at most the contents are gone
+//   unprotect(p, bytes)    what was protected: it can be touched again, and reads as zero. False:
+//                          the system refused, nothing changed
+//   most_protected()       so many ranges may be protected at once: more could take the last
+//                          mappings that the system gives a process
 //   map_huge(bytes)        bytes: multiple of 2 MiB. As map, but in pages of 2 MiB that the system
 //                          keeps for this use, aligned to their size; null when it has too few.
 //                          Unmapped in multiples of 2 MiB
@@ -65,6 +69,7 @@ concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& 
   { P::remap(p, n, n) } noexcept -> std::same_as<void*>;
   { P::protect(p, n) } noexcept -> std::same_as<bool>;
   { P::unprotect(p, n) } noexcept -> std::same_as<bool>;
+  { P::most_protected() } noexcept -> std::same_as<std::size_t>;
   { P::map_huge(n) } noexcept -> std::same_as<void*>;
   { P::advise_huge(p, n) } noexcept -> std::same_as<bool>;
   { P::advise_sparse(p, n) } noexcept;
