@@ -164,7 +164,7 @@ TEST_F(HardenedDeathTest, AWriteAfterFreeIsFoundWhenTheBlockIsUsedAgain) {
       std::vector<char*> others;
       for (int i = 0; i < 1000; ++i) others.push_back(this->block_of(100));
       for (char* o : others) this->heap.deallocate(o);
-      for (int i = 0; i < 1000; ++i) (void)this->block_of(100);
+      for (int i = 0; i < 3000; ++i) (void)this->block_of(100);
     };
     EXPECT_DEATH(use_others(), "heapwright: write after free: 0x") << at;
     EXPECT_DEATH(this->heap.trim(), "heapwright: write after free: 0x") << at;

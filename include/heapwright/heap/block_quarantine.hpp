@@ -27,10 +27,10 @@ class used_quarantine {
  public:
   /// Takes the block of class c and returns one that may be used again, of c unless c is a page-run
   /// class; or null.
-  [[nodiscard]] block* exchange(unsigned c, block* b) noexcept {
+  [[nodiscard]] block* exchange(unsigned c, block* b, small_random<OS>& random) noexcept {
     if (classes::is_page_run(c)) [[unlikely]]
-      return exchange_long(c, b);
-    return std::exchange(held_[c][random_.below(places_[c])], b);
+      return exchange_long(c, b, random);
+    return std::exchange(held_[c][random.below(places_[c])], b);
   }
 
   /// Calls f(class, block) for all. From another thread: as of different moments.
@@ -43,9 +43,6 @@ class used_quarantine {
     for (const held_long& place : long_)
       if (const block* const b = __atomic_load_n(&place.b, __ATOMIC_RELAXED)) f(place.size_class, b);
   }
-
-  /// In the child of a fork.
-  void restart_random() noexcept { random_.restart(); }
 
   /// Calls f(class, block) for all, which leave.
   template <class F>
@@ -75,25 +72,26 @@ class used_quarantine {
     return all;
   }();
 
-  [[nodiscard, gnu::noinline]] block* exchange_long(unsigned c, block* b) noexcept {
-    held_long& place = long_[random_.below(most_long)];
+  [[nodiscard, gnu::noinline]] block* exchange_long(unsigned c, block* b, small_random<OS>& random) noexcept {
+    held_long& place = long_[random.below(most_long)];
     place.size_class = c;
     return std::exchange(place.b, b);
   }
 
   std::array<std::array<block*, most>, classes::cut_end> held_{};
   std::array<held_long, most_long> long_{};
-  small_random<OS> random_;
 };
 
 /// Where nothing is held back.
 struct no_quarantine {
-  [[nodiscard]] block* exchange(unsigned, block* b) const noexcept { return b; }
+  template <class Random>
+  [[nodiscard]] block* exchange(unsigned, block* b, Random&) const noexcept {
+    return b;
+  }
   template <class F>
   void for_each(F) const noexcept {}
   template <class F>
   void empty(F) const noexcept {}
-  void restart_random() const noexcept {}
 };
 
 template <const recipe& R, platform OS>

@@ -92,10 +92,9 @@ class block_seal {
            has_filler(p, room, slack, hash);
   }
 
-  /// Whether the block is fresh or free.
-  [[nodiscard]] bool is_unused(const std::byte* p, std::size_t room) const noexcept {
-    const std::uint64_t word = load(p + room);
-    return word == free_word(hash_of(p)) || word == 0;
+  /// Whether the block is free, and not fresh.
+  [[nodiscard]] bool is_free(const std::byte* p, std::size_t room) const noexcept {
+    return load(p + room) == free_word(hash_of(p));
   }
 
   [[nodiscard]] seal_reading read(const std::byte* p, std::size_t room) const noexcept {

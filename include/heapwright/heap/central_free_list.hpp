@@ -252,7 +252,7 @@ class central_free_list {
   span* new_span(unsigned c, page_tag owner, pages& heap) noexcept {
     const std::size_t size = classes::of(c).size;
     const std::size_t bytes = classes::span_pages(c, figures_.outside * size) * heap_page;
-    span* const s = heap.allocate(bytes / heap_page, heap_page, span_state::cut, classes::lines_of_span(c, bytes));
+    span* const s = heap.allocate_cut(bytes / heap_page, classes::lines_of_span(c, bytes));
     if (s == nullptr) return nullptr;
     figures_.span_bytes += s->bytes();
     s->capacity = static_cast<std::uint32_t>(bytes / size);

@@ -283,7 +283,7 @@ class free_runs {
   // What every heap touches together; the map's root, of which it touches one page, comes last.
   span* spare_ = nullptr;
   std::size_t spare_count_ = 0;
-  metadata_memory<OS> metadata_;
+  metadata_memory<OS, R.hardening.random_places> metadata_;
   typename page_map_of<R, OS>::spare_leaves leaves_;
   heap_figures figures_{};
   run_bins resident_;

@@ -222,7 +222,7 @@ class heap_core {
     if (p == nullptr) [[unlikely]]
       return;
     if (const unsigned c = sealed().take_back_quickly(p, said); c != 0) [[likely]]
-      return let_go(mine, mine.quarantine().exchange(c, static_cast<block*>(p)));
+      return let_go(mine, mine.quarantine().exchange(c, static_cast<block*>(p), mine.random()));
     deallocate_sealed_slow(mine, p, said);
   }
 
@@ -331,7 +331,7 @@ class heap_core {
   [[gnu::cold]] void after_fork_in_child(cache* mine) noexcept {
     keys_.after_fork_in_child();
     borrowed_.fork_lock().reset_after_fork();
-    if (mine != nullptr) mine->quarantine().restart_random();
+    if (mine != nullptr) mine->random().restart();
     shared_.after_fork_in_child(mine, [](registered_cache& c) { static_cast<cache&>(c).abandon_after_fork(); });
   }
 
@@ -376,7 +376,7 @@ class heap_core {
   [[gnu::noinline]] void deallocate_sealed_slow(cache& mine, void* p, const block_claim& said) noexcept {
     const unsigned c = sealed().take_back(p, said);
     if (c == 0) return static_cast<void>(deallocate_slow(mine, p));
-    block* const b = mine.quarantine().exchange(c, static_cast<block*>(p));
+    block* const b = mine.quarantine().exchange(c, static_cast<block*>(p), mine.random());
     // It may be released, and cleared again when it is next handed out.
     if (R.hardening.check_reuse && classes::is_page_run(c) && b != nullptr) sealed().check_untouched(b);
     let_go(mine, b);

@@ -12,7 +12,9 @@
 
 namespace heapwright {
 
-template <platform OS>
+/// IsGuarded: on both sides of each mapping is a page that cannot be touched, where the system
+/// allows it.
+template <platform OS, bool IsGuarded>
 class metadata_memory {
  public:
   /// `bytes` of zeroed memory aligned to a cache line; null when the system has none.
@@ -29,7 +31,7 @@ class metadata_memory {
   void unmap_all() noexcept {
     while (newest_ != nullptr) {
       const chunk old = *newest_;
-      OS::unmap(newest_, old.bytes);
+      OS::unmap(reinterpret_cast<std::byte*>(newest_) - guard_bytes(), old.bytes);
       newest_ = old.before;
     }
   }
@@ -37,7 +39,9 @@ class metadata_memory {
  private:
   static constexpr std::size_t step = 64 * KiB;
 
-  /// At the beginning of each mapping.
+  [[nodiscard]] static std::size_t guard_bytes() noexcept { return IsGuarded ? OS::page_size() : 0; }
+
+  /// At the beginning of each mapping, behind its guard page.
   struct alignas(cache_line) chunk {
     chunk* before;
     std::size_t bytes;
@@ -45,12 +49,18 @@ class metadata_memory {
 
   bool grow(std::size_t bytes, heap_figures& figures) noexcept {
     bytes += sizeof(chunk);
-    const std::size_t mapped = os_pages<OS>::rounded(bytes > step ? bytes : step);
-    void* const fresh = OS::map(mapped);
-    if (fresh == nullptr) return false;
+    const std::size_t usable = os_pages<OS>::rounded(bytes > step ? bytes : step);
+    const std::size_t mapped = usable + 2 * guard_bytes();
+    auto* const first = static_cast<std::byte*>(OS::map(mapped));
+    if (first == nullptr) return false;
+    std::byte* const fresh = first + guard_bytes();
+    if constexpr (IsGuarded) {
+      (void)OS::protect(first, guard_bytes());
+      (void)OS::protect(fresh + usable, guard_bytes());
+    }
     newest_ = new (fresh) chunk{newest_, mapped};
-    next_ = static_cast<std::byte*>(fresh) + sizeof(chunk);
-    left_ = mapped - sizeof(chunk);
+    next_ = fresh + sizeof(chunk);
+    left_ = usable - sizeof(chunk);
     figures.metadata.add(mapped);
     return true;
   }

@@ -19,7 +19,8 @@ class misuse {
   using classes = class_table<R>;
 
  public:
-  static constexpr bool checks = checks_callers || R.hardening.check_callers;
+  /// Where blocks have seals, these know more.
+  static constexpr bool checks = (checks_callers || R.hardening.check_callers) && !R.hardening.sealed;
 
   static void note_allocated(block* b) noexcept {
     if constexpr (checks) mark_of(b) = 0;

@@ -23,6 +23,7 @@
 #include <heapwright/core/hash.hpp>
 #include <heapwright/heap/page_memory.hpp>
 #include <heapwright/heap/purge_policy.hpp>
+#include <heapwright/heap/small_random.hpp>
 #include <heapwright/sync/lock.hpp>
 
 namespace heapwright {
@@ -57,6 +58,22 @@ class page_heap {
       if (s == nullptr && alignment <= heap_page) s = memory_.take_joined(pages);
     }
     return s == nullptr ? nullptr : handed_out(s, use, lines);
+  }
+
+  /// A run of pages for blocks of a class, maybe with a guard page behind it; null and `lines` as
+  /// above.
+  [[nodiscard, gnu::noinline]] span* allocate_cut(std::size_t pages, std::size_t lines) noexcept {
+    if constexpr (R.hardening.random_places) {
+      constexpr std::size_t spans_to_a_guard = 4;
+      const bool is_guarded = memory::guard_bytes() == heap_page && is_chosen(spans_to_a_guard);
+      span* const s = is_guarded ? allocate(pages + 1, heap_page, span_state::cut, lines) : nullptr;
+      if (s != nullptr) {
+        holding guard(lock_);
+        memory_.add_guard(s);
+        return s;
+      }
+    }
+    return allocate(pages, heap_page, span_state::cut, lines);
   }
 
   /// A run of pages for a large block, with as many free resident ones behind it, so that it can
@@ -109,7 +126,7 @@ class page_heap {
     if constexpr (hides_large) {
       if (s->state == span_state::large && s->size_class == 0 && hide(s)) return;
     }
-    if constexpr (R.hardening.guard_large) {
+    if constexpr (R.hardening.guard_large || R.hardening.random_places) {
       if (!memory_.remove_guard(s)) return;
     }
     release_held(s);
@@ -237,6 +254,7 @@ class page_heap {
   /// In the child, whose only thread this is: a lock that another thread held is free.
   [[gnu::cold]] void after_fork_in_child() noexcept {
     lock_.reset_after_fork();
+    if constexpr (R.hardening.random_places) random_.restart();
     memory_.after_fork_in_child();
   }
 
@@ -248,6 +266,12 @@ class page_heap {
 
  private:
   using policy = purge_policy<R>;
+
+  /// One in n times.
+  [[nodiscard]] bool is_chosen(std::size_t n) noexcept {
+    holding guard(lock_);
+    return random_.below(n) == 0;
+  }
 
   span* take(std::size_t pages, std::size_t alignment) noexcept {
     span* const s = memory_.take(pages, alignment, policy::worth_a_call / heap_page);
@@ -384,6 +408,7 @@ class page_heap {
   policy policy_;
   struct none {};
   [[no_unique_address]] std::conditional_t<hides_large, std::array<span*, 16>, none> hidden_{};
+  [[no_unique_address]] std::conditional_t<R.hardening.random_places, small_random<OS>, none> random_{};
   std::atomic<std::uint64_t> limit_plus_one_{0};  ///< 0: the recipe's, so that a heap is all zero at first
   memory memory_;
 };

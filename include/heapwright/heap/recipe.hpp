@@ -122,6 +122,11 @@ struct hardening_plan {
   /// So many bytes of each size class that a thread has freed are held back, 16 blocks at most, and
   /// are handed out again in random order. Needs `sealed`.
   std::uint32_t quarantine_bytes = 0;
+  /// Blocks that were never used are handed out in random order, some 32 at a time; and nobody
+  /// writes from one span into the next, or into the heap's own records: behind a span, of four one
+  /// on average, is a page that cannot be touched, and on both sides of the records. Costs a system
+  /// call for each such span.
+  bool random_places = false;
 };
 
 /// Somebody who may know what to do when there is no memory. An object with static storage: GCC 12
@@ -161,7 +166,8 @@ inline constexpr recipe default_recipe{};
 
 /// All of hardening that there is: for a malloc that finds what a program does wrong with memory.
 inline constexpr recipe hardened_recipe{
-    .hardening = {.guard_large = true, .sealed = true, .check_reuse = true, .quarantine_bytes = 8 * KiB}};
+    .hardening = {
+        .guard_large = true, .sealed = true, .check_reuse = true, .quarantine_bytes = 8 * KiB, .random_places = true}};
 
 /// The recipe R for one thread at a time.
 template <const recipe& R>

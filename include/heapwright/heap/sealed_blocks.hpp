@@ -46,12 +46,13 @@ class sealed_blocks {
     return size > SIZE_MAX - block_seal::bytes ? size : size + block_seal::bytes;
   }
 
-  /// A block of class c that was popped from a free list, for `size` bytes.
+  /// A block of class c that was popped from a free list, for `size` bytes. What was never used
+  /// takes the slow part: anything in the program's memory may be 0.
   [[gnu::always_inline]] void give_out_popped(void* p, unsigned c, std::size_t size, block_origin origin,
                                               std::size_t alignment) const noexcept {
     auto* const begin = static_cast<std::byte*>(p);
     const std::size_t room = classes::of(c).size - block_seal::bytes;
-    const bool is_in_order = !classes::is_page_run(c) && seal_.is_unused(begin, room) &&
+    const bool is_in_order = !classes::is_page_run(c) && seal_.is_free(begin, room) &&
                              (!checks_reuse || is_zero(begin + sizeof(block), room - sizeof(block)));
     if (!is_in_order) [[unlikely]]
       return give_out(p, size, origin, alignment);

@@ -173,6 +173,9 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   [[nodiscard]] block_quarantine<R, OS>& quarantine() noexcept { return quarantine_; }
   [[nodiscard]] const block_quarantine<R, OS>& quarantine() const noexcept { return quarantine_; }
 
+  /// For the places of blocks.
+  [[nodiscard]] small_random<OS>& random() noexcept { return random_; }
+
   [[nodiscard]] const mixed_strip& strip() const noexcept { return strip_; }
 
   /// True when so little can be here that the next thread may have it.
@@ -326,7 +329,9 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     const auto& info = classes::of(c);
     const auto wanted = std::max<std::uint16_t>(std::max(s.refill_count, std::min(info.first_kept, info.batch)), 1);
     s.refill_count = std::min<std::uint16_t>(static_cast<std::uint16_t>(wanted * 2), info.batch);
-    const auto refilled = shared_->central(c).refill(c, wanted, owner_, s.attached, shared_->pages());
+    constexpr std::uint16_t enough_to_shuffle = R.hardening.random_places ? 32 : 0;
+    const auto most = std::max(wanted, std::min(info.batch, enough_to_shuffle));
+    const auto refilled = shared_->central(c).refill(c, most, owner_, s.attached, shared_->pages());
     s.free_list = refilled.returned;
     if (refilled.fresh == nullptr) return;
     if constexpr (R.hardening.sealed) {
@@ -337,7 +342,29 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
       for (std::uint32_t i = 0; i < refilled.fresh_count; ++i)
         caller_mistakes::note_fresh(reinterpret_cast<block*>(refilled.fresh + i * std::size_t{info.size}));
     }
-    set_fresh(s, refilled.fresh, static_cast<std::uint16_t>(refilled.fresh_count));
+    if constexpr (R.hardening.random_places) {
+      s.free_list = in_random_order(refilled.fresh, refilled.fresh_count, info.size);
+      scavenger_.count_ahead(refilled.fresh_count - 1);
+    } else {
+      set_fresh(s, refilled.fresh, static_cast<std::uint16_t>(refilled.fresh_count));
+    }
+  }
+
+  /// A list of `n` blocks that lie side by side: each is put before one that is chosen at random,
+  /// or at the front.
+  [[nodiscard]] block* in_random_order(std::byte* first, std::uint32_t n, std::size_t size) noexcept {
+    block* list = new (first) block{nullptr};
+    for (std::uint32_t i = 1; i < n; ++i) {
+      auto* const b = reinterpret_cast<block*>(first + i * size);
+      const std::size_t place = random_.below(i + 1);
+      if (place == i) {
+        list = new (b) block{list};
+      } else {
+        auto* const before = reinterpret_cast<block*>(first + place * size);
+        before->next = new (b) block{before->next};
+      }
+    }
+    return list;
   }
 
   bool raise_limit(unsigned c) noexcept {
@@ -444,6 +471,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   shared* shared_ = nullptr;
   mixed_strip strip_;
   [[no_unique_address]] block_quarantine<R, OS> quarantine_;
+  small_random<OS> random_;
   remote_outbox outbox_;
   alignas(cache_line) remote_inbox inbox_[classes::count]{};
   limits limits_;
