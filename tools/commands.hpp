@@ -16,6 +16,7 @@ enum class wanted_statistics { none, of_command, of_all_processes };
 struct run_options {
   std::vector<std::string> command;
   std::string library;  ///< empty for libheapwright.so
+  bool is_hardened = false;  ///< libheapwright-hardened.so in its place
   wanted_statistics statistics = wanted_statistics::none;
 };
 /// Becomes the command, unless statistics are wanted: then it returns the exit code, or ends by the

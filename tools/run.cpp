@@ -98,7 +98,9 @@ int run_with_statistics(const run_options& options, bool is_go) {
 
 int run(const run_options& options) {
   const program target = program::resolve(options.command);
-  const std::string library = options.library.empty() ? own_preload() : library_path(options.library);
+  const std::string library = options.is_hardened       ? own_preload("libheapwright-hardened.so")
+                              : options.library.empty() ? own_preload()
+                                                        : library_path(options.library);
   const std::string preload = preload_value(library);
   if (const std::string complaint = ask_loader(target, library).complaint; !complaint.empty())
     throw failure(exit_code::bad_input, fmt::format("{} does not load into {}: {}", library, target.path, complaint));

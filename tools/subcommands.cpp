@@ -169,7 +169,11 @@ subcommand add_run(CLI::App& app) {
                "all: and a "
                "table of all its processes")
       ->check(check_statistics);
-  sub.add_option("--with", options.library, "Another allocator to preload instead")->type_name("LIB");
+  CLI::Option* const with =
+      sub.add_option("--with", options.library, "Another allocator to preload instead")->type_name("LIB");
+  sub.add_flag("--hardened", options.is_hardened,
+               "Preload libheapwright-hardened: what the command does wrong with its memory ends it, by name")
+      ->excludes(with);
   take_command(sub, options.command);
   sub.footer(
       "Exit code: the command's own; 125 if no allocator can be put under it, 126 if it cannot be executed, 127 "
