@@ -30,6 +30,7 @@ SWITCHES = {
     "hardened": None,  # libheapwright-hardened.so: all of them
 }
 THREADED = ("threads-", "messages-", "server", "ring", "stealing", "short-threads", "sharing")
+PATIENCE = 20  # seconds for one mistake
 KINDS = ("real programs", "one thread", "several threads")
 
 
@@ -68,8 +69,11 @@ def found_by(library):
     names = subprocess.run([program, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
     def is_found(name):
-        done = subprocess.run([program, name], env={**os.environ, "LD_PRELOAD": str(library)}, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, timeout=60)
+        environment = {**os.environ, "LD_PRELOAD": str(library)}
+        try:
+            done = subprocess.run([program, name], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:  # a list that the mistake has made a ring
+            return False
         return done.returncode <= 0
 
     with ThreadPoolExecutor(2) as pool:

@@ -31,7 +31,8 @@ SCRIPT = "print(sum(len(str(i)) for i in range(10000)))\n"
 STAYS = "#!/bin/sh\nsleep 60\n"
 
 # Pictures and reports: what the page says that is printed. Other tests compare it with what is.
-PRINTED = ("malloc   override/ ", "heapwright leaks: ", "On this program, ", "heapwright, when the driver has ended: ", "heapwright takes the same memory")
+PRINTED = ("malloc   override/ ", "heapwright leaks: ", "On this program, ", "heapwright, when the driver has ended: ", "heapwright takes the same memory",
+           "heapwright: write beyond a block: ")
 
 # With a real Java and a real Python, in tests/live/programs_test.py.
 RUN_ELSEWHERE = ("heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ")
