@@ -22,11 +22,12 @@ BUILD = ROOT / "build/release"
 SWITCHES = {
     "check_callers": ".check_callers = true",
     "guard_large": ".guard_large = true",
+    "check_callers, guard_large": ".check_callers = true, .guard_large = true",  # checked_recipe
     "random_places": ".random_places = true",
     "sealed": ".sealed = true",
     "sealed, check_reuse": ".sealed = true, .check_reuse = true",
-    "sealed, quarantine": ".sealed = true, .quarantine_bytes = 8192",
-    "sealed, check_reuse, quarantine": ".sealed = true, .check_reuse = true, .quarantine_bytes = 8192",
+    "sealed, quarantine": ".sealed = true, .quarantine_bytes = 2048",
+    "sealed, check_reuse, quarantine": ".sealed = true, .check_reuse = true, .quarantine_bytes = 2048",
     "hardened": None,  # libheapwright-hardened.so: all of them
 }
 THREADED = ("threads-", "messages-", "server", "ring", "stealing", "short-threads", "sharing")

@@ -20,6 +20,25 @@ def pages(errors):
     return [(int(pid), command) for pid, command in re.findall(r"^heapwright \S+ \([^)]*\), process (\d+): (.*)$", errors, re.MULTILINE)]
 
 
+class RunHardened(Case):
+    def test_a_mistake_ends_the_command_by_name(self):
+        twice = "import ctypes; c = ctypes.CDLL(None); c.malloc.restype = ctypes.c_void_p; " \
+                "c.free.argtypes = [ctypes.c_void_p]; p = c.malloc(100); c.free(p); c.free(p)"
+        result = heapwright("run", "--hardened", "--", PYTHON, "-c", twice)
+        self.assertEqual(result.returncode, -signal.SIGABRT, result)
+        self.assertRegex(result.stderr, r"^heapwright: double free: 0x[0-9a-f]+ \(the block is free already; a block of class \d+, 104 bytes and its seal\)\n$")
+
+    def test_what_is_right_goes_on(self):
+        result = heapwright("run", "--hardened", "--stats", "--", PYTHON, "-c", "print(len([str(i) for i in range(100000)]))")
+        self.assertEqual((result.returncode, result.stdout), (0, "100000\n"), result)
+        self.assertRegex(result.stderr, r"^heapwright \S+ \(")
+
+    def test_not_with_another_allocator(self):
+        result = heapwright("run", "--hardened", "--with", "jemalloc", "--", TRUE)
+        self.assertEqual(result.returncode, 125, result)
+        self.assertIn("--with", result.stderr)
+
+
 class RunStatistics(Case):
     SCRIPT = "for i in 1 2 3 4 5; do /bin/ls / >/dev/null; done; echo done; echo trouble >&2"
 

@@ -3,11 +3,17 @@
 // tests/malloc/misuse.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <heapwright/heap.hpp>
 
@@ -132,6 +138,111 @@ TEST_F(Hardened, ThreadsFreeEachOthersBlocks) {
     for (auto& blocks : of) blocks.clear();
   }
   this->heap.trim();
+}
+
+TEST_F(Hardened, FreshBlocksComeInRandomOrder) {
+  std::vector<char*> blocks;
+  for (int i = 0; i < 64; ++i) blocks.push_back(this->block_of(40));
+  int in_order = 0;
+  for (std::size_t i = 1; i < blocks.size(); ++i) in_order += blocks[i] - blocks[i - 1] == 48 ? 1 : 0;
+  EXPECT_LT(in_order, 20);
+  for (char* p : blocks) this->heap.deallocate(p);
+}
+
+bool can_be_read(const std::byte* p) {
+  int ends[2];
+  if (::pipe(ends) != 0) return false;
+  const bool is_read = ::write(ends[1], p, 1) == 1;
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return is_read;
+}
+
+TEST_F(Hardened, GuardPagesLieBehindSpans) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 4000; ++i) blocks.push_back(this->heap.allocate(1000));
+  const auto [lowest, highest] = std::minmax_element(blocks.begin(), blocks.end());
+  std::size_t guards = 0;
+  for (auto* page = static_cast<std::byte*>(*lowest); page < *highest; page += 4096) guards += can_be_read(page) ? 0 : 1;
+  EXPECT_GT(guards, 5u) << "of some 130 spans one in four has one";
+  for (void* p : blocks) this->heap.deallocate(p);
+}
+
+TEST_F(Hardened, ManyLargeBlocksLeaveMappingsToTheProgram) {
+  const auto mappings = [] {
+    std::ifstream maps("/proc/self/maps");
+    return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(maps), {}, '\n'));
+  };
+  const std::size_t before = mappings();
+  std::vector<void*> live(20'000);
+  for (std::size_t i = 0; i < 3 * live.size(); ++i) {
+    void*& p = live[i % live.size()];
+    if (p != nullptr) this->heap.deallocate(p);
+    p = this->heap.allocate(263'000 + i % 7 * 1000);
+    ASSERT_NE(p, nullptr);
+  }
+  EXPECT_LT(mappings(), before + 2 * 65'530 / 3);
+  for (void* p : live) this->heap.deallocate(p);
+}
+
+/// What `f()` writes to a pipe in a child of fork.
+template <class F>
+std::uint64_t in_child(F f) {
+  int ends[2];
+  if (::pipe(ends) != 0) return 0;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::uint64_t word = f();
+    ::_exit(::write(ends[1], &word, sizeof word) == sizeof word ? 0 : 1);
+  }
+  std::uint64_t word = 0;
+  EXPECT_EQ(::read(ends[0], &word, sizeof word), static_cast<ssize_t>(sizeof word));
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return word;
+}
+
+TEST_F(Hardened, AChildOfForkHasAKeyOfItsOwn) {
+  char* const p = this->block_of(104);
+  char* const to_free = this->block_of(104);
+  const auto seal_anew = [&] {
+    EXPECT_EQ(this->heap.reallocate(p, 100), p);
+    std::uint64_t seal = 0;
+    std::memcpy(&seal, p + 104, sizeof seal);
+    return seal;
+  };
+  const std::uint64_t in_first = in_child([&] {
+    this->heap.deallocate(to_free);  // with the parent's key
+    return seal_anew();
+  });
+  const std::uint64_t in_second = in_child(seal_anew);
+  const std::uint64_t in_grandchild = in_child([&] { return in_child(seal_anew); });
+  const std::uint64_t here = seal_anew();
+  EXPECT_NE(in_first, here);
+  EXPECT_NE(in_first, in_second);
+  EXPECT_NE(in_second, in_grandchild);
+  this->heap.deallocate(p);
+  this->heap.deallocate(to_free);
+}
+
+TEST_F(Hardened, LargeBlocksKeepTheirContentsAsTheyGrowAndShrink) {
+  std::size_t had = 300'000;
+  char* p = this->block_of(had);
+  std::memset(p, 'a', had);
+  for (const std::size_t size : {310'000, 900'000, 5'000'000, 40'000'000, 39'000'000, 20'000'000, 400'000, 20'000'000}) {
+    p = static_cast<char*>(this->heap.reallocate(p, size));
+    ASSERT_NE(p, nullptr);
+    EXPECT_EQ(this->heap.usable_size(p), size);
+    const std::size_t kept = std::min(had, size);
+    EXPECT_TRUE(std::all_of(p, p + kept, [](char c) { return c == 'a'; })) << size;
+    EXPECT_TRUE(std::all_of(p + kept, p + size, [](char c) { return c == 0; })) << size;
+    std::memset(p, 'a', size);
+    had = size;
+  }
+  this->heap.deallocate(p);
 }
 
 using HardenedDeathTest = Hardened;

@@ -164,10 +164,13 @@ static_assert(offsetof(recipe, out_of_memory) + sizeof(recipe::out_of_memory) ==
 /// The recipe of the malloc, and of heaps that are told none.
 inline constexpr recipe default_recipe{};
 
+/// What of hardening costs real programs next to nothing: docs/security.md has figures.
+inline constexpr recipe checked_recipe{.hardening = {.check_callers = true, .guard_large = true}};
+
 /// All of hardening that there is: for a malloc that finds what a program does wrong with memory.
 inline constexpr recipe hardened_recipe{
     .hardening = {
-        .guard_large = true, .sealed = true, .check_reuse = true, .quarantine_bytes = 8 * KiB, .random_places = true}};
+        .guard_large = true, .sealed = true, .check_reuse = true, .quarantine_bytes = 2 * KiB, .random_places = true}};
 
 /// The recipe R for one thread at a time.
 template <const recipe& R>
