@@ -12,7 +12,7 @@ install(TARGETS heapwright_headers heapwright_shared heapwright_hardened heapwri
 if(HEAPWRIGHT_BUILD_TOOLS AND NOT HEAPWRIGHT_SANITIZE)
   install(TARGETS heapwright heapwright_probe)
   # What `heapwright build` compiles, and the programs that subcommands run.
-  install(DIRECTORY abi malloc DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cpp")
+  install(DIRECTORY abi malloc unwind DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cpp")
   install(TARGETS malloc_conformance malloc_limit stress heapwright_replayer DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/heapwright)
 endif()
 install(EXPORT heapwright-targets NAMESPACE heapwright:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)

@@ -18,9 +18,12 @@ struct option {
   const char* meaning;
 };
 
-enum class option_id : std::size_t { purge_delay_ms, stats, verbose };
+enum class option_id : std::size_t { guard_sample, purge_delay_ms, stats, verbose };
 
-inline constexpr std::array<option, 3> option_table{{
+inline constexpr std::array<option, 4> option_table{{
+    {"HEAPWRIGHT_GUARD_SAMPLE", 0, 1'000'000'000,
+     "N guards one in N allocations, on average: a read or a write beyond it or after its end ends the process with a "
+     "report; 0 guards none. Not in libheapwright-hardened."},
     {"HEAPWRIGHT_PURGE_DELAY_MS", chosen_recipe.pages.purge_window_ms, 3'600'000,
      "Milliseconds for which freed memory is kept before it is given back to the system; 0 keeps it no longer than the "
      "next few hundred calls."},

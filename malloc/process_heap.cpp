@@ -1,12 +1,15 @@
 #include "process_heap.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 
 #include <pthread.h>
 
 #include <heapwright/malloc/process_record.hpp>
 
+#include "guarded_samples.hpp"
 #include "libc_malloc.hpp"
 
 namespace heapwright::process {
@@ -50,8 +53,19 @@ std::uint64_t hook_thread_end_and_fork() noexcept {
     ::pthread_key_delete(key);
     return expected;
   }
-  ::pthread_atfork([] { the_heap.lock_all(); }, [] { the_heap.unlock_all(); },
-                   [] { the_heap.after_fork_in_child(cache_of_forking_thread()); });
+  ::pthread_atfork(
+      [] {
+        the_samples.fork_lock().acquire();
+        the_heap.lock_all();
+      },
+      [] {
+        the_heap.unlock_all();
+        the_samples.fork_lock().release();
+      },
+      [] {
+        the_heap.after_fork_in_child(cache_of_forking_thread());
+        the_samples.fork_lock().reset_after_fork();
+      });
   return key;
 }
 
@@ -91,25 +105,69 @@ struct any_cache : heap_type::cache_for_now {
 
 void register_this_thread() noexcept { (void)cache_of_this_thread(); }
 
-void* allocate_slow(std::size_t size) noexcept { return the_heap.allocate_slow(*any_cache(), size); }
+namespace {
 
-void* allocate_class_slow(unsigned c) noexcept { return the_heap.allocate_class(*any_cache(), c); }
+/// A guarded block, if one is due; null otherwise. `c`: the class whose free list is empty, or 0.
+[[nodiscard]] void* sample(unsigned c, std::size_t size, std::size_t alignment) noexcept {
+  if (!the_samples.is_on()) [[likely]]
+    return nullptr;
+  // What was freed since the last slow step has been allocated since then, as a rule.
+  const std::uint32_t count = c == 0 ? 1 : this_cache->length(c) + 1;
+  return the_samples.is_due(count) ? the_samples.allocate(size, alignment) : nullptr;
+}
+
+[[nodiscard]] unsigned class_for(std::size_t size) noexcept { return class_table<chosen_recipe>::index(size); }
+
+}  // namespace
+
+void* allocate_slow(std::size_t size) noexcept {
+  if (void* const p = sample(class_for(size), size, default_alignment)) [[unlikely]]
+    return p;
+  return the_heap.allocate_slow(*any_cache(), size);
+}
+
+void* allocate_class_slow(unsigned c, std::size_t size) noexcept {
+  if (void* const p = sample(c, size, default_alignment)) [[unlikely]]
+    return p;
+  return the_heap.allocate_class(*any_cache(), c);
+}
 
 void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept {
+  if (void* const p = sample(0, size, alignment)) [[unlikely]]
+    return p;
   return the_heap.allocate_aligned(*any_cache(), size, alignment);
 }
 
-void* allocate_zeroed_slow(std::size_t size) noexcept { return the_heap.allocate_zeroed_slow(*any_cache(), size); }
+void* allocate_zeroed_slow(std::size_t size) noexcept {
+  if (void* const p = sample(class_for(size), size, default_alignment)) [[unlikely]]
+    return p;
+  return the_heap.allocate_zeroed_slow(*any_cache(), size);
+}
+
+namespace {
+
+[[gnu::noinline, gnu::cold]] void* reallocate_sample(void* p, std::size_t size) noexcept {
+  const std::size_t had = the_samples.size(p);
+  void* const fresh = the_heap.allocate_slow(*any_cache(), size);
+  if (fresh == nullptr) return nullptr;
+  std::memcpy(fresh, p, std::min(had, size));
+  the_samples.deallocate(p);
+  return fresh;
+}
+
+}  // namespace
 
 void* reallocate(void* p, std::size_t size) noexcept {
   if constexpr (heap_type::is_sealed) return the_heap.reallocate_sealed(*any_cache(), p, size);
   const std::size_t usable = the_heap.usable_size(p);
   if (usable == 0) [[unlikely]]
-    return libc_realloc(p, size);
+    return the_samples.owns(p) ? reallocate_sample(p, size) : libc_realloc(p, size);
   return the_heap.reallocate(*any_cache(), p, usable, size);
 }
 
 void deallocate_slow(void* p) noexcept {
+  if (the_samples.is_on() && the_samples.owns(p)) [[unlikely]]
+    return the_samples.deallocate(p);
   const bool is_ours = the_heap.deallocate_slow(*any_cache(), p);
   if (!is_ours) libc_free(p);
 }
@@ -143,7 +201,8 @@ void deallocate_sealed(void* p, const block_claim& said) noexcept {
 
 std::size_t usable_size(void* p) noexcept {
   if constexpr (heap_type::is_sealed) return p == nullptr ? 0 : the_heap.size_of_sealed(p);
-  return the_heap.usable_size(p);
+  const std::size_t usable = the_heap.usable_size(p);
+  return usable == 0 && the_samples.owns(p) ? the_samples.size(p) : usable;
 }
 
 void set_origin([[maybe_unused]] void* p, [[maybe_unused]] block_origin origin) noexcept {

@@ -9,6 +9,7 @@
 
 #include "../abi/export.hpp"
 #include "chosen_recipe.hpp"
+#include "guarded_samples.hpp"
 #include "options.hpp"
 #include "process_heap.hpp"
 #include "statistics.hpp"
@@ -99,6 +100,7 @@ void record_options() noexcept {
   the_heap.pages().set_window(settings[option_id::purge_delay_ms]);
   record_heap();
   record_options();
+  if constexpr (!heap_type::is_sealed) the_samples.begin(static_cast<std::uint32_t>(settings[option_id::guard_sample]));
   register_this_thread();  // hooks fork, before other libraries do
   if (settings.stats_file() != nullptr || settings[option_id::stats] == 1) report_at_exit(settings.stats_file());
   if (settings[option_id::verbose] == 1) {

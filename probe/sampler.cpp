@@ -14,8 +14,6 @@
 #include "sampled_paths.hpp"
 #include "shared_counter.hpp"
 
-extern "C" [[gnu::weak]] void* __libc_stack_end;
-
 namespace heapwright::probe {
 
 using namespace segment;
@@ -35,13 +33,6 @@ thread_local constinit std::uintptr_t stack_end [[gnu::tls_model("initial-exec")
 thread_local constinit tick_clock this_clock [[gnu::tls_model("initial-exec")]];
 
 std::size_t memory_bytes() noexcept { return align_up(sizeof(thread_memory), linux_os::page_size()); }
-
-/// libc keeps what it knows of a thread at the end of the thread's stack: nothing else says where
-/// that is without calling malloc.
-std::uintptr_t end_of_this_stack() noexcept {
-  if (::getpid() != ::gettid()) return static_cast<std::uintptr_t>(::pthread_self());
-  return &__libc_stack_end != nullptr ? reinterpret_cast<std::uintptr_t>(__libc_stack_end) : 0;
-}
 
 constexpr std::uint64_t until_looking_again = 1 << 20;  ///< bytes, with an interval of 0
 
@@ -145,7 +136,7 @@ void sampler::begin_thread(thread_slot& s) noexcept {
   const std::uint64_t interval = header_->interval.load(relaxed) & ~interval_adapts;
   (void)the_peak.follow(interval);
   draw_next_sample(s, interval);
-  stack_end = end_of_this_stack();
+  stack_end = unwind::end_of_this_stack();
   s.stack_at = stack_end != 0 ? stack_end : reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (this_memory == nullptr) {
     this_memory = static_cast<thread_memory*>(linux_os::map(memory_bytes()));

@@ -7,6 +7,16 @@
 #include "../abi/own_object.hpp"
 
 namespace heapwright::probe {
+
+using unwind::find_frame_rule;
+using unwind::frame_kind;
+using unwind::frame_rule;
+using unwind::places;
+using unwind::stack_bounds;
+using unwind::step;
+using unwind::without_signature;
+using unwind::word_at;
+
 namespace {
 
 /// Rules by address. Entries are written and read without a lock: one that was torn has a check
@@ -52,67 +62,6 @@ class rule_table {
 };
 
 constinit rule_table rules;
-
-std::uintptr_t word_at(std::uintptr_t address) noexcept {
-  std::uintptr_t word = 0;
-  std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof word);
-  return word;
-}
-
-/// Return addresses may be signed (ARMv8.3): the upper bits are no part of the address.
-std::uintptr_t without_signature(std::uintptr_t address) noexcept { return address & ((std::uintptr_t{1} << 56) - 1); }
-
-class stack_bounds {
- public:
-  stack_bounds(std::uintptr_t begin, std::uintptr_t end) noexcept : begin_(begin), end_(begin < end ? end : 0) {}
-
-  /// Whether there is a word. Of a stack that is not the thread's own (a coroutine's) only the
-  /// beginning is known.
-  [[nodiscard]] bool has(std::uintptr_t address) const noexcept {
-    constexpr std::uintptr_t believable = 1 << 20;
-    return address >= begin_ && address % 8 == 0 && address < (end_ != 0 ? end_ - 7 : begin_ + believable);
-  }
-
-  [[nodiscard]] bool is_known() const noexcept { return end_ != 0; }
-
- private:
-  std::uintptr_t begin_, end_;
-};
-
-/// What a step has read.
-struct places {
-  std::uintptr_t return_address = 0, frame_pointer = 0;
-};
-
-/// The caller's frame. False: there is none, or it is not known.
-bool step(machine_state& f, const frame_rule& rule, const stack_bounds& stack, places& read) noexcept {
-  const auto plus = [](std::uintptr_t from, std::int64_t bytes) { return from + static_cast<std::uintptr_t>(bytes); };
-  std::uintptr_t cfa = 0;
-  switch (rule.kind) {
-    case frame_kind::none: return false;
-    case frame_kind::stack_pointer: cfa = plus(f.sp, rule.cfa_offset); break;
-    case frame_kind::guessed:
-      if (!stack.is_known()) return false;
-      [[fallthrough]];
-    case frame_kind::frame_pointer: cfa = plus(f.fp, rule.cfa_offset); break;
-    case frame_kind::realigned:
-      if (!stack.has(plus(f.fp, rule.cfa_offset))) return false;
-      cfa = word_at(plus(f.fp, rule.cfa_offset));
-      break;
-  }
-  const bool is_realigned = rule.kind == frame_kind::realigned;
-  const std::uintptr_t return_address = plus(cfa, rule.return_address_words() * 8);
-  if (cfa <= f.sp || rule.return_address_at == 0 || !stack.has(return_address)) return false;
-  f.pc = without_signature(word_at(return_address));
-  if (!is_realigned) read.return_address = return_address;
-  if (is_realigned || rule.frame_pointer_at != 0) {
-    read.frame_pointer = plus(is_realigned ? f.fp : cfa, rule.frame_pointer_at * 8);
-    if (!stack.has(read.frame_pointer)) return false;
-    f.fp = word_at(read.frame_pointer);
-  }
-  f.sp = cfa;
-  return f.pc != 0;
-}
 
 frame_rule rule_at(std::uintptr_t pc, void (*new_object)(const code_object&) noexcept) noexcept {
   // A call may be the last instruction of its function: its return address belongs to the next one.

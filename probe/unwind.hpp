@@ -23,24 +23,13 @@
 
 #include <heapwright/core/hash.hpp>
 
-#include "call_frame_info.hpp"
+#include "../unwind/frame.hpp"
 
 namespace heapwright::probe {
 
-struct machine_state {
-  std::uintptr_t pc, sp, fp;
-};
-
-/// Where the processor is now. Inlined, so it is in the frame of the function that asks.
-[[gnu::always_inline]] inline machine_state current_state() noexcept {
-  machine_state s{};
-#if defined(__x86_64__)
-  asm volatile("lea 1(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"(s.pc), "=r"(s.sp), "=r"(s.fp));
-#elif defined(__aarch64__)
-  asm volatile("adr %0, .+4\n\tmov %1, sp\n\tmov %2, x29" : "=r"(s.pc), "=r"(s.sp), "=r"(s.fp));
-#endif
-  return s;
-}
+using unwind::code_object;
+using unwind::current_state;
+using unwind::machine_state;
 
 /// What the last walk of one thread has found. All zero is empty.
 class call_memo {

@@ -2,6 +2,8 @@
 // code.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +15,13 @@ namespace heapwright::tool {
 
 enum class wanted_statistics { none, of_command, of_all_processes };
 
+inline constexpr std::uint64_t most_guard_interval = 1'000'000'000;  ///< allocations; malloc/options.hpp
+
 struct run_options {
   std::vector<std::string> command;
   std::string library;  ///< empty for libheapwright.so
   bool is_hardened = false;  ///< libheapwright-hardened.so in its place
+  std::optional<std::uint64_t> guard_sample;  ///< one in so many allocations is guarded
   wanted_statistics statistics = wanted_statistics::none;
 };
 /// Becomes the command, unless statistics are wanted: then it returns the exit code, or ends by the

@@ -106,6 +106,7 @@ int run(const run_options& options) {
     throw failure(exit_code::bad_input, fmt::format("{} does not load into {}: {}", library, target.path, complaint));
 
   setenv("LD_PRELOAD", preload.c_str(), 1);
+  if (options.guard_sample) setenv("HEAPWRIGHT_GUARD_SAMPLE", std::to_string(*options.guard_sample).c_str(), 1);
   if (options.statistics != wanted_statistics::none) {
     if (heap_record::is_kept_by(library)) return run_with_statistics(options, target.is_go);
     tell("heapwright: {} has no statistics; libheapwright has, and what `heapwright build` makes\n", library);

@@ -174,6 +174,13 @@ subcommand add_run(CLI::App& app) {
   sub.add_flag("--hardened", options.is_hardened,
                "Preload libheapwright-hardened: what the command does wrong with its memory ends it, by name")
       ->excludes(with);
+  sub.add_option("--guard-sample", options.guard_sample,
+                 "Guard one in N allocations, on average: a read or write beyond it or after its end ends the command, "
+                 "with a report")
+      ->type_name("N")
+      ->check(from_to(1, most_guard_interval))
+      ->excludes("--hardened")
+      ->excludes(with);
   take_command(sub, options.command);
   sub.footer(
       "Exit code: the command's own; 125 if no allocator can be put under it, 126 if it cannot be executed, 127 "

@@ -1,12 +1,12 @@
 // libFuzzer: the input is the mapped file of a module, whose .eh_frame_hdr is at its beginning, and
 // behind it the offset of the code that is asked about. Whatever the tables say, nothing outside of
 // the module is read.
-#include "../../probe/call_frame_info.cpp"
-#include "../../probe/newer_libc.cpp"
+#include "../../unwind/call_frame_info.cpp"
+#include "../../unwind/code_object.cpp"
 
 #include <vector>
 
-using namespace heapwright::probe;
+using namespace heapwright::unwind;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t length) {
   if (length < 1) return 0;

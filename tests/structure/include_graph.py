@@ -37,14 +37,16 @@ FRONT_DOORS = {
 # The folders around the library.
 AROUND = {
     "abi": ([KIT + "core"], "dirent.h dlfcn.h pthread.h sys/syscall.h unistd.h"),
-    "malloc": (["abi"] + [KIT + layer for layer in LAYERS],
-               "fcntl.h malloc.h pthread.h sys/auxv.h sys/resource.h sys/syscall.h unistd.h"),
+    # From a frame to its caller's, for what is loaded into other people's programs.
+    "unwind": ([KIT + "core"], "dlfcn.h link.h pthread.h unistd.h"),
+    "malloc": (["abi", "unwind"] + [KIT + layer for layer in LAYERS],
+               "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/syscall.h unistd.h"),
     # The format: its readers need nothing but the C++ library.
     "segment": ([], "fcntl.h sys/mman.h sys/stat.h time.h unistd.h"),
     # Of its own too: what threads write (ring.hpp) is for the probe.
     "trace": ([], "fcntl.h sys/stat.h tsl/robin_map.h unistd.h xxhash.h zstd.h"),
     # Is loaded into other people's programs, and brings little.
-    "probe": (["abi", "segment/segment.hpp", "segment/sample_weight.hpp", "trace/anonymous_memory.hpp", "trace/ring.hpp", "trace/stamp.hpp", KIT + "core", KIT + "platform", KIT + "sync",
+    "probe": (["abi", "unwind", "segment/segment.hpp", "segment/sample_weight.hpp", "trace/anonymous_memory.hpp", "trace/ring.hpp", "trace/stamp.hpp", KIT + "core", KIT + "platform", KIT + "sync",
                KIT + "live.h"],
               "dirent.h dlfcn.h fcntl.h link.h pthread.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
               "sys/syscall.h time.h unistd.h"),

@@ -81,6 +81,13 @@ class call_stack {
     return s;
   }
 
+  /// Of `n` return addresses that were found otherwise, the innermost first.
+  [[nodiscard]] static call_stack of(const std::uintptr_t* addresses, unsigned n) noexcept {
+    call_stack s;
+    for (unsigned i = 0; i < n && i < most; ++i) s.add(addresses[i]);
+    return s;
+  }
+
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
 
   friend bool operator==(const call_stack&, const call_stack&) noexcept = default;

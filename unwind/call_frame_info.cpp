@@ -4,9 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "newer_libc.hpp"
-
-namespace heapwright::probe {
+namespace heapwright::unwind {
 namespace {
 
 #if defined(__x86_64__)
@@ -419,4 +417,4 @@ frame_rule find_frame_rule(std::uintptr_t pc, code_object& object) noexcept {
   return guess;
 }
 
-}  // namespace heapwright::probe
+}  // namespace heapwright::unwind

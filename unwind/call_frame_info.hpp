@@ -9,7 +9,9 @@
 
 #include <cstdint>
 
-namespace heapwright::probe {
+#include "code_object.hpp"
+
+namespace heapwright::unwind {
 
 /// CFA: the stack pointer as it was before the call, as DWARF says ("canonical frame address").
 enum class frame_kind : std::uint8_t {
@@ -36,15 +38,8 @@ struct frame_rule {
 };
 static_assert(sizeof(frame_rule) == 8);
 
-/// A file that is mapped.
-struct code_object {
-  std::uintptr_t begin, end;
-  std::uintptr_t base;
-  const char* path;
-};
-
 /// The rule for the code at `pc`. If it is of a file that is mapped, `object` is told; its begin is
 /// 0 otherwise. Searches and interprets tables: for code that is met for the first time.
 [[nodiscard]] frame_rule find_frame_rule(std::uintptr_t pc, code_object& object) noexcept;
 
-}  // namespace heapwright::probe
+}  // namespace heapwright::unwind

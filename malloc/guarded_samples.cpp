@@ -1,0 +1,263 @@
+#include "guarded_samples.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <heapwright/core/call_stack.hpp>
+#include <heapwright/core/layout.hpp>
+#include <heapwright/core/text.hpp>
+
+#include "../abi/own_object.hpp"
+
+// Not in the archive.
+namespace heapwright::unwind {
+[[gnu::weak]] void look_up_dl_find_object() noexcept;
+}
+
+namespace heapwright::process {
+
+constinit guarded_samples the_samples;
+
+namespace {
+
+using unwind::current_state;
+using unwind::machine_state;
+
+constexpr int faults[] = {SIGSEGV, SIGBUS};
+
+/// What the program had for these before.
+struct sigaction handlers_before[std::size(faults)];
+
+std::size_t index_of(int signal) noexcept { return signal == faults[0] ? 0 : 1; }
+
+machine_state state_in(const void* context) noexcept {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  const auto in = [&](int r) { return static_cast<std::uintptr_t>(machine.gregs[r]); };
+  return {in(REG_RIP) + 1, in(REG_RSP), in(REG_RBP)};  // as of a call: the address behind it
+#elif defined(__aarch64__)
+  return {machine.pc + 4, machine.sp, machine.regs[29]};
+#else
+  (void)machine;
+  return {};
+#endif
+}
+
+const char* access_in([[maybe_unused]] const void* context) noexcept {
+#if defined(__x86_64__)
+  constexpr unsigned was_write = 2;
+  const auto error = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR];
+  return (static_cast<unsigned>(error) & was_write) != 0 ? "write" : "read";
+#else
+  return "access";
+#endif
+}
+
+/// The fault goes to the handler that the program had. Where it had none the instruction faults
+/// again, and the process ends by the signal. A handler that calls this one, as it found it when it
+/// was installed, has nobody else to call.
+void pass_on(int signal, siginfo_t* info, void* context) noexcept {
+  static std::atomic<pid_t> passes{0};
+  const struct sigaction& before = handlers_before[index_of(signal)];
+  const bool has_handler = (before.sa_flags & SA_SIGINFO) != 0 ? before.sa_sigaction != nullptr
+                                                               : before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
+  const pid_t self = ::gettid();
+  if (!has_handler || passes.load(std::memory_order_relaxed) == self) {
+    struct sigaction none {};
+    none.sa_handler = SIG_DFL;
+    ::sigaction(signal, &none, nullptr);
+    return;
+  }
+  passes.store(self, std::memory_order_relaxed);
+  if ((before.sa_flags & SA_SIGINFO) != 0)
+    before.sa_sigaction(signal, info, context);
+  else
+    before.sa_handler(signal);
+  passes.store(0, std::memory_order_relaxed);
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  the_samples.explain(info->si_addr, access_in(context), state_in(context));
+  pass_on(signal, info, context);
+}
+
+/// Again with each sample: a program installs its own handlers after the library's.
+void watch_faults() noexcept {
+  for (const int signal : faults) {
+    struct sigaction now {};
+    if (::sigaction(signal, nullptr, &now) != 0 || ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault))
+      continue;
+    handlers_before[index_of(signal)] = now;
+    struct sigaction own {};
+    own.sa_sigaction = on_fault;
+    own.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | (now.sa_flags & SA_RESTART);
+    own.sa_mask = now.sa_mask;
+    ::sigaction(signal, &own, nullptr);
+  }
+}
+
+}  // namespace
+
+bool guarded_samples::place::contains(const void* p) const noexcept {
+  return is != state::unused && address_of(p) - address_of(begin) < bytes;
+}
+
+void guarded_samples::begin(std::uint32_t interval) noexcept {
+  interval_ = interval;
+  if (interval == 0) return;
+  if (&unwind::look_up_dl_find_object != nullptr) unwind::look_up_dl_find_object();
+  watch_faults();
+  (void)draw();
+}
+
+/// Evenly from 1 to twice the interval, so that no habit of the program is in step.
+bool guarded_samples::draw() noexcept {
+  left_.store(static_cast<std::int64_t>(1 + linux_os::random_number() % (2 * std::uint64_t{interval_})),
+              std::memory_order_relaxed);
+  return true;
+}
+
+void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcept {
+  const std::size_t page = linux_os::page_size();
+  if (alignment > page || size > PTRDIFF_MAX - 4 * page || !lock_.try_acquire()) return nullptr;
+  void* block = nullptr;
+  if (place* const s = free_place()) {
+    const std::size_t body = align_up(std::max<std::size_t>(size, 1), page);
+    auto* const begin = static_cast<std::byte*>(linux_os::map(body + 2 * page));
+    const bool is_whole = begin != nullptr && linux_os::protect(begin, page) && linux_os::protect(begin + page + body, page);
+    if (is_whole) {
+      watch_faults();
+      if (s->is == state::freed) linux_os::unmap(s->begin, s->bytes);
+      // Of four, one begins where its pages begin: what is written before it is seen at once.
+      const bool is_at_begin = linux_os::random_number() % 4 == 0;
+      const std::size_t from = is_at_begin ? 0 : align_down(body - size, std::max(alignment, default_alignment));
+      std::byte* const first = begin + page;
+      std::memset(first, static_cast<int>(filler), from);
+      std::memset(first + from + size, static_cast<int>(filler), body - from - size);
+      s->begin = begin;
+      s->bytes = body + 2 * page;
+      s->block = first + from;
+      s->size = size;
+      note(s->allocated, current_state());
+      s->is = state::live;
+      block = s->block;
+    } else if (begin != nullptr) {
+      linux_os::unmap(begin, body + 2 * page);
+    }
+  }
+  lock_.release();
+  return block;
+}
+
+bool guarded_samples::owns(const void* p) noexcept {
+  if (!is_on() || p == nullptr) return false;
+  holding guard(lock_);
+  return find(p) != nullptr;
+}
+
+void guarded_samples::deallocate(void* p) noexcept {
+  holding guard(lock_);
+  place& s = live_at(p);
+  if (!is_surrounded(s)) end(s, "write beyond a block", p, current_state());
+  const std::size_t page = linux_os::page_size();
+  note(s.freed, current_state());
+  s.freed_as = ++frees_;
+  s.is = state::freed;
+  (void)linux_os::protect(s.begin + page, s.bytes - 2 * page);
+}
+
+std::size_t guarded_samples::size(void* p) noexcept {
+  holding guard(lock_);
+  return live_at(p).size;
+}
+
+bool guarded_samples::explain(const void* p, const char* access, const machine_state& where) noexcept {
+  if (!is_on() || !lock_.try_acquire()) return false;
+  const place* const s = find(p);
+  if (s != nullptr) {
+    text<60> mistake;
+    const bool is_before = address_of(p) < address_of(s->block);
+    mistake.add(access).add(s->is == state::freed ? " after free" : is_before ? " before a block" : " beyond a block");
+    calls here{};
+    note(here, where);
+    say(*s, mistake.c_str(), p, here);
+  }
+  lock_.release();
+  return s != nullptr;
+}
+
+guarded_samples::place* guarded_samples::free_place() noexcept {
+  place* best = nullptr;
+  for (place& s : places_) {
+    if (s.is == state::unused) return &s;
+    if (s.is == state::freed && (best == nullptr || s.freed_as < best->freed_as)) best = &s;
+  }
+  return best;
+}
+
+guarded_samples::place* guarded_samples::find(const void* p) noexcept {
+  for (place& s : places_) {
+    if (s.contains(p)) return &s;
+  }
+  return nullptr;
+}
+
+/// The caller holds the lock.
+guarded_samples::place& guarded_samples::live_at(void* p) noexcept {
+  place& s = *find(p);
+  if (s.is == state::freed) end(s, "double free", p, current_state());
+  if (s.block != p) end(s, "free of a pointer into a block", p, current_state());
+  return s;
+}
+
+bool guarded_samples::is_surrounded(const place& s) noexcept {
+  const std::size_t page = linux_os::page_size();
+  const auto is_filler = [](std::byte b) { return b == filler; };
+  return std::all_of(s.begin + page, s.block, is_filler) &&
+         std::all_of(s.block + s.size, s.begin + s.bytes - page, is_filler);
+}
+
+void guarded_samples::note(calls& c, machine_state from) noexcept {
+  c.count = 0;
+  c.thread = static_cast<std::uint64_t>(::gettid());
+  const unwind::stack_bounds stack(from.sp, unwind::end_of_this_stack());
+  for (unsigned steps = 0; steps < 64 && c.count < calls::most; ++steps) {
+    if (!is_in_own_object(from.pc - 1)) c.at[c.count++] = from.pc;
+    unwind::code_object object{};
+    unwind::places read;
+    if (!unwind::step(from, unwind::find_frame_rule(from.pc - 1, object), stack, read)) return;
+  }
+}
+
+void guarded_samples::write(const char* what, const calls& c) noexcept {
+  text<100>().add("  ").add(what).add(" by thread ").add(c.thread).add(":\n").write_to(2);
+  call_stack::of(c.at.data(), c.count).write_to(2);
+}
+
+void guarded_samples::say(const place& s, const char* mistake, const void* p, const calls& here) noexcept {
+  text<300> line;
+  line.add("heapwright: ").add(mistake).add(": ").add(p).add(" (");
+  const std::uintptr_t at = address_of(p), first = address_of(s.block);
+  if (at < first)
+    line.add(std::uint64_t{first - at}).add(" bytes before");
+  else if (at - first >= s.size)
+    line.add(std::uint64_t{at - first - s.size}).add(" bytes behind");
+  else
+    line.add(std::uint64_t{at - first}).add(" bytes into");
+  line.add(" a block of ").add(std::uint64_t{s.size}).add(" bytes; a guarded sample)\n").write_to(2);
+  write("this happens", here);
+  if (s.is == state::freed) write("it was freed", s.freed);
+  write("it was allocated", s.allocated);
+}
+
+void guarded_samples::end(const place& s, const char* mistake, const void* p, machine_state from) noexcept {
+  calls here{};
+  note(here, from);
+  say(s, mistake, p, here);
+  std::abort();
+}
+
+}  // namespace heapwright::process

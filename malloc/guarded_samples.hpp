@@ -1,0 +1,111 @@
+// Sampled guarding: one allocation in a while has pages of its own between two that cannot be
+// touched, and when it is freed, nothing of it can be touched. So a mistake with it is a fault, and
+// a handler of the fault says what it was and where the block was allocated and freed. After
+// GWP-ASan (Serebryany et al., "GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in
+// Production", ICSE-SEIP 2024).
+//
+//   slow step of malloc ── is_due ── allocate ── a place: unused, or that of the sample freed first
+//   slow step of free   ── not of the heap ── owns ── deallocate
+//   fault               ── explain ── the handler that the program had
+//
+// States of a place   unused  no pages
+//                     live    pages that the program may touch, between guard pages
+//                     freed   pages that nobody may touch
+//
+// Memory     a sample takes the pages of its block; 64 places, so 256 KiB for short blocks.
+// Locking    lock_ guards the places. Nothing of the heap is called while it is held. A thread that
+//            finds it held allocates as always.
+//
+// Invariant  the block of a live sample is surrounded by `filler` to the ends of its pages.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/sync/lock.hpp>
+
+#include "../unwind/frame.hpp"
+
+namespace heapwright::process {
+
+/// All zero guards nothing.
+class guarded_samples {
+ public:
+  /// From now on one in so many allocations, on average, is guarded, and faults are explained. Once,
+  /// before there are threads.
+  void begin(std::uint32_t interval) noexcept;
+
+  [[nodiscard]] bool is_on() const noexcept { return interval_ != 0; }
+
+  /// A slow step of malloc stands for `count` allocations. Whether its block is to be guarded.
+  [[nodiscard]] bool is_due(std::uint32_t count) noexcept {
+    return left_.fetch_sub(count, std::memory_order_relaxed) <= static_cast<std::int64_t>(count) && draw();
+  }
+
+  /// A block of `size` bytes, aligned to `alignment`, a power of two up to a page. Null: all places
+  /// are live, or another thread is here, or there is no memory. `from`: in the entry.
+  [[nodiscard, gnu::noinline]] void* allocate(std::size_t size, std::size_t alignment) noexcept;
+
+  /// Whether p lies in a place that is not unused.
+  [[nodiscard]] bool owns(const void* p) noexcept;
+
+  /// What `owns` is true for. Ends the process where p is no live block, or was written beyond.
+  void deallocate(void* p) noexcept;
+
+  /// Of a live block, which `owns` is true for; as deallocate.
+  [[nodiscard]] std::size_t size(void* p) noexcept;
+
+  [[nodiscard]] lock<linux_os>& fork_lock() noexcept { return lock_; }
+
+  /// What is known of an address that was touched. False: nothing. In a handler of a fault.
+  bool explain(const void* p, const char* access, const unwind::machine_state& where) noexcept;
+
+ private:
+  enum class state : std::uint8_t { unused, live, freed };
+
+  /// Calls, the innermost first.
+  struct calls {
+    static constexpr unsigned most = 16;
+    std::array<std::uintptr_t, most> at;
+    unsigned count;
+    std::uint64_t thread;
+  };
+
+  struct place {
+    state is;
+    std::byte* begin;  ///< of the first guard page
+    std::size_t bytes;
+    std::byte* block;
+    std::size_t size;
+    std::uint64_t freed_as;  ///< in which order
+    calls allocated, freed;
+
+    [[nodiscard]] bool contains(const void* p) const noexcept;
+  };
+
+  static constexpr std::size_t places = 64;
+  static constexpr std::byte filler{0xA7};
+
+  bool draw() noexcept;
+  place* free_place() noexcept;
+  place* find(const void* p) noexcept;
+  place& live_at(void* p) noexcept;
+  static bool is_surrounded(const place& s) noexcept;
+  static void note(calls& c, unwind::machine_state from) noexcept;
+  static void write(const char* what, const calls& c) noexcept;
+  [[noreturn]] static void end(const place& s, const char* mistake, const void* p, unwind::machine_state from) noexcept;
+  static void say(const place& s, const char* mistake, const void* p, const calls& here) noexcept;
+
+  std::uint32_t interval_ = 0;  ///< allocations; 0: nothing is guarded
+  std::atomic<std::int64_t> left_{0};
+  lock<linux_os> lock_;
+  std::uint64_t frees_ = 0;
+  std::array<place, places> places_{};
+};
+
+extern constinit guarded_samples the_samples;
+
+}  // namespace heapwright::process

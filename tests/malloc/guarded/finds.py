@@ -1,0 +1,24 @@
+#!/usr/bin/env python3
+"""Runs a program that makes one mistake again and again, one in 100 of whose allocations is guarded. The report must match.
+
+    finds.py PATTERN PROGRAM MISTAKE [THREADS]
+"""
+import os
+import re
+import subprocess
+import sys
+
+
+def main():
+    pattern, *command = sys.argv[1:]
+    done = subprocess.run(command, env={**os.environ, "HEAPWRIGHT_GUARD_SAMPLE": "100"}, capture_output=True, text=True, timeout=100)
+    print(done.returncode, done.stderr)
+    is_told = re.search(f"^heapwright: {pattern}", done.stderr, re.DOTALL | re.MULTILINE)
+    # A report that names no function of the program is of no use.
+    is_named = "guarded" in done.stderr
+    is_ended = done.returncode < 0 or (command[1] == "own_handler" and done.returncode == 7) or (command[1] == "in_child" and done.returncode == 0)
+    sys.exit(0 if is_told and is_named and is_ended else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+// Mistakes with blocks that a malloc guards now and then (HEAPWRIGHT_GUARD_SAMPLE): each is made
+// again and again, as a server makes it with each request, until one of the blocks is guarded.
+//
+//   guarded MISTAKE [THREADS]
+//
+// Exit code 3: none was found. 7: the program's own handler of faults was called.
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../support/opaque.h"
+
+namespace {
+
+constexpr int requests = 200'000;
+
+volatile char sink;
+
+char* block_of(std::size_t n) { return static_cast<char*>(opaque(std::malloc(opaque_size(n)))); }
+char* touched(char* p) { return static_cast<char*>(opaque(p)); }
+
+using mistake = void (*)(std::size_t size);
+
+void read_after_free(std::size_t size) {
+  char* const p = block_of(size);
+  std::free(p);
+  sink = touched(p)[size / 2];
+}
+
+void write_after_free(std::size_t size) {
+  char* const p = block_of(size);
+  std::free(opaque(p));
+  // What it was stays: without a guard the program goes on.
+  volatile char* const at = touched(p) + size / 2;
+  *at = *at;
+}
+
+void read_beyond(std::size_t size) {
+  char* const p = block_of(size);
+  sink = touched(p)[size + 4096];
+  std::free(p);
+}
+
+void write_beyond(std::size_t size) {
+  char* const p = block_of(size);
+  const std::size_t usable = malloc_usable_size(p);
+  volatile char* const at = touched(p) + usable;
+  *at = static_cast<char>(*at + (usable == size ? 1 : 0));  // a guarded block alone is as long as was asked for
+  std::free(p);
+}
+
+void read_before(std::size_t size) {
+  char* const p = block_of(size);
+  sink = touched(p)[-4096];
+  std::free(p);
+}
+
+void free_inside(std::size_t size) {
+  char* const p = block_of(size);
+  std::free(opaque(malloc_usable_size(p) == size ? p + 16 : p));
+}
+
+void free_twice(std::size_t size) {
+  char* const p = block_of(size);
+  const bool is_guarded = malloc_usable_size(p) == size;
+  std::free(opaque(p));
+  if (is_guarded) std::free(opaque(p));
+}
+
+/// What is right: in all ways that blocks come and go.
+void nothing(std::size_t size) {
+  static thread_local std::vector<char*> kept;
+  char* p = block_of(size);
+  std::memset(p, 1, malloc_usable_size(p));
+  p = static_cast<char*>(std::realloc(p, size * 2));
+  std::memset(p, 2, size * 2);
+  void* aligned = nullptr;
+  if (posix_memalign(&aligned, 256, size) != 0) std::abort();
+  if (reinterpret_cast<std::size_t>(aligned) % 256 != 0) std::abort();
+  auto* const zero = static_cast<char*>(std::calloc(1, size));
+  for (std::size_t i = 0; i < size; ++i) {
+    if (zero[i] != 0) std::abort();
+  }
+  std::free(zero);
+  std::free(aligned);
+  kept.push_back(p);
+  if (kept.size() > 500) {
+    for (char* k : kept) std::free(k);
+    kept.clear();
+  }
+}
+
+void own_handler(int) {
+  constexpr char text[] = "the program's own handler\n";
+  (void)!write(2, text, sizeof text - 1);
+  _exit(7);
+}
+
+int make(mistake m, int threads, std::size_t size) {
+  std::vector<std::thread> running;
+  for (int t = 0; t < threads; ++t) running.emplace_back([&] { for (int i = 0; i < requests / threads; ++i) m(size); });
+  for (std::thread& t : running) t.join();
+  return m == nothing ? 0 : 3;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::string_view name = count > 1 ? arguments[1] : "";
+  const int threads = count > 2 ? std::atoi(arguments[2]) : 1;
+  if (name == "read_after_free") return make(read_after_free, threads, 100);
+  if (name == "read_after_free_16") return make(read_after_free, threads, 16);
+  if (name == "read_after_free_5000") return make(read_after_free, threads, 5000);
+  if (name == "read_after_free_50000") return make(read_after_free, threads, 50'000);
+  if (name == "write_after_free") return make(write_after_free, threads, 100);
+  if (name == "read_beyond") return make(read_beyond, threads, 100);
+  if (name == "write_beyond") return make(write_beyond, threads, 101);
+  if (name == "read_before") return make(read_before, threads, 3000);
+  if (name == "free_inside") return make(free_inside, threads, 101);
+  if (name == "free_twice") return make(free_twice, threads, 101);
+  if (name == "nothing") return make(nothing, threads, 101);
+  if (name == "own_handler") {
+    std::signal(SIGSEGV, own_handler);
+    return make(read_after_free, threads, 100);
+  }
+  if (name == "in_child") {
+    make(nothing, 2, 101);
+    const pid_t child = fork();
+    if (child == 0) _exit(make(read_after_free, 1, 100));
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? 0 : 3;
+  }
+  return 2;
+}
