@@ -233,7 +233,7 @@ void guarded_samples::note(calls& c, machine_state from) noexcept {
 }
 
 void guarded_samples::write(const char* what, const calls& c) noexcept {
-  text<100>().add("  ").add(what).add(" by thread ").add(c.thread).add(":\n").write_to(2);
+  text<100>().add("  ").add(what).add(" in thread ").add(c.thread).add(":\n").write_to(2);
   call_stack::of(c.at.data(), c.count).write_to(2);
 }
 
@@ -248,9 +248,9 @@ void guarded_samples::say(const place& s, const char* mistake, const void* p, co
   else
     line.add(std::uint64_t{at - first}).add(" bytes into");
   line.add(" a block of ").add(std::uint64_t{s.size}).add(" bytes; a guarded sample)\n").write_to(2);
-  write("this happens", here);
-  if (s.is == state::freed) write("it was freed", s.freed);
-  write("it was allocated", s.allocated);
+  write("here,", here);
+  if (s.is == state::freed) write("freed", s.freed);
+  write("allocated", s.allocated);
 }
 
 void guarded_samples::end(const place& s, const char* mistake, const void* p, machine_state from) noexcept {
