@@ -32,7 +32,7 @@ STAYS = "#!/bin/sh\nsleep 60\n"
 
 # Pictures and reports: what the page says that is printed. Other tests compare it with what is.
 PRINTED = ("malloc   override/ ", "heapwright leaks: ", "On this program, ", "heapwright, when the driver has ended: ", "heapwright takes the same memory",
-           "heapwright: write beyond a block: ")
+           "heapwright: write beyond a block: ", "heapwright: read after free: ")
 
 # With a real Java and a real Python, in tests/live/programs_test.py.
 RUN_ELSEWHERE = ("heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ")

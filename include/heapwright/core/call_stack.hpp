@@ -9,6 +9,7 @@
 // std or __gnu_cxx: the line that uses a container, not the line of the container.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,17 @@
 #include <heapwright/core/text.hpp>
 
 namespace heapwright {
+
+namespace detail {
+
+/// As s.substr, which needs the C++ runtime for positions behind the end. Precondition: `from` is
+/// none.
+[[nodiscard]] constexpr std::string_view part(std::string_view s, std::size_t from,
+                                              std::size_t n = std::string_view::npos) noexcept {
+  return {s.data() + from, std::min(n, s.size() - from)};
+}
+
+}  // namespace detail
 
 /// A frame as addr2line names it. Valid during the call that it is passed to.
 struct named_frame {
@@ -53,10 +65,10 @@ struct named_frame {
       if (f[i] == '<') ++depth;
       if (f[i] == '>') --depth;
       if (depth > 0) continue;
-      if (f[i] == '(' && i > begin) return f.substr(begin, i - begin);
-      if (f[i] == ' ' && f.substr(begin, i - begin) != "operator") begin = i + 1;
+      if (f[i] == '(' && i > begin) return detail::part(f, begin, i - begin);
+      if (f[i] == ' ' && detail::part(f, begin, i - begin) != "operator") begin = i + 1;
     }
-    return f.substr(begin);
+    return detail::part(f, begin);
   }
 };
 
@@ -216,7 +228,7 @@ class call_stack {
         const std::size_t first = rest.find('\n');
         const std::size_t second = first == rest.npos ? rest.npos : rest.find('\n', first + 1);
         if (second == rest.npos) break;
-        f(named_frame{rest.substr(0, first), without_discriminator(rest.substr(first + 1, second - first - 1))});
+        f(named_frame{detail::part(rest, 0, first), without_discriminator(detail::part(rest, first + 1, second - first - 1))});
         any = true;
         rest.remove_prefix(second + 1);
       }
@@ -231,7 +243,7 @@ class call_stack {
   }
 
   [[nodiscard]] static std::string_view without_discriminator(std::string_view line) noexcept {
-    return line.substr(0, line.find(" (discriminator"));
+    return detail::part(line, 0, line.find(" (discriminator"));
   }
 
   /// vfork, as fork calls handlers that may want a lock which this thread holds. -1: no process can
