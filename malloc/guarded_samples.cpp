@@ -174,6 +174,18 @@ std::size_t guarded_samples::size(void* p) noexcept {
   return live_at(p).size;
 }
 
+/// Where another thread is here, or a signal handler has interrupted one, as nothing.
+guarded_samples::total guarded_samples::sum() noexcept {
+  total all;
+  if (!is_on() || !lock_.try_acquire()) return all;
+  for (const place& s : places_) {
+    all.live += s.is == state::live ? s.size : 0;
+    all.mapped += s.is != state::unused ? s.bytes : 0;
+  }
+  lock_.release();
+  return all;
+}
+
 bool guarded_samples::explain(const void* p, const char* access, const machine_state& where) noexcept {
   if (!is_on() || !lock_.try_acquire()) return false;
   const place* const s = find(p);

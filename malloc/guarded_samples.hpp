@@ -46,7 +46,7 @@ class guarded_samples {
   }
 
   /// A block of `size` bytes, aligned to `alignment`, a power of two up to a page. Null: all places
-  /// are live, or another thread is here, or there is no memory. `from`: in the entry.
+  /// are live, or another thread is here, or there is no memory.
   [[nodiscard, gnu::noinline]] void* allocate(std::size_t size, std::size_t alignment) noexcept;
 
   /// Whether p lies in a place that is not unused.
@@ -57,6 +57,12 @@ class guarded_samples {
 
   /// Of a live block, which `owns` is true for; as deallocate.
   [[nodiscard]] std::size_t size(void* p) noexcept;
+
+  /// Bytes: of live blocks, and of the pages of all places.
+  struct total {
+    std::uint64_t live = 0, mapped = 0;
+  };
+  [[nodiscard]] total sum() noexcept;
 
   [[nodiscard]] lock<linux_os>& fork_lock() noexcept { return lock_; }
 

@@ -126,8 +126,8 @@ void* allocate_slow(std::size_t size) noexcept {
   return the_heap.allocate_slow(*any_cache(), size);
 }
 
-void* allocate_class_slow(unsigned c, std::size_t size) noexcept {
-  if (void* const p = sample(c, size, default_alignment)) [[unlikely]]
+void* allocate_class_slow(unsigned c) noexcept {
+  if (void* const p = sample(c, class_table<chosen_recipe>::of(c).size, default_alignment)) [[unlikely]]
     return p;
   return the_heap.allocate_class(*any_cache(), c);
 }

@@ -39,7 +39,7 @@ void register_this_thread() noexcept;
 // The slow steps of malloc and free, in any state of the thread. Null: no memory. They leave errno
 // alone.
 [[nodiscard, gnu::noinline]] void* allocate_slow(std::size_t size) noexcept;
-[[nodiscard, gnu::noinline]] void* allocate_class_slow(unsigned c, std::size_t size) noexcept;
+[[nodiscard, gnu::noinline]] void* allocate_class_slow(unsigned c) noexcept;
 [[nodiscard, gnu::noinline]] void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept;
 [[nodiscard, gnu::noinline]] void* allocate_zeroed_slow(std::size_t size) noexcept;
 [[nodiscard, gnu::noinline]] void* reallocate(void* p, std::size_t size) noexcept;

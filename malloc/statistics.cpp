@@ -11,6 +11,7 @@
 
 #include <heapwright/heap/census.hpp>
 
+#include "guarded_samples.hpp"
 #include "process_heap.hpp"
 
 namespace heapwright::process {
@@ -135,8 +136,10 @@ malloc_statistics collect_statistics() noexcept {
   s.free_in_spans = taken.free_in_spans;
   s.free_resident = f.free_resident.get();
   s.free_decommitted = f.free_decommitted.get();
-  s.mapped = f.mapped.get();
-  s.mapped_peak = f.mapped_peak.get();
+  const guarded_samples::total samples = the_samples.sum();
+  s.large_in_use += samples.live;
+  s.mapped = f.mapped.get() + samples.mapped;
+  s.mapped_peak = std::max<std::uint64_t>(f.mapped_peak.get(), s.mapped);
   s.metadata_reserved = f.metadata.get();
   s.metadata_resident =
       resident_metadata(f.metadata, f.page_map, f.spans / heap_page * heap_type::page_map_bytes_per_page);

@@ -30,13 +30,13 @@ struct set_errno {
   }
 };
 
-/// The free list of this class is empty.
+/// The free list of this class is empty. The size that was asked for would cost the fast path a
+/// register.
 template <class OnFailure>
-[[nodiscard, gnu::noinline, gnu::cold]] void* refill(class_offset offset,
-                                                     std::size_t size) noexcept(OnFailure::never_throws) {
+[[nodiscard, gnu::noinline, gnu::cold]] void* refill(class_offset offset) noexcept(OnFailure::never_throws) {
   const unsigned c = cache_type::class_at(offset);
   if (void* const cut = this_cache->cut(c)) return cut;
-  void* const p = allocate_class_slow(c, size);
+  void* const p = allocate_class_slow(c);
   return p != nullptr ? p : OnFailure::handle(class_table<chosen_recipe>::of(c).size, natural_alignment);
 }
 
@@ -69,7 +69,7 @@ template <class OnFailure>
   const class_offset offset = sizes_are_even ? cache_type::offset_of_even(size) : cache_type::offset_of_small(size);
   if (void* const p = this_cache->pop(offset)) [[likely]]
     return p;
-  return refill<OnFailure>(offset, size);
+  return refill<OnFailure>(offset);
 }
 
 /// `size` bytes aligned to `alignment`, any power of two.

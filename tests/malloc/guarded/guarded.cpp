@@ -55,7 +55,7 @@ void write_beyond(std::size_t size) {
   char* const p = block_of(size);
   const std::size_t usable = malloc_usable_size(p);
   volatile char* const at = touched(p) + usable;
-  *at = static_cast<char>(*at + (usable == size ? 1 : 0));  // a guarded block alone is as long as was asked for
+  *at = static_cast<char>(*at + (usable == size ? 1 : 0));  // of this size, a guarded block alone is as long as was asked for
   std::free(p);
 }
 
@@ -124,10 +124,10 @@ int main(int count, char** arguments) {
   if (name == "read_after_free_50000") return make(read_after_free, threads, 50'000);
   if (name == "write_after_free") return make(write_after_free, threads, 100);
   if (name == "read_beyond") return make(read_beyond, threads, 100);
-  if (name == "write_beyond") return make(write_beyond, threads, 101);
+  if (name == "write_beyond") return make(write_beyond, threads, 1001);
   if (name == "read_before") return make(read_before, threads, 3000);
-  if (name == "free_inside") return make(free_inside, threads, 101);
-  if (name == "free_twice") return make(free_twice, threads, 101);
+  if (name == "free_inside") return make(free_inside, threads, 1001);
+  if (name == "free_twice") return make(free_twice, threads, 1001);
   if (name == "nothing") return make(nothing, threads, 101);
   if (name == "own_handler") {
     std::signal(SIGSEGV, own_handler);
