@@ -62,8 +62,9 @@ const char* access_in([[maybe_unused]] const void* context) noexcept {
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   static std::atomic<pid_t> passes{0};
   const struct sigaction& before = handlers_before[index_of(signal)];
-  const bool has_handler = (before.sa_flags & SA_SIGINFO) != 0 ? before.sa_sigaction != nullptr
-                                                               : before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
+  const bool has_handler = (before.sa_flags & SA_SIGINFO) != 0
+                               ? before.sa_sigaction != nullptr
+                               : before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
   const pid_t self = ::gettid();
   if (!has_handler || passes.load(std::memory_order_relaxed) == self) {
     struct sigaction none {};
@@ -127,7 +128,8 @@ void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcep
   if (place* const s = free_place()) {
     const std::size_t body = align_up(std::max<std::size_t>(size, 1), page);
     auto* const begin = static_cast<std::byte*>(linux_os::map(body + 2 * page));
-    const bool is_whole = begin != nullptr && linux_os::protect(begin, page) && linux_os::protect(begin + page + body, page);
+    const bool is_whole =
+        begin != nullptr && linux_os::protect(begin, page) && linux_os::protect(begin + page + body, page);
     if (is_whole) {
       watch_faults();
       if (s->is == state::freed) linux_os::unmap(s->begin, s->bytes);

@@ -34,8 +34,8 @@ namespace heapwright::process {
 /// All zero guards nothing.
 class guarded_samples {
  public:
-  /// From now on one in so many allocations, on average, is guarded, and faults are explained. Once,
-  /// before there are threads.
+  /// From now on one in so many allocations, on average, is guarded, and faults are explained.
+  /// Once, before there are threads.
   void begin(std::uint32_t interval) noexcept;
 
   [[nodiscard]] bool is_on() const noexcept { return interval_ != 0; }

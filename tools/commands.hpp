@@ -19,8 +19,8 @@ inline constexpr std::uint64_t most_guard_interval = 1'000'000'000;  ///< alloca
 
 struct run_options {
   std::vector<std::string> command;
-  std::string library;  ///< empty for libheapwright.so
-  bool is_hardened = false;  ///< libheapwright-hardened.so in its place
+  std::string library;                        ///< empty for libheapwright.so
+  bool is_hardened = false;                   ///< libheapwright-hardened.so in its place
   std::optional<std::uint64_t> guard_sample;  ///< one in so many allocations is guarded
   wanted_statistics statistics = wanted_statistics::none;
 };

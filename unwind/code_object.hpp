@@ -28,8 +28,8 @@ extern constinit find_object_function* find_object [[gnu::visibility("hidden")]]
 void look_up_dl_find_object() noexcept;
 
 /// Returns the .eh_frame_hdr of what is mapped at `pc`, or null. `object` says what that is; it
-/// stays as it was if nothing is. The quick way takes no lock: neither a thread in dlopen nor a fork
-/// in the middle of one can delay it. The other takes the loader's.
+/// stays as it was if nothing is. The quick way takes no lock: neither a thread in dlopen nor a
+/// fork in the middle of one can delay it. The other takes the loader's.
 [[nodiscard]] const std::uint8_t* find_code_object(std::uintptr_t pc, code_object& object) noexcept;
 
 }  // namespace heapwright::unwind

@@ -46,7 +46,9 @@ inline std::uintptr_t word_at(std::uintptr_t address) noexcept {
 }
 
 /// Return addresses may be signed (ARMv8.3): the upper bits are no part of the address.
-inline std::uintptr_t without_signature(std::uintptr_t address) noexcept { return address & ((std::uintptr_t{1} << 56) - 1); }
+inline std::uintptr_t without_signature(std::uintptr_t address) noexcept {
+  return address & ((std::uintptr_t{1} << 56) - 1);
+}
 
 class stack_bounds {
  public:

@@ -163,7 +163,8 @@ TEST_F(Hardened, GuardPagesLieBehindSpans) {
   for (int i = 0; i < 4000; ++i) blocks.push_back(this->heap.allocate(1000));
   const auto [lowest, highest] = std::minmax_element(blocks.begin(), blocks.end());
   std::size_t guards = 0;
-  for (auto* page = static_cast<std::byte*>(*lowest); page < *highest; page += 4096) guards += can_be_read(page) ? 0 : 1;
+  for (auto* page = static_cast<std::byte*>(*lowest); page < *highest; page += 4096)
+    guards += can_be_read(page) ? 0 : 1;
   EXPECT_GT(guards, 5u) << "of some 130 spans one in four has one";
   for (void* p : blocks) this->heap.deallocate(p);
 }
@@ -232,7 +233,8 @@ TEST_F(Hardened, LargeBlocksKeepTheirContentsAsTheyGrowAndShrink) {
   std::size_t had = 300'000;
   char* p = this->block_of(had);
   std::memset(p, 'a', had);
-  for (const std::size_t size : {310'000, 900'000, 5'000'000, 40'000'000, 39'000'000, 20'000'000, 400'000, 20'000'000}) {
+  for (const std::size_t size :
+       {310'000, 900'000, 5'000'000, 40'000'000, 39'000'000, 20'000'000, 400'000, 20'000'000}) {
     p = static_cast<char*>(this->heap.reallocate(p, size));
     ASSERT_NE(p, nullptr);
     EXPECT_EQ(this->heap.usable_size(p), size);

@@ -228,7 +228,8 @@ class call_stack {
         const std::size_t first = rest.find('\n');
         const std::size_t second = first == rest.npos ? rest.npos : rest.find('\n', first + 1);
         if (second == rest.npos) break;
-        f(named_frame{detail::part(rest, 0, first), without_discriminator(detail::part(rest, first + 1, second - first - 1))});
+        f(named_frame{detail::part(rest, 0, first),
+                      without_discriminator(detail::part(rest, first + 1, second - first - 1))});
         any = true;
         rest.remove_prefix(second + 1);
       }

@@ -55,7 +55,8 @@ struct seal_reading {
   }
 };
 
-/// Reads and writes seals of blocks of one heap. `room`: the bytes before the seal, a multiple of 8.
+/// Reads and writes seals of blocks of one heap. `room`: the bytes before the seal, a multiple of
+/// 8.
 class block_seal {
  public:
   static constexpr std::size_t bytes = sizeof(std::uint64_t);

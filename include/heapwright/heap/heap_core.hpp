@@ -402,9 +402,7 @@ class heap_core {
     deallocate_slow(mine, b);
   }
 
-  [[nodiscard]] sealed_blocks<R, OS> sealed() noexcept {
-    return {map(), keys_};
-  }
+  [[nodiscard]] sealed_blocks<R, OS> sealed() noexcept { return {map(), keys_}; }
 
   [[nodiscard]] cache& borrow() noexcept {
     keys_.begin();

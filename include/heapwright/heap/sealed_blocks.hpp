@@ -71,8 +71,8 @@ class sealed_blocks {
       if (state == seal_state::free || checks_reuse) new (at.begin) block{nullptr};
       // What is fresh from the system is not touched here. Page runs were looked at when they left
       // the quarantine.
-      const bool is_known = classes::is_page_run(at.size_class) ||
-                            (state == seal_state::fresh && map_.span_at(p)->zeroed);
+      const bool is_known =
+          classes::is_page_run(at.size_class) || (state == seal_state::fresh && map_.span_at(p)->zeroed);
       if (checks_reuse && !is_known && !is_zero(at.begin, at.room)) mistake("write after free", at, "in a free block");
     }
     give_out_clean(at, size, origin, alignment);

@@ -55,7 +55,8 @@ void write_beyond(std::size_t size) {
   char* const p = block_of(size);
   const std::size_t usable = malloc_usable_size(p);
   volatile char* const at = touched(p) + usable;
-  *at = static_cast<char>(*at + (usable == size ? 1 : 0));  // of this size, a guarded block alone is as long as was asked for
+  *at = static_cast<char>(*at +
+                          (usable == size ? 1 : 0));  // of this size, a guarded block alone is as long as was asked for
   std::free(p);
 }
 
@@ -108,7 +109,10 @@ void own_handler(int) {
 
 int make(mistake m, int threads, std::size_t size) {
   std::vector<std::thread> running;
-  for (int t = 0; t < threads; ++t) running.emplace_back([&] { for (int i = 0; i < requests / threads; ++i) m(size); });
+  for (int t = 0; t < threads; ++t)
+    running.emplace_back([&] {
+      for (int i = 0; i < requests / threads; ++i) m(size);
+    });
   for (std::thread& t : running) t.join();
   return m == nothing ? 0 : 3;
 }
