@@ -56,31 +56,42 @@ const char* access_in([[maybe_unused]] const void* context) noexcept {
 #endif
 }
 
-/// The fault goes to the handler that the program had. Where it had none the instruction faults
-/// again, and the process ends by the signal. A handler that calls this one, as it found it when it
-/// was installed, has nobody else to call.
+/// Whether on_fault was not called by the kernel but by the handler that it has called: one that
+/// passes on to what it found when it was installed. It may have left by longjmp the last time, so
+/// only what lies on the stack tells.
+bool is_called_back(const siginfo_t* info, std::uintptr_t frame) noexcept {
+  static std::atomic<const siginfo_t*> last_info{nullptr};
+  static std::atomic<std::uintptr_t> last_frame{0};
+  if (last_info.load(std::memory_order_relaxed) == info && frame < last_frame.load(std::memory_order_relaxed))
+    return true;
+  last_info.store(info, std::memory_order_relaxed);
+  last_frame.store(frame, std::memory_order_relaxed);
+  return false;
+}
+
+/// The instruction faults again, and the process ends by the signal.
+void end_by(int signal) noexcept {
+  struct sigaction none {};
+  none.sa_handler = SIG_DFL;
+  ::sigaction(signal, &none, nullptr);
+}
+
+/// The fault goes to the handler that the program had.
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
-  static std::atomic<pid_t> passes{0};
   const struct sigaction& before = handlers_before[index_of(signal)];
   const bool has_handler = (before.sa_flags & SA_SIGINFO) != 0
                                ? before.sa_sigaction != nullptr
                                : before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
-  const pid_t self = ::gettid();
-  if (!has_handler || passes.load(std::memory_order_relaxed) == self) {
-    struct sigaction none {};
-    none.sa_handler = SIG_DFL;
-    ::sigaction(signal, &none, nullptr);
-    return;
-  }
-  passes.store(self, std::memory_order_relaxed);
+  if (!has_handler || (before.sa_flags & SA_RESETHAND) != 0) end_by(signal);
+  if (!has_handler) return;
   if ((before.sa_flags & SA_SIGINFO) != 0)
     before.sa_sigaction(signal, info, context);
   else
     before.sa_handler(signal);
-  passes.store(0, std::memory_order_relaxed);
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
+  if (is_called_back(info, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return end_by(signal);
   the_samples.explain(info->si_addr, access_in(context), state_in(context));
   pass_on(signal, info, context);
 }
@@ -143,6 +154,7 @@ void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcep
       s->bytes = body + 2 * page;
       s->block = first + from;
       s->size = size;
+      s->is_told = false;
       note(s->allocated, current_state());
       s->is = state::live;
       block = s->block;
@@ -190,8 +202,9 @@ guarded_samples::total guarded_samples::sum() noexcept {
 
 bool guarded_samples::explain(const void* p, const char* access, const machine_state& where) noexcept {
   if (!is_on() || !lock_.try_acquire()) return false;
-  const place* const s = find(p);
-  if (s != nullptr) {
+  place* const s = find(p);
+  if (s != nullptr && !s->is_told) {
+    s->is_told = true;
     text<60> mistake;
     const bool is_before = address_of(p) < address_of(s->block);
     mistake.add(access).add(s->is == state::freed ? " after free" : is_before ? " before a block" : " beyond a block");

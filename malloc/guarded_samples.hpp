@@ -87,6 +87,7 @@ class guarded_samples {
     std::byte* block;
     std::size_t size;
     std::uint64_t freed_as;  ///< in which order
+    bool is_told;            ///< of a fault at its pages: once
     calls allocated, freed;
 
     [[nodiscard]] bool contains(const void* p) const noexcept;

@@ -5,6 +5,7 @@
 //
 // Exit code 3: none was found. 7: the program's own handler of faults was called.
 #include <atomic>
+#include <csetjmp>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -107,6 +108,27 @@ void own_handler(int) {
   _exit(7);
 }
 
+struct sigaction found;
+
+/// Passes on to what was there before it, as crash reporters do.
+void calling_handler(int signal, siginfo_t* info, void* context) {
+  if ((found.sa_flags & SA_SIGINFO) != 0) return found.sa_sigaction(signal, info, context);
+  _exit(9);
+}
+
+sigjmp_buf after_fault;
+
+void jumping_handler(int) { siglongjmp(after_fault, 1); }
+
+/// Faults that the program survives, until a second one has been.
+int jump() {
+  static volatile int faults = 0;
+  if (sigsetjmp(after_fault, 1) != 0) faults = faults + 1;
+  if (faults == 2) return 0;
+  for (int i = 0; i < requests; ++i) read_after_free(100);
+  return 3;
+}
+
 int make(mistake m, int threads, std::size_t size) {
   std::vector<std::thread> running;
   for (int t = 0; t < threads; ++t)
@@ -136,6 +158,17 @@ int main(int count, char** arguments) {
   if (name == "own_handler") {
     std::signal(SIGSEGV, own_handler);
     return make(read_after_free, threads, 100);
+  }
+  if (name == "calling_back") {
+    struct sigaction own {};
+    own.sa_sigaction = calling_handler;
+    own.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &own, &found);
+    return make(read_after_free, threads, 100);
+  }
+  if (name == "jumping") {
+    std::signal(SIGSEGV, jumping_handler);
+    return jump();
   }
   if (name == "in_child") {
     make(nothing, 2, 101);
