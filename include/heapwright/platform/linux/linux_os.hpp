@@ -195,7 +195,10 @@ class linux_os {
     int has = known.load(std::memory_order_relaxed);
     if (has == not_known) [[unlikely]] {
       errno_keeper keep;
-      has = ::madvise(nullptr, 0, guard_install) == 0 ? yes : no;  // says whether it is known, and does nothing
+      // Of no memory it does nothing, and says whether it is known; but QEMU knows everything.
+      constexpr int nothing_is_called_so = 9999;
+      const bool tells_apart = ::madvise(nullptr, 0, nothing_is_called_so) != 0;
+      has = tells_apart && ::madvise(nullptr, 0, guard_install) == 0 ? yes : no;
       known.store(has, std::memory_order_relaxed);
     }
     return has == yes;
