@@ -285,6 +285,15 @@ TEST_F(HardenedDeathTest, AWriteAfterFreeIsFoundWhenTheBlockIsUsedAgain) {
   }
 }
 
+TEST_F(HardenedDeathTest, APointerIntoTheLastBlockBeforeAGuardPageIsNamed) {
+  std::vector<char*> blocks;
+  for (int i = 0; i < 4000; ++i) blocks.push_back(this->block_of(1000));
+  const auto is_last = [](char* p) { return !can_be_read(reinterpret_cast<std::byte*>(p) + 1024); };
+  const auto last = std::find_if(blocks.begin(), blocks.end(), is_last);
+  ASSERT_NE(last, blocks.end());
+  EXPECT_DEATH(this->heap.deallocate(*last + 16), "heapwright: free of a pointer into a block: 0x");
+}
+
 TEST_F(HardenedDeathTest, AWriteToAFreedLargeBlockIsAFault) {
   char* const p = this->block_of(400'000);
   this->heap.deallocate(p);

@@ -101,7 +101,7 @@ class sealed_blocks {
     const std::size_t size = classes::of(c).size, room = size - block_seal::bytes;
     // A pointer into the last block of a span: there may be nothing where its seal would be.
     const bool leaves_page = address_of(p) % heap_page + size > heap_page;
-    if (leaves_page && !map_.span_at(p)->contains(begin + size - 1)) [[unlikely]]
+    if (leaves_page && begin + size > map_.span_at(p)->usable_end()) [[unlikely]]
       return 0;
     if (!seal_.is_live(begin, room, said)) [[unlikely]]
       return 0;

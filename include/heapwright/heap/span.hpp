@@ -51,18 +51,21 @@ struct span {
   span_place place = span_place::exhausted;
 
   bool zeroed = false;           ///< free_decommitted and large: reads as zero; cut: its fresh blocks do
-  std::uint8_t guard_pages = 0;  ///< large: heap pages at the end that cannot be touched
+  std::uint8_t guard_pages = 0;  ///< cut and large: heap pages at the end that cannot be touched
   std::uint16_t offset = 0;      ///< where the block begins, or the first of a cut span: bytes from the start
 
   [[nodiscard]] std::size_t bytes() const noexcept { return pages * heap_page; }
   [[nodiscard]] std::byte* end() const noexcept { return start + bytes(); }
+
+  /// Where the guard pages begin.
+  [[nodiscard]] std::byte* usable_end() const noexcept { return end() - guard_pages * heap_page; }
   [[nodiscard]] bool contains(const void* p) const noexcept { return address_of(p) - address_of(start) < bytes(); }
 
   /// The block, or the first of a cut span.
   [[nodiscard]] std::byte* block_begin() const noexcept { return start + offset; }
 
   /// Of a large block.
-  [[nodiscard]] std::size_t block_bytes() const noexcept { return bytes() - offset - guard_pages * heap_page; }
+  [[nodiscard]] std::size_t block_bytes() const noexcept { return static_cast<std::size_t>(usable_end() - block_begin()); }
 };
 
 /// A doubly linked list through span::next and span::previous; all zero is empty. The caller holds
