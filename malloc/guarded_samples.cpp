@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <heapwright/core/bits.hpp>
 #include <heapwright/core/call_stack.hpp>
+#include <heapwright/core/hash.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/core/text.hpp>
 
@@ -56,44 +58,59 @@ const char* access_in([[maybe_unused]] const void* context) noexcept {
 #endif
 }
 
-/// Whether on_fault was not called by the kernel but by the handler that it has called: one that
-/// passes on to what it found when it was installed. It may have left by longjmp the last time, so
-/// only what lies on the stack tells.
-bool is_called_back(const siginfo_t* info, std::uintptr_t frame) noexcept {
-  static std::atomic<const siginfo_t*> last_info{nullptr};
-  static std::atomic<std::uintptr_t> last_frame{0};
-  if (last_info.load(std::memory_order_relaxed) == info && frame < last_frame.load(std::memory_order_relaxed))
-    return true;
-  last_info.store(info, std::memory_order_relaxed);
-  last_frame.store(frame, std::memory_order_relaxed);
-  return false;
+/// On the stack while a handler of the program runs. One that leaves by longjmp leaves it behind,
+/// so what lies there must still be the mark.
+struct running_handler {
+  std::uint64_t mark;
+
+  [[nodiscard]] std::uint64_t expected() const noexcept { return fibonacci_hash(address_of(this)); }
+};
+constinit std::atomic<running_handler*> last_run{nullptr};
+constinit std::atomic<pid_t> last_thread{0};
+
+/// Whether a handler of the program, called from here, has come back: it has called the handler
+/// that it had found, or has put it back and raised the signal again. `frame`: of on_fault.
+bool is_within_handler(std::uintptr_t frame) noexcept {
+  const running_handler* const last = last_run.load(std::memory_order_relaxed);
+  return last != nullptr && last_thread.load(std::memory_order_relaxed) == ::gettid() && frame < address_of(last) &&
+         static_cast<const volatile running_handler*>(last)->mark == last->expected();
 }
 
-/// The instruction faults again, and the process ends by the signal.
-void end_by(int signal) noexcept {
+/// The process ends by the signal: the instruction faults again, or what was sent is sent again.
+void end_by(int signal, const siginfo_t* info) noexcept {
   struct sigaction none {};
   none.sa_handler = SIG_DFL;
   ::sigaction(signal, &none, nullptr);
+  const bool is_fault = info->si_code > 0;
+  if (!is_fault) ::raise(signal);
 }
 
-/// The fault goes to the handler that the program had.
-void pass_on(int signal, siginfo_t* info, void* context) noexcept {
-  const struct sigaction& before = handlers_before[index_of(signal)];
-  const bool has_handler = (before.sa_flags & SA_SIGINFO) != 0
-                               ? before.sa_sigaction != nullptr
-                               : before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
-  if (!has_handler || (before.sa_flags & SA_RESETHAND) != 0) end_by(signal);
-  if (!has_handler) return;
-  if ((before.sa_flags & SA_SIGINFO) != 0)
-    before.sa_sigaction(signal, info, context);
+void run(const struct sigaction& handler, int signal, siginfo_t* info, void* context) noexcept {
+  running_handler here{};
+  static_cast<volatile running_handler&>(here).mark = here.expected();
+  last_thread.store(::gettid(), std::memory_order_relaxed);
+  last_run.store(&here, std::memory_order_relaxed);
+  if ((handler.sa_flags & SA_SIGINFO) != 0)
+    handler.sa_sigaction(signal, info, context);
   else
-    before.sa_handler(signal);
+    handler.sa_handler(signal);
+  last_run.store(nullptr, std::memory_order_relaxed);
 }
 
+/// Explains the fault, and passes it on to the handler that the program had.
 void on_fault(int signal, siginfo_t* info, void* context) {
-  if (is_called_back(info, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return end_by(signal);
-  the_samples.explain(info->si_addr, access_in(context), state_in(context));
-  pass_on(signal, info, context);
+  if (is_within_handler(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))) return end_by(signal, info);
+  if (info->si_code > 0) the_samples.explain(info->si_addr, access_in(context), state_in(context));
+  const struct sigaction& before = handlers_before[index_of(signal)];
+  const bool has_info = (before.sa_flags & SA_SIGINFO) != 0;
+  if (!has_info && before.sa_handler == SIG_DFL) return end_by(signal, info);
+  if (!has_info && before.sa_handler == SIG_IGN) return info->si_code > 0 ? end_by(signal, info) : void();
+  if ((before.sa_flags & SA_RESETHAND) != 0) {
+    struct sigaction none {};
+    none.sa_handler = SIG_DFL;
+    ::sigaction(signal, &none, nullptr);
+  }
+  run(before, signal, info, context);
 }
 
 /// Again with each sample: a program installs its own handlers after the library's.

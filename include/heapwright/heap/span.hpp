@@ -65,7 +65,9 @@ struct span {
   [[nodiscard]] std::byte* block_begin() const noexcept { return start + offset; }
 
   /// Of a large block.
-  [[nodiscard]] std::size_t block_bytes() const noexcept { return static_cast<std::size_t>(usable_end() - block_begin()); }
+  [[nodiscard]] std::size_t block_bytes() const noexcept {
+    return static_cast<std::size_t>(usable_end() - block_begin());
+  }
 };
 
 /// A doubly linked list through span::next and span::previous; all zero is empty. The caller holds

@@ -116,6 +116,12 @@ void calling_handler(int signal, siginfo_t* info, void* context) {
   _exit(9);
 }
 
+/// Puts back what was there before it and raises the signal again, as Python's faulthandler does.
+void restoring_handler(int signal) {
+  sigaction(signal, &found, nullptr);
+  raise(signal);
+}
+
 sigjmp_buf after_fault;
 
 void jumping_handler(int) { siglongjmp(after_fault, 1); }
@@ -165,6 +171,26 @@ int main(int count, char** arguments) {
     own.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &own, &found);
     return make(read_after_free, threads, 100);
+  }
+  if (name == "restoring" || name == "restoring_raised") {
+    struct sigaction own {};
+    own.sa_handler = restoring_handler;
+    own.sa_flags = SA_NODEFER;
+    sigaction(SIGSEGV, &own, &found);
+    if (name == "restoring") return make(read_after_free, threads, 100);
+    for (int i = 0; i < 1000; ++i) nothing(101);  // until the library has put its own in front
+    raise(SIGSEGV);
+    return 3;
+  }
+  if (name == "raised") {
+    raise(SIGSEGV);
+    return 3;
+  }
+  if (name == "raised_and_ignored") {
+    std::signal(SIGSEGV, SIG_IGN);
+    for (int i = 0; i < 1000; ++i) nothing(101);
+    raise(SIGSEGV);
+    return 0;
   }
   if (name == "jumping") {
     std::signal(SIGSEGV, jumping_handler);
