@@ -140,7 +140,7 @@ class block_seal {
     return alignment == 0 ? 0 : (static_cast<std::uint64_t>(std::countr_zero(alignment)) + 1) << 18;
   }
 
-  using chunk = std::uint64_t [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]];
+  using chunk [[gnu::vector_size(16)]] = std::uint64_t;
 
   /// Bytes of the slack that are filled: its first ones.
   static constexpr std::size_t most_filled = sizeof(chunk);

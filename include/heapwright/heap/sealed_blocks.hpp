@@ -261,14 +261,14 @@ class sealed_blocks {
     return o == block_origin::malloc ? "free" : o == block_origin::new_object ? "delete" : "delete[]";
   }
 
-  using quad = std::uint64_t [[gnu::vector_size(16), gnu::aligned(8), gnu::may_alias]];
+  using quad [[gnu::vector_size(16)]] = std::uint64_t;
 
-  /// Calls f(quad) for the memory from p on, all of it, some of it twice: so that the number of
-  /// steps, which the processor would have to guess, is the same for many sizes. `n` is at least
-  /// that of a quad.
+  /// Calls f(address of a quad) for the memory from p on, all of it, some of it twice: so that the
+  /// number of steps, which the processor would have to guess, is the same for many sizes. `n` is
+  /// at least that of a quad.
   template <class F>
   [[gnu::always_inline]] static void for_each_quad(std::byte* p, std::size_t n, F f) noexcept {
-    const auto at = [&](std::size_t offset) { f(*reinterpret_cast<quad*>(p + offset)); };
+    const auto at = [&](std::size_t offset) { f(p + offset); };
     const auto four = [&](std::size_t from) { at(from), at(from + 16), at(from + 32), at(from + 48); };
     if (n <= 64) {
       const std::size_t last = n - sizeof(quad);
@@ -290,7 +290,11 @@ class sealed_blocks {
       return word == 0;
     }
     quad any{};
-    for_each_quad(p, bytes, [&](const quad& q) { any |= q; });
+    for_each_quad(p, bytes, [&](const std::byte* at) {
+      quad q;
+      std::memcpy(&q, at, sizeof q);
+      any |= q;
+    });
     return (any[0] | any[1]) == 0;
   }
 
@@ -300,7 +304,10 @@ class sealed_blocks {
     if (bytes > worth_a_call) {
       std::memset(p, 0, bytes);
     } else {
-      for_each_quad(p, bytes, [](quad& q) { q = quad{}; });
+      for_each_quad(p, bytes, [](std::byte* at) {
+        const quad zero{};
+        std::memcpy(at, &zero, sizeof zero);
+      });
     }
   }
 
