@@ -135,8 +135,8 @@ bool guarded_samples::place::contains(const void* p) const noexcept {
 }
 
 void guarded_samples::begin(std::uint32_t interval) noexcept {
+  if (interval == 0) return;  // writes nothing: the page stays out of memory
   interval_ = interval;
-  if (interval == 0) return;
   if (&unwind::look_up_dl_find_object != nullptr) unwind::look_up_dl_find_object();
   watch_faults();
   (void)draw();

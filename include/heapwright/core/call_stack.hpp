@@ -30,11 +30,33 @@ namespace heapwright {
 
 namespace detail {
 
-/// As s.substr, which needs the C++ runtime for positions behind the end. Precondition: `from` is
-/// none.
+// What std::string_view has as members: those are functions of the C++ runtime, or would be in
+// libheapwright.a beside the program's own.
+
+/// Precondition: `from` is not behind the end.
 [[nodiscard]] constexpr std::string_view part(std::string_view s, std::size_t from,
                                               std::size_t n = std::string_view::npos) noexcept {
   return {s.data() + from, std::min(n, s.size() - from)};
+}
+
+[[nodiscard]] constexpr bool has_at(std::string_view s, std::size_t at, std::string_view what) noexcept {
+  if (at > s.size() || s.size() - at < what.size()) return false;
+  for (std::size_t i = 0; i < what.size(); ++i) {
+    if (s[at + i] != what[i]) return false;
+  }
+  return true;
+}
+
+[[nodiscard]] constexpr bool is_same(std::string_view s, std::string_view t) noexcept {
+  return s.size() == t.size() && has_at(s, 0, t);
+}
+
+/// Where `what` begins, from `from` on; npos: nowhere.
+[[nodiscard]] constexpr std::size_t find(std::string_view s, std::string_view what, std::size_t from = 0) noexcept {
+  for (std::size_t at = from; at + what.size() <= s.size(); ++at) {
+    if (has_at(s, at, what)) return at;
+  }
+  return std::string_view::npos;
 }
 
 }  // namespace detail
@@ -44,16 +66,18 @@ struct named_frame {
   std::string_view function;  ///< demangled; "??" if there is no symbol
   std::string_view line;      ///< FILE:LINE; "??:0" if it is not known
 
-  [[nodiscard]] bool has_line() const noexcept { return !line.starts_with("??") && !line.ends_with(":?"); }
+  [[nodiscard]] bool has_line() const noexcept {
+    return !detail::has_at(line, 0, "??") && (line.size() < 2 || !detail::has_at(line, line.size() - 2, ":?"));
+  }
 
   /// Whether the function belongs to the program, and not to the libraries that lie between it and
   /// an allocator.
   [[nodiscard]] bool is_own() const noexcept {
     const std::string_view name = qualified_name(function);
     for (const std::string_view prefix : {"heapwright::", "std::", "__gnu_cxx::", "operator new", "operator delete"}) {
-      if (name.starts_with(prefix)) return false;
+      if (detail::has_at(name, 0, prefix)) return false;
     }
-    return function != "??";
+    return !detail::is_same(function, "??");
   }
 
  private:
@@ -66,7 +90,7 @@ struct named_frame {
       if (f[i] == '>') --depth;
       if (depth > 0) continue;
       if (f[i] == '(' && i > begin) return detail::part(f, begin, i - begin);
-      if (f[i] == ' ' && detail::part(f, begin, i - begin) != "operator") begin = i + 1;
+      if (f[i] == ' ' && !detail::is_same(detail::part(f, begin, i - begin), "operator")) begin = i + 1;
     }
     return detail::part(f, begin);
   }
@@ -129,7 +153,7 @@ class call_stack {
     bool is_past_main = false;
     for_each_named([&](const named_frame& frame) {
       if ((number > 0 || frame.is_own()) && !is_past_main) f(++number, frame);
-      is_past_main = is_past_main || frame.function == "main";
+      is_past_main = is_past_main || detail::is_same(frame.function, "main");
     });
     return number > 0;
   }
@@ -225,8 +249,8 @@ class call_stack {
       kept += static_cast<std::size_t>(got);
       std::string_view rest(buffer, kept);
       for (;;) {
-        const std::size_t first = rest.find('\n');
-        const std::size_t second = first == rest.npos ? rest.npos : rest.find('\n', first + 1);
+        const std::size_t first = detail::find(rest, "\n");
+        const std::size_t second = first == rest.npos ? rest.npos : detail::find(rest, "\n", first + 1);
         if (second == rest.npos) break;
         f(named_frame{detail::part(rest, 0, first),
                       without_discriminator(detail::part(rest, first + 1, second - first - 1))});
@@ -244,7 +268,7 @@ class call_stack {
   }
 
   [[nodiscard]] static std::string_view without_discriminator(std::string_view line) noexcept {
-    return detail::part(line, 0, line.find(" (discriminator"));
+    return detail::part(line, 0, detail::find(line, " (discriminator"));
   }
 
   /// vfork, as fork calls handlers that may want a lock which this thread holds. -1: no process can
