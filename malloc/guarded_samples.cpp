@@ -14,11 +14,6 @@
 
 #include "../abi/own_object.hpp"
 
-// Not in the archive.
-namespace heapwright::unwind {
-[[gnu::weak]] void look_up_dl_find_object() noexcept;
-}
-
 namespace heapwright::process {
 
 constinit guarded_samples the_samples;

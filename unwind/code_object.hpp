@@ -24,8 +24,9 @@ using find_object_function = int(void*, struct ::dl_find_object*);
 extern constinit find_object_function* find_object [[gnu::visibility("hidden")]];
 
 /// Finds the quick way to look, where glibc has it: since 2.35. May be called more than once, from
-/// one thread at a time. dlsym may call malloc.
-void look_up_dl_find_object() noexcept;
+/// one thread at a time. dlsym may call malloc. Null in the archive, as a static program has no
+/// dlsym.
+[[gnu::weak]] void look_up_dl_find_object() noexcept;
 
 /// Returns the .eh_frame_hdr of what is mapped at `pc`, or null. `object` says what that is; it
 /// stays as it was if nothing is. The quick way takes no lock: neither a thread in dlopen nor a
