@@ -182,7 +182,7 @@ TEST_F(Hardened, ManyLargeBlocksLeaveMappingsToTheProgram) {
     p = this->heap.allocate(263'000 + i % 7 * 1000);
     ASSERT_NE(p, nullptr);
   }
-  EXPECT_LT(mappings(), before + 2 * 65'530 / 3);
+  EXPECT_LT(mappings(), before + 3 * 65'530 / 4);
   for (void* p : live) this->heap.deallocate(p);
 }
 
