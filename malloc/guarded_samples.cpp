@@ -71,11 +71,15 @@ bool is_within_handler(std::uintptr_t frame) noexcept {
          static_cast<const volatile running_handler*>(last)->mark == last->expected();
 }
 
-/// The process ends by the signal: the instruction faults again, or what was sent is sent again.
-void end_by(int signal, const siginfo_t* info) noexcept {
+void remove_handler(int signal) noexcept {
   struct sigaction none {};
   none.sa_handler = SIG_DFL;
   ::sigaction(signal, &none, nullptr);
+}
+
+/// The process ends by the signal: the instruction faults again, or what was sent is sent again.
+void end_by(int signal, const siginfo_t* info) noexcept {
+  remove_handler(signal);
   const bool is_fault = info->si_code > 0;
   if (!is_fault) ::raise(signal);
 }
@@ -100,11 +104,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   const bool has_info = (before.sa_flags & SA_SIGINFO) != 0;
   if (!has_info && before.sa_handler == SIG_DFL) return end_by(signal, info);
   if (!has_info && before.sa_handler == SIG_IGN) return info->si_code > 0 ? end_by(signal, info) : void();
-  if ((before.sa_flags & SA_RESETHAND) != 0) {
-    struct sigaction none {};
-    none.sa_handler = SIG_DFL;
-    ::sigaction(signal, &none, nullptr);
-  }
+  if ((before.sa_flags & SA_RESETHAND) != 0) remove_handler(signal);
   run(before, signal, info, context);
 }
 
@@ -178,26 +178,26 @@ void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcep
   return block;
 }
 
-bool guarded_samples::owns(const void* p) noexcept {
+bool guarded_samples::deallocate(void* p) noexcept {
   if (!is_on() || p == nullptr) return false;
   holding guard(lock_);
-  return find(p) != nullptr;
-}
-
-void guarded_samples::deallocate(void* p) noexcept {
-  holding guard(lock_);
-  place& s = live_at(p);
+  place* const found = live_at(p);
+  if (found == nullptr) return false;
+  place& s = *found;
   if (!is_surrounded(s)) end(s, "write beyond a block", p, current_state());
   const std::size_t page = linux_os::page_size();
   note(s.freed, current_state());
   s.freed_as = ++frees_;
   s.is = state::freed;
   (void)linux_os::protect(s.begin + page, s.bytes - 2 * page);
+  return true;
 }
 
-std::size_t guarded_samples::size(void* p) noexcept {
+std::optional<std::size_t> guarded_samples::size(void* p) noexcept {
+  if (!is_on() || p == nullptr) return std::nullopt;
   holding guard(lock_);
-  return live_at(p).size;
+  const place* const s = live_at(p);
+  return s == nullptr ? std::nullopt : std::optional(s->size);
 }
 
 /// Where another thread is here, or a signal handler has interrupted one, as nothing.
@@ -244,11 +244,12 @@ guarded_samples::place* guarded_samples::find(const void* p) noexcept {
   return nullptr;
 }
 
-/// The caller holds the lock.
-guarded_samples::place& guarded_samples::live_at(void* p) noexcept {
-  place& s = *find(p);
-  if (s.is == state::freed) end(s, "double free", p, current_state());
-  if (s.block != p) end(s, "free of a pointer into a block", p, current_state());
+/// Null: p lies in no sample. The caller holds the lock.
+guarded_samples::place* guarded_samples::live_at(void* p) noexcept {
+  place* const s = find(p);
+  if (s == nullptr) return nullptr;
+  if (s->is == state::freed) end(*s, "double free", p, current_state());
+  if (s->block != p) end(*s, "free of a pointer into a block", p, current_state());
   return s;
 }
 

@@ -4,7 +4,7 @@
 // GWP-ASan (Serebryany et al., "GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in
 // Production", ICSE-SEIP 2024).
 //
-//   slow step of malloc ── is_due ── allocate ── a place: unused, or that of the sample freed first
+//   slow step of malloc ── is_due ── allocate ── a place: unused, or freed first
 //   slow step of free   ── not of the heap ── owns ── deallocate
 //   fault               ── explain ── the handler that the program had
 //
@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <heapwright/platform/linux/linux_os.hpp>
 #include <heapwright/sync/lock.hpp>
@@ -49,14 +50,12 @@ class guarded_samples {
   /// are live, or another thread is here, or there is no memory.
   [[nodiscard, gnu::noinline]] void* allocate(std::size_t size, std::size_t alignment) noexcept;
 
-  /// Whether p lies in a place that is not unused.
-  [[nodiscard]] bool owns(const void* p) noexcept;
+  /// False: p lies in no sample. Ends the process where it lies in one and is no live block, or the
+  /// block was written beyond.
+  [[nodiscard]] bool deallocate(void* p) noexcept;
 
-  /// What `owns` is true for. Ends the process where p is no live block, or was written beyond.
-  void deallocate(void* p) noexcept;
-
-  /// Of a live block, which `owns` is true for; as deallocate.
-  [[nodiscard]] std::size_t size(void* p) noexcept;
+  /// Of a live block; nothing where p lies in no sample. Ends the process as deallocate does.
+  [[nodiscard]] std::optional<std::size_t> size(void* p) noexcept;
 
   /// Bytes: of live blocks, and of the pages of all places.
   struct total {
@@ -99,7 +98,7 @@ class guarded_samples {
   bool draw() noexcept;
   place* free_place() noexcept;
   place* find(const void* p) noexcept;
-  place& live_at(void* p) noexcept;
+  place* live_at(void* p) noexcept;
   static bool is_surrounded(const place& s) noexcept;
   static void note(calls& c, unwind::machine_state from) noexcept;
   static void write(const char* what, const calls& c) noexcept;

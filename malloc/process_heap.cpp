@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include <pthread.h>
 
@@ -146,12 +147,11 @@ void* allocate_zeroed_slow(std::size_t size) noexcept {
 
 namespace {
 
-[[gnu::noinline, gnu::cold]] void* reallocate_sample(void* p, std::size_t size) noexcept {
-  const std::size_t had = the_samples.size(p);
+[[gnu::noinline, gnu::cold]] void* reallocate_sample(void* p, std::size_t had, std::size_t size) noexcept {
   void* const fresh = the_heap.allocate_slow(*any_cache(), size);
   if (fresh == nullptr) return nullptr;
   std::memcpy(fresh, p, std::min(had, size));
-  the_samples.deallocate(p);
+  (void)the_samples.deallocate(p);
   return fresh;
 }
 
@@ -160,14 +160,16 @@ namespace {
 void* reallocate(void* p, std::size_t size) noexcept {
   if constexpr (heap_type::is_sealed) return the_heap.reallocate_sealed(*any_cache(), p, size);
   const std::size_t usable = the_heap.usable_size(p);
-  if (usable == 0) [[unlikely]]
-    return the_samples.owns(p) ? reallocate_sample(p, size) : libc_realloc(p, size);
+  if (usable == 0) [[unlikely]] {
+    const std::optional<std::size_t> had = the_samples.size(p);
+    return had ? reallocate_sample(p, *had, size) : libc_realloc(p, size);
+  }
   return the_heap.reallocate(*any_cache(), p, usable, size);
 }
 
 void deallocate_slow(void* p) noexcept {
-  if (the_samples.is_on() && the_samples.owns(p)) [[unlikely]]
-    return the_samples.deallocate(p);
+  if (the_samples.is_on() && the_samples.deallocate(p)) [[unlikely]]
+    return;
   const bool is_ours = the_heap.deallocate_slow(*any_cache(), p);
   if (!is_ours) libc_free(p);
 }
@@ -202,7 +204,7 @@ void deallocate_sealed(void* p, const block_claim& said) noexcept {
 std::size_t usable_size(void* p) noexcept {
   if constexpr (heap_type::is_sealed) return p == nullptr ? 0 : the_heap.size_of_sealed(p);
   const std::size_t usable = the_heap.usable_size(p);
-  return usable == 0 && the_samples.owns(p) ? the_samples.size(p) : usable;
+  return usable == 0 ? the_samples.size(p).value_or(0) : usable;
 }
 
 void set_origin([[maybe_unused]] void* p, [[maybe_unused]] block_origin origin) noexcept {

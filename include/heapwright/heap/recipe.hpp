@@ -122,10 +122,9 @@ struct hardening_plan {
   /// So many bytes of each size class that a thread has freed are held back, 16 blocks at most, and
   /// are handed out again in random order. Needs `sealed`.
   std::uint32_t quarantine_bytes = 0;
-  /// Blocks that were never used are handed out in random order, some 32 at a time; and nobody
-  /// writes from one span into the next, or into the heap's own records: behind a span, of four one
-  /// on average, is a page that cannot be touched, and on both sides of the records. Costs a system
-  /// call for each such span.
+  /// Blocks that were never used are handed out in random order, some 32 at a time. Behind one span
+  /// of four, chosen at random, is a page that cannot be touched, and so on both sides of the
+  /// heap's records, but for the page map. Costs a system call for each such span.
   bool random_places = false;
 };
 

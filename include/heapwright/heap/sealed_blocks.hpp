@@ -263,9 +263,9 @@ class sealed_blocks {
 
   using quad [[gnu::vector_size(16)]] = std::uint64_t;
 
-  /// Calls f(address of a quad) for the memory from p on, all of it, some of it twice: so that the
-  /// number of steps, which the processor would have to guess, is the same for many sizes. `n` is
-  /// at least that of a quad.
+  /// Calls f(address of a quad) for the memory from p on, all of it, some of it twice: so that
+  /// all sizes up to 64 take four steps, and the processor need not guess how many. `n` is at least
+  /// that of a quad.
   template <class F>
   [[gnu::always_inline]] static void for_each_quad(std::byte* p, std::size_t n, F f) noexcept {
     const auto at = [&](std::size_t offset) { f(p + offset); };
