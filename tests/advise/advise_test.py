@@ -116,6 +116,17 @@ class Advise(unittest.TestCase):
         self.assertEqual(process.returncode, -signal.SIGINT, messages)
         self.assertRegex(output, r"\d (site fits|sites fit)\s+a rule,\s+and\s+what\s+that\s+would\s+save\s+was\s+not\s+measured")
 
+    def test_interrupted_while_it_reads_it_says_so(self):
+        self.recorded(PLANTED, "tree")
+        def interrupt():  # the signal waits until the command looks for signals
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            os.kill(os.getpid(), signal.SIGINT)
+        for command in ("advise", "replay"):
+            with self.subTest(command):
+                done = subprocess.run([HEAPWRIGHT, command, self.trace], capture_output=True, text=True, timeout=PATIENCE, preexec_fn=interrupt)
+                self.assertEqual((done.returncode, done.stdout), (-signal.SIGINT, ""))
+                self.assertRegex(done.stderr, r"^heapwright: interrupted by SIGINT while reading the trace, after \d+ % of it\n$")
+
     def test_bad_input(self):
         done = heapwright("advise", "/no/such/trace")
         self.assertEqual(done.returncode, 125)

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 import urllib.error
 
-from watched import FIGURES, LIBRARY, PATIENCE, PYTHON, PYTHON_PROGRAM, Watched, clean_environment, free_port, sums, wait_for, without_stack
+from watched import FIGURES, HEAPWRIGHT, LIBRARY, PATIENCE, PYTHON, PYTHON_PROGRAM, Watched, clean_environment, free_port, sums, wait_for, without_stack
 
 STRESS, SCATTERED = (os.path.abspath(path) for path in sys.argv[3:5])
 
@@ -38,6 +38,16 @@ if (isMainThread) {
   require('worker_threads').parentPort.postMessage('ready');
   setInterval(() => {}, 1000);
 }
+"""
+
+WITH_NAMES_AND_WITHOUT = """
+#include <stdio.h>
+#include <stdlib.h>
+void* kept[1000];
+static __attribute__((noinline)) void inner(int i) { kept[i] = malloc(5000); }
+static __attribute__((noinline)) void outer(int i) { inner(i); }
+__attribute__((noinline)) void has_a_name(void) { for (int i = 0; i < 1000; ++i) outer(i); }
+int main(void) { has_a_name(); puts("ready"); fflush(stdout); return getchar(); }
 """
 
 # push rbp; mov rbp, rsp; mov edi, 70000; mov rax, malloc; call rax; pop rbp; ret
@@ -371,6 +381,30 @@ class Programs:
         self.assertEqual(watched.hear(), "ready")
         kept = sum(site["live_bytes"] for names, site in watched.sites("value=live&most=5000") if "py::keep_some:<string>" in names)
         self.assertGreater(kept, 2000 * 2000)
+
+    def largest_site_of(self, *options):
+        """Of a C program that is compiled so: the names of the site and its caller, the hint, and what top says."""
+        program = os.path.join(self.folder, "app")
+        subprocess.run(["cc", "-O1", "-fno-optimize-sibling-calls", "-rdynamic", *options, "-o", program, "-x", "c", "-"], input=WITH_NAMES_AND_WITHOUT, text=True, check=True)
+        watched = self.watch(program)
+        self.assertEqual(watched.hear(), "ready")
+        answer = watched.get("/api/sites?value=live&most=1")
+        site, places = answer["sites"][0], answer["places"]
+        top = subprocess.run([HEAPWRIGHT, "top", str(watched.id)], capture_output=True, text=True, timeout=PATIENCE, env=clean_environment())
+        return *(places[site["stack"][site[which]]][0] for which in ("site", "caller")), answer["hint"], top.stdout
+
+    def test_a_site_without_a_name_is_told_by_a_caller_that_has_one(self):
+        site, caller, hint, top = self.largest_site_of("-s")
+        self.assertRegex(site, r"^app\+0x")
+        self.assertEqual(caller, "has_a_name")
+        self.assertEqual(hint, "no function names in app: install debugging symbols, or set DEBUGINFOD_URLS")
+        self.assertIn(hint, top)
+        self.assertRegex(top, r"app\+0x[0-9a-f]+  <  has_a_name\n")
+
+    def test_where_names_are_known_there_is_no_hint(self):
+        site, caller, hint, top = self.largest_site_of()
+        self.assertEqual((site, caller, hint), ("inner", "outer", ""))
+        self.assertNotIn("no function names", top)
 
     def test_the_labels_of_metrics_stay_when_a_title_changes(self):
         with Watched("bash", "-c", "exec -a 'a title' sleep 60") as w:

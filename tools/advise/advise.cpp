@@ -27,6 +27,7 @@
 #include "replay_runs.hpp"
 #include "scratch_file.hpp"
 #include "terminal.hpp"
+#include "trace_progress.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -121,11 +122,7 @@ void add_notes(advise_report& into) {
 int advise(const advise_options& options) {
   check_json_and_html(options.json, options.html, {options.trace});
   const awaited_signals signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
-  const auto told = [&](double done) {
-    show_step(fmt::format("reading the trace: {:.0f} %", done * 100));
-    if (const came_signal came = signals.wait(0); came.number != 0 && came.number != SIGCHLD)
-      throw interrupted{came.number};
-  };
+  const auto told = trace_progress("reading the trace", signals);
   advise_report found;
   found.trace = options.trace;
   found.rounds = options.rounds;

@@ -33,6 +33,7 @@
 #include "progress_line.hpp"
 #include "recipe_trials.hpp"
 #include "terminal.hpp"
+#include "trace_progress.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -201,10 +202,7 @@ class fitting {
   }
 
   bool plan(const std::string& trace, const awaited_signals& signals) {
-    const plan_builder::progress told = [&](double) {
-      if (const came_signal came = signals.wait(0); came.number != 0 && came.number != SIGCHLD)
-        throw interrupted{came.number};
-    };
+    const auto told = trace_progress("reading the recording", signals);
     try {
       plan_builder builder(trace, std::nullopt, told);
       builder.build(plan_.fd(), told, false);

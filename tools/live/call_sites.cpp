@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "printable.hpp"
 
@@ -25,8 +27,14 @@ call_site empty_site(const placed_stack& largest, const places_book& book) {
   s.site = book.site_in(s.places);
   s.caller = s.site;
   if (s.places.empty()) return s;
-  const std::string function = book[s.places[s.site]].function;
-  while (s.caller < s.places.size() && book[s.places[s.caller]].function == function) ++s.caller;
+  const place site = book[s.places[s.site]];
+  const auto tells_more = [&](std::uint32_t number) {
+    const place p = book[number];
+    return p.function != site.function && (has_name(site) || has_name(p));
+  };
+  s.caller = static_cast<std::size_t>(
+      std::ranges::find_if(s.places.begin() + static_cast<std::ptrdiff_t>(s.site), s.places.end(), tells_more) -
+      s.places.begin());
   s.sum.id = largest.figures.id;
   s.sum.addresses = largest.figures.addresses;
   s.sum.is_cut = largest.figures.is_cut;
@@ -68,6 +76,23 @@ std::vector<call_site> call_sites(std::vector<segment::stack_figures> stacks, co
   return sites;
 }
 
+std::string hint_at_symbols(const std::vector<call_site>& sites, const places_book& book) {
+  std::map<std::string, double> nameless;  // the value, by file
+  double all = 0;
+  for (const call_site& s : sites) {
+    all += s.value.value;
+    if (s.places.empty()) continue;
+    const place p = book[s.places[s.site]];
+    if (!p.module.empty() && !has_name(p)) nameless[printable(file_of(p.module))] += s.value.value;
+  }
+  std::vector<std::string> modules;
+  for (const auto& [file, value] : nameless)
+    if (value > 0 && value >= all / 10) modules.push_back(file);
+  if (modules.empty()) return "";
+  return fmt::format("no function names in {}: install debugging symbols, or set DEBUGINFOD_URLS",
+                     fmt::join(modules, ", "));
+}
+
 std::string short_name(std::string function) {
   static constexpr std::string_view unnamed = "(anonymous namespace)::";
   for (std::size_t at; (at = function.find(unnamed)) != std::string::npos;) function.erase(at, unnamed.size());
@@ -75,7 +100,7 @@ std::string short_name(std::string function) {
 }
 
 std::string text_of(const place& p) {
-  if (p.function.starts_with(file_of(p.module) + "+0x")) return printable(p.function);
+  if (!has_name(p)) return printable(p.function);
   if (p.file.empty()) return printable(fmt::format("{}  [{}]", short_name(p.function), file_of(p.module)));
   return printable(fmt::format("{}  {}:{}", short_name(p.function), file_of(p.file), p.line));
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "stack_measure.hpp"
@@ -15,7 +16,9 @@ struct call_site {
   segment::stack_figures sum;         ///< of all its stacks; id, addresses and is_cut of the largest
   std::vector<std::uint32_t> places;  ///< of the largest stack, the innermost first
   std::size_t site = 0;               ///< index in `places`
-  std::size_t caller = 0;             ///< index of the first place further out in another function; places.size(): none
+  /// Index of the first place further out in another function, and in one with a name where the
+  /// site has none; places.size(): none.
+  std::size_t caller = 0;
   measured value;
   std::vector<segment::reference> stacks;  ///< ids, the largest first
 };
@@ -24,6 +27,9 @@ struct call_site {
 [[nodiscard]] std::vector<call_site> call_sites(std::vector<segment::stack_figures> stacks,
                                                 const segment::snapshot& figures, places_book& book,
                                                 const stack_question& question);
+
+/// What to do about modules without names, in one sentence; empty: none has a tenth of the value.
+[[nodiscard]] std::string hint_at_symbols(const std::vector<call_site>& sites, const places_book& book);
 
 /// A function without "(anonymous namespace)::", which tells a reader of a table nothing.
 [[nodiscard]] std::string short_name(std::string function);

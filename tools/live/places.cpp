@@ -16,6 +16,12 @@ std::string key_of(const place& p) {
 
 }  // namespace
 
+bool has_name(const place& p) {
+  const auto offset = p.function.find("+0x");
+  const std::string file = p.module.substr(p.module.rfind('/') + 1);
+  return offset == std::string::npos ? !p.function.starts_with("0x") : p.function.compare(0, offset, file) != 0;
+}
+
 places_book::places_book(function_patterns wrappers) : wrappers_(std::move(wrappers)) {}
 places_book::~places_book() = default;
 
@@ -75,8 +81,9 @@ std::size_t places_book::site_in(const std::vector<std::uint32_t>& places) const
   kinds.reserve(places.size());
   const std::lock_guard hold(mutex_);
   for (const std::uint32_t number : places) {
-    const bool has_name = all_[number].function.find("+0x") == std::string::npos;
-    kinds.push_back(wrapper_[number] ? frame_kind::wrapper : has_name ? frame_kind::other : frame_kind::nameless);
+    kinds.push_back(wrapper_[number]         ? frame_kind::wrapper
+                    : has_name(all_[number]) ? frame_kind::other
+                                             : frame_kind::nameless);
   }
   return site_among(kinds);
 }

@@ -23,6 +23,9 @@ struct place {
   bool is_inlined = false;
 };
 
+/// False where `function` is a module and an offset, or an address: no symbol is known there.
+[[nodiscard]] bool has_name(const place& p);
+
 enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 
 /// The index of the frame that a person takes for the site: the first one that is no wrapper, and

@@ -59,19 +59,22 @@ std::string sites_view(watched_process& process, const stack_question& question)
   const auto order = [&](const call_site& s) { return question.since ? s.value.grown : s.value.value; };
   const std::size_t shown = std::min(question.most, all.size());
   std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater{}, order);
-  double left_out = 0;
-  for (std::size_t i = shown; i < all.size(); ++i) left_out += all[i].value.value;
+  const std::size_t left_out = all.size() - shown;
+  double left_out_value = 0;
+  for (std::size_t i = shown; i < all.size(); ++i) left_out_value += all[i].value.value;
+  all.resize(shown);
   place_table places(process.places());
   json rows = json::array();
-  for (std::size_t i = 0; i < shown; ++i) {
-    json row = site_part(all[i], *seen, places);
-    row["value"] = std::round(all[i].value.value);
-    row["value_error"] = std::round(error_of(all[i].value));
-    row["grown"] = question.since ? json(std::round(all[i].value.grown)) : json(nullptr);
+  for (const call_site& site : all) {
+    json row = site_part(site, *seen, places);
+    row["value"] = std::round(site.value.value);
+    row["value_error"] = std::round(error_of(site.value));
+    row["grown"] = question.since ? json(std::round(site.value.grown)) : json(nullptr);
     rows.push_back(std::move(row));
   }
   const json result = {{"at", seen->unix_seconds(seen->figures.at_ns)},
-                       {"left_out", {{"sites", all.size() - shown}, {"value", std::round(left_out)}}},
+                       {"left_out", {{"sites", left_out}, {"value", std::round(left_out_value)}}},
+                       {"hint", hint_at_symbols(all, process.places())},
                        {"places", places.rows()},
                        {"sites", rows}};
   return result.dump(-1, ' ', false, json::error_handler_t::replace);

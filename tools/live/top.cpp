@@ -193,6 +193,7 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
                      : m.state == life::running ? "nothing was sampled yet"
                                                 : "nothing was sampled");
   const site_columns columns(text.columns());
+  if (const std::string hint = hint_at_symbols(sites, process.places()); !hint.empty()) text.line(hint);
   text.line(columns.line("live", "blocks", "allocated", "where, and called by"));
   for (const call_site& site : sites) {
     if (text.is_full()) return;

@@ -25,6 +25,7 @@
 #include "replay_runs.hpp"
 #include "scratch_file.hpp"
 #include "terminal.hpp"
+#include "trace_progress.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -69,18 +70,6 @@ void add_notes(replay_report& into) {
     into.notes.push_back(why);
 }
 
-/// A line that is told again when a part of a hundred more is done.
-plan_builder::progress telling(const char* what, const awaited_signals& signals) {
-  return [what, &signals, shown = -1](double done) mutable {
-    const int percent = static_cast<int>(done * 100);
-    if (percent == shown) return;
-    shown = percent;
-    show_step(fmt::format("{}: {} %", what, percent));
-    if (const came_signal came = signals.wait(0); came.number != 0 && came.number != SIGCHLD)
-      throw interrupted{came.number};
-  };
-}
-
 void check_outputs(const replay_options& options) {
   std::vector<std::string> needed{options.trace};
   for (const std::string& word : options.with) needed.push_back(given_path::parse(word).path);
@@ -99,10 +88,10 @@ int replay(const replay_options& options) {
   for (const allocator& who : choose_allocators(target, given.all(), options.only)) found.rows.push_back({who});
 
   const awaited_signals signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
-  plan_builder builder(options.trace, options.process, telling("reading the trace", signals));
+  plan_builder builder(options.trace, options.process, trace_progress("reading the trace", signals));
   scratch_file plan;
   found.trace = options.trace;
-  found.plan = builder.build(plan.fd(), telling("planning the replay", signals), options.touch_all);
+  found.plan = builder.build(plan.fd(), trace_progress("planning the replay", signals), options.touch_all);
   found.process = builder.process();
   measure(replay_runs(plan, signals), options, found);
   show_step("");

@@ -120,6 +120,7 @@ export class WhereView {
     this.sites.empty = "no samples yet";
     this.sites.set(rows);
     text($("sites-count"), sites.left_out.sites > 0 ? `the first ${exact(rows.length)}; ${exact(sites.left_out.sites)} more with ${this.show(sites.left_out.value)} are left out` : several(rows.length, "site"));
+    text($("sites-hint"), sites.hint);
     if (this.sites.chosen === null) $("site-stack").hidden = true;
   }
 
