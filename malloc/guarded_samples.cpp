@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <heapwright/core/bits.hpp>
-#include <heapwright/core/call_stack.hpp>
+#include <heapwright/core/check.hpp>
 #include <heapwright/core/hash.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/core/text.hpp>
 
-#include "../abi/own_object.hpp"
+#include "misuse_report.hpp"
 
 namespace heapwright::process {
 
@@ -147,9 +147,10 @@ bool guarded_samples::draw() noexcept {
 void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcept {
   const std::size_t page = linux_os::page_size();
   if (alignment > page || size > PTRDIFF_MAX - 4 * page || !lock_.try_acquire()) return nullptr;
+  size = std::max<std::size_t>(size, 1);
   void* block = nullptr;
   if (place* const s = free_place()) {
-    const std::size_t body = align_up(std::max<std::size_t>(size, 1), page);
+    const std::size_t body = align_up(size, page);
     auto* const begin = static_cast<std::byte*>(linux_os::map(body + 2 * page));
     const bool is_whole =
         begin != nullptr && linux_os::protect(begin, page) && linux_os::protect(begin + page + body, page);
@@ -167,7 +168,7 @@ void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcep
       s->block = first + from;
       s->size = size;
       s->is_told = false;
-      note(s->allocated, current_state());
+      s->allocated.note(current_state());
       s->is = state::live;
       block = s->block;
     } else if (begin != nullptr) {
@@ -181,12 +182,13 @@ void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcep
 bool guarded_samples::deallocate(void* p) noexcept {
   if (!is_on() || p == nullptr) return false;
   holding guard(lock_);
-  place* const found = live_at(p);
+  place* const found = find(p);
   if (found == nullptr) return false;
   place& s = *found;
-  if (!is_surrounded(s)) end(s, "write beyond a block", p, current_state());
+  if (!is_live(s, p)) return true;
+  if (!is_surrounded(s)) mistake(s, "write beyond a block", p, current_state());
   const std::size_t page = linux_os::page_size();
-  note(s.freed, current_state());
+  s.freed.note(current_state());
   s.freed_as = ++frees_;
   s.is = state::freed;
   (void)linux_os::protect(s.begin + page, s.bytes - 2 * page);
@@ -196,8 +198,9 @@ bool guarded_samples::deallocate(void* p) noexcept {
 std::optional<std::size_t> guarded_samples::size(void* p) noexcept {
   if (!is_on() || p == nullptr) return std::nullopt;
   holding guard(lock_);
-  const place* const s = live_at(p);
-  return s == nullptr ? std::nullopt : std::optional(s->size);
+  const place* const s = find(p);
+  if (s == nullptr) return std::nullopt;
+  return is_live(*s, p) ? s->size : 0;
 }
 
 /// Where another thread is here, or a signal handler has interrupted one, as nothing.
@@ -221,7 +224,7 @@ bool guarded_samples::explain(const void* p, const char* access, const machine_s
     const bool is_before = address_of(p) < address_of(s->block);
     mistake.add(access).add(s->is == state::freed ? " after free" : is_before ? " before a block" : " beyond a block");
     calls here{};
-    note(here, where);
+    here.note(where);
     say(*s, mistake.c_str(), p, here);
   }
   lock_.release();
@@ -244,13 +247,11 @@ guarded_samples::place* guarded_samples::find(const void* p) noexcept {
   return nullptr;
 }
 
-/// Null: p lies in no sample. The caller holds the lock.
-guarded_samples::place* guarded_samples::live_at(void* p) noexcept {
-  place* const s = find(p);
-  if (s == nullptr) return nullptr;
-  if (s->is == state::freed) end(*s, "double free", p, current_state());
-  if (s->block != p) end(*s, "free of a pointer into a block", p, current_state());
-  return s;
+/// p lies in the sample. False: a mistake, and the process goes on.
+bool guarded_samples::is_live(const place& s, const void* p) noexcept {
+  if (s.is == state::live && s.block == p) return true;
+  mistake(s, s.is == state::freed ? "double free" : "free of a pointer into a block", p, current_state());
+  return false;
 }
 
 bool guarded_samples::is_surrounded(const place& s) noexcept {
@@ -258,23 +259,6 @@ bool guarded_samples::is_surrounded(const place& s) noexcept {
   const auto is_filler = [](std::byte b) { return b == filler; };
   return std::all_of(s.begin + page, s.block, is_filler) &&
          std::all_of(s.block + s.size, s.begin + s.bytes - page, is_filler);
-}
-
-void guarded_samples::note(calls& c, machine_state from) noexcept {
-  c.count = 0;
-  c.thread = static_cast<std::uint64_t>(::gettid());
-  const unwind::stack_bounds stack(from.sp, unwind::end_of_this_stack());
-  for (unsigned steps = 0; steps < 64 && c.count < calls::most; ++steps) {
-    if (!is_in_own_object(from.pc - 1)) c.at[c.count++] = from.pc;
-    unwind::code_object object{};
-    unwind::places read;
-    if (!unwind::step(from, unwind::find_frame_rule(from.pc - 1, object), stack, read)) return;
-  }
-}
-
-void guarded_samples::write(const char* what, const calls& c) noexcept {
-  text<100>().add("  ").add(what).add(" in thread ").add(c.thread).add(":\n").write_to(2);
-  call_stack::of(c.at.data(), c.count).write_to(2);
 }
 
 void guarded_samples::say(const place& s, const char* mistake, const void* p, const calls& here) noexcept {
@@ -288,16 +272,17 @@ void guarded_samples::say(const place& s, const char* mistake, const void* p, co
   else
     line.add(std::uint64_t{at - first}).add(" bytes into");
   line.add(" a block of ").add(std::uint64_t{s.size}).add(" bytes; a guarded sample)\n").write_to(2);
-  write("here,", here);
-  if (s.is == state::freed) write("freed", s.freed);
-  write("allocated", s.allocated);
+  here.write("here,");
+  if (s.is == state::freed) s.freed.write("freed");
+  s.allocated.write("allocated");
+  keep_misuse_report(line.c_str());
 }
 
-void guarded_samples::end(const place& s, const char* mistake, const void* p, machine_state from) noexcept {
+void guarded_samples::mistake(const place& s, const char* what, const void* p, machine_state from) noexcept {
   calls here{};
-  note(here, from);
-  say(s, mistake, p, here);
-  std::abort();
+  here.note(from);
+  say(s, what, p, here);
+  if (!the_misuse_policy.goes_on.load(std::memory_order_relaxed)) std::abort();
 }
 
 }  // namespace heapwright::process

@@ -28,7 +28,7 @@
 #include <heapwright/platform/linux/linux_os.hpp>
 #include <heapwright/sync/lock.hpp>
 
-#include "../unwind/frame.hpp"
+#include "calls.hpp"
 
 namespace heapwright::process {
 
@@ -50,11 +50,12 @@ class guarded_samples {
   /// are live, or another thread is here, or there is no memory.
   [[nodiscard, gnu::noinline]] void* allocate(std::size_t size, std::size_t alignment) noexcept;
 
-  /// False: p lies in no sample. Ends the process where it lies in one and is no live block, or the
-  /// block was written beyond.
+  /// False: p lies in no sample. A mistake where it lies in one and is no live block, or the block
+  /// was written beyond.
   [[nodiscard]] bool deallocate(void* p) noexcept;
 
-  /// Of a live block; nothing where p lies in no sample. Ends the process as deallocate does.
+  /// Of a live block; nothing where p lies in no sample. A mistake as in deallocate; 0 where the
+  /// process goes on.
   [[nodiscard]] std::optional<std::size_t> size(void* p) noexcept;
 
   /// Bytes: of live blocks, and of the pages of all places.
@@ -70,14 +71,6 @@ class guarded_samples {
 
  private:
   enum class state : std::uint8_t { unused, live, freed };
-
-  /// Calls, the innermost first.
-  struct calls {
-    static constexpr unsigned most = 16;
-    std::array<std::uintptr_t, most> at;
-    unsigned count;
-    std::uint64_t thread;
-  };
 
   struct place {
     state is;
@@ -98,11 +91,9 @@ class guarded_samples {
   bool draw() noexcept;
   place* free_place() noexcept;
   place* find(const void* p) noexcept;
-  place* live_at(void* p) noexcept;
+  static bool is_live(const place& s, const void* p) noexcept;
   static bool is_surrounded(const place& s) noexcept;
-  static void note(calls& c, unwind::machine_state from) noexcept;
-  static void write(const char* what, const calls& c) noexcept;
-  [[noreturn]] static void end(const place& s, const char* mistake, const void* p, unwind::machine_state from) noexcept;
+  static void mistake(const place& s, const char* what, const void* p, unwind::machine_state from) noexcept;
   static void say(const place& s, const char* mistake, const void* p, const calls& here) noexcept;
 
   std::uint32_t interval_ = 0;  ///< allocations; 0: nothing is guarded

@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include <cstring>
+
 #include <sys/auxv.h>
 
 #include <heapwright/core/text.hpp>
@@ -19,14 +21,20 @@ const char* value_of(const char* name, char** environment) noexcept {
   return nullptr;
 }
 
-/// Whether all of `s` is a decimal number up to max.
-bool parse(const char* s, std::uint64_t max, std::uint64_t& value) noexcept {
+/// Whether `s` is a word of the option, or a decimal number up to its max.
+bool parse(const char* s, const option& o, std::uint64_t& value) noexcept {
+  if (o.words[0] != nullptr) {
+    for (std::uint64_t i = 0; i < o.words.size(); ++i) {
+      if (std::strcmp(s, o.words[i]) == 0) return value = i, true;
+    }
+    return false;
+  }
   if (*s == '\0') return false;
   std::uint64_t n = 0;
   for (; *s != '\0'; ++s) {
     if (*s < '0' || *s > '9') return false;
     n = n * 10 + static_cast<std::uint64_t>(*s - '0');
-    if (n > max) return false;
+    if (n > o.max) return false;
   }
   value = n;
   return true;
@@ -34,13 +42,19 @@ bool parse(const char* s, std::uint64_t max, std::uint64_t& value) noexcept {
 
 void report(const option& o, const char* given) noexcept {
   text<300> line;
-  line.add("heapwright: ").add(o.name).add("=").add(given).add(" is not a number from 0 to ").add(o.max);
-  line.add("; using ").add(o.default_value).add("\n").write_to(2);
+  line.add("heapwright: ").add(o.name).add("=").add(given);
+  if (o.words[0] != nullptr) {
+    line.add(" is neither ").add(o.words[0]).add(" nor ").add(o.words[1]);
+    line.add("; using ").add(o.words[o.default_value]);
+  } else {
+    line.add(" is not a number from 0 to ").add(o.max).add("; using ").add(o.default_value);
+  }
+  line.add("\n").write_to(2);
 }
 
 // The table as text, "NAME\tDEFAULT\tMEANING\n" for each option, for readers of the file
 // (heapwright info).
-constexpr std::size_t listed_bytes = 1024;
+constexpr std::size_t listed_bytes = 2048;
 
 constexpr auto list_options() {
   std::array<char, listed_bytes> out{};
@@ -53,8 +67,12 @@ constexpr auto list_options() {
     add("\t");
     char reversed[20];
     std::size_t digits = 0;
-    for (std::uint64_t v = o.default_value; digits == 0 || v != 0; v /= 10)
-      reversed[digits++] = static_cast<char>('0' + v % 10);
+    if (o.words[0] != nullptr) {
+      add(o.words[o.default_value]);
+    } else {
+      for (std::uint64_t v = o.default_value; digits == 0 || v != 0; v /= 10)
+        reversed[digits++] = static_cast<char>('0' + v % 10);
+    }
     while (digits > 0) out[n++] = reversed[--digits];
     add("\t");
     add(o.meaning);
@@ -72,7 +90,7 @@ void options::read_environment(char** environment) noexcept {
   for (std::size_t i = 0; i < option_table.size(); ++i) {
     const option& o = option_table[i];
     const char* const given = secure ? nullptr : value_of(o.name, environment);
-    if (given != nullptr && !parse(given, o.max, values_[i])) report(o, given);
+    if (given != nullptr && !parse(given, o, values_[i])) report(o, given);
   }
 }
 

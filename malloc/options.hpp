@@ -16,19 +16,27 @@ struct option {
   std::uint64_t default_value;
   std::uint64_t max;
   const char* meaning;
+  std::array<const char*, 2> words{};  ///< what stands for 0 and for 1; null: numbers are given
 };
 
-enum class option_id : std::size_t { guard_sample, purge_delay_ms, stats, verbose };
+enum class option_id : std::size_t { guard_sample, on_misuse, purge_delay_ms, stats, syslog, verbose };
 
-inline constexpr std::array<option, 4> option_table{{
+inline constexpr std::array<option, 6> option_table{{
     {"HEAPWRIGHT_GUARD_SAMPLE", 0, 1'000'000'000,
      "N guards one in N allocations, on average: a read or a write beyond it or after its end ends the process with a "
      "report; 0 guards none. Not in libheapwright-hardened."},
+    {"HEAPWRIGHT_ON_MISUSE",
+     0,
+     1,
+     "What happens after a message about a mistake of the program. abort: the process ends. report: it goes on where "
+     "that does no harm; the call that made the mistake does nothing.",
+     {"abort", "report"}},
     {"HEAPWRIGHT_PURGE_DELAY_MS", chosen_recipe.pages.purge_window_ms, 3'600'000,
      "Milliseconds for which freed memory is kept before it is given back to the system; 0 keeps it no longer than the "
      "next few hundred calls."},
     {"HEAPWRIGHT_STATS", 0, 1,
      "1 prints statistics to stderr when the process exits. `heapwright run --stats` does it for the command alone."},
+    {"HEAPWRIGHT_SYSLOG", 0, 1, "1 writes messages about mistakes of the program to syslog too (/dev/log)."},
     {"HEAPWRIGHT_VERBOSE", 0, 1, "1 prints a line to stderr when the library has been loaded."},
 }};
 

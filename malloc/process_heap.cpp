@@ -148,6 +148,7 @@ void* allocate_zeroed_slow(std::size_t size) noexcept {
 namespace {
 
 [[gnu::noinline, gnu::cold]] void* reallocate_sample(void* p, std::size_t had, std::size_t size) noexcept {
+  if (had == 0) return nullptr;  // a mistake, and the process goes on
   void* const fresh = the_heap.allocate_slow(*any_cache(), size);
   if (fresh == nullptr) return nullptr;
   std::memcpy(fresh, p, std::min(had, size));
@@ -167,10 +168,10 @@ void* reallocate(void* p, std::size_t size) noexcept {
   return the_heap.reallocate(*any_cache(), p, usable, size);
 }
 
-void deallocate_slow(void* p) noexcept {
+void deallocate_slow(void* p, std::size_t size, std::size_t alignment) noexcept {
   if (the_samples.is_on() && the_samples.deallocate(p)) [[unlikely]]
     return;
-  const bool is_ours = the_heap.deallocate_slow(*any_cache(), p);
+  const bool is_ours = the_heap.deallocate_slow(*any_cache(), p, {.size = size, .alignment = alignment});
   if (!is_ours) libc_free(p);
 }
 

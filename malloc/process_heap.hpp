@@ -43,7 +43,8 @@ void register_this_thread() noexcept;
 [[nodiscard, gnu::noinline]] void* allocate_aligned_slow(std::size_t size, std::size_t alignment) noexcept;
 [[nodiscard, gnu::noinline]] void* allocate_zeroed_slow(std::size_t size) noexcept;
 [[nodiscard, gnu::noinline]] void* reallocate(void* p, std::size_t size) noexcept;
-[[gnu::noinline]] void deallocate_slow(void* p) noexcept;
+/// `size`, `alignment`: what the caller says of the block, or block_claim::not_said.
+[[gnu::noinline]] void deallocate_slow(void* p, std::size_t size, std::size_t alignment) noexcept;
 std::size_t trim() noexcept;
 
 // The same where recipe.hardening.sealed says so.
@@ -60,11 +61,12 @@ inline void deallocate(void* p, [[maybe_unused]] const block_claim& said = {}) n
   if constexpr (heap_type::is_sealed) return deallocate_sealed(p, said);
   if (this_cache->push(p)) [[likely]]
     return;
-  deallocate_slow(p);
+  deallocate_slow(p, said.size, said.alignment);
 }
 
-/// The size is looked at in checked builds only: a program that deletes an object through a pointer
-/// to a base without a virtual destructor says a wrong one, and goes on well under other mallocs.
+/// Of blocks of a class the size is looked at in checked builds only: a program that deletes an
+/// object through a pointer to a base without a virtual destructor says a wrong one, and goes on
+/// well under other mallocs.
 inline void deallocate_sized(void* p, const block_claim& said) noexcept {
   if constexpr (misuse<chosen_recipe, linux_os>::checks) {
     if (p == nullptr) return;

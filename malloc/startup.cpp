@@ -10,6 +10,7 @@
 #include "../abi/export.hpp"
 #include "chosen_recipe.hpp"
 #include "guarded_samples.hpp"
+#include "misuse_report.hpp"
 #include "options.hpp"
 #include "process_heap.hpp"
 #include "statistics.hpp"
@@ -85,7 +86,13 @@ void record_options() noexcept {
   text<sizeof(process_record::options) - 1> listed;
   for (std::size_t i = 0; i < option_table.size(); ++i) {
     if (i > 0) listed.add(" ");
-    listed.add(option_table[i].name).add("=").add(settings[static_cast<option_id>(i)]);
+    const option& o = option_table[i];
+    const std::uint64_t value = settings[static_cast<option_id>(i)];
+    listed.add(o.name).add("=");
+    if (o.words[0] != nullptr)
+      listed.add(o.words[value]);
+    else
+      listed.add(value);
   }
   std::memcpy(heapwright_process_record.options, listed.c_str(), listed.size() + 1);
 }
@@ -100,6 +107,7 @@ void record_options() noexcept {
   the_heap.pages().set_window(settings[option_id::purge_delay_ms]);
   record_heap();
   record_options();
+  begin_misuse_reports(settings[option_id::on_misuse] == 1, settings[option_id::syslog] == 1);
   if constexpr (!heap_type::is_sealed) the_samples.begin(static_cast<std::uint32_t>(settings[option_id::guard_sample]));
   register_this_thread();  // hooks fork, before other libraries do
   if (settings.stats_file() != nullptr || settings[option_id::stats] == 1) report_at_exit(settings.stats_file());

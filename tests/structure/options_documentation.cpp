@@ -9,11 +9,15 @@ int main() {
       "Set in the environment of the program. Programs that run with raised privileges (setuid, setgid, file "
       "capabilities)");
   std::puts(
-      "ignore them. A value that is not a number in the option's range is reported on stderr, and the default is "
-      "used.\n");
-  std::puts("| variable | default | up to | meaning |");
+      "ignore them. A value that is none of the option's words, or not a number in its range, is reported on stderr, and "
+      "the default is used.\n");
+  std::puts("| variable | default | up to, or words | meaning |");
   std::puts("|---|---|---|---|");
   for (const auto& o : heapwright::process::option_table) {
+    if (o.words[0] != nullptr) {
+      std::printf("| `%s` | %s | %s, %s | %s |\n", o.name, o.words[o.default_value], o.words[0], o.words[1], o.meaning);
+      continue;
+    }
     std::printf("| `%s` | %llu | %llu | %s |\n", o.name, static_cast<unsigned long long>(o.default_value),
                 static_cast<unsigned long long>(o.max), o.meaning);
   }

@@ -270,6 +270,20 @@ TEST_F(Heap, ABlockOfPagesGrowsAndShrinksWhereItIs) {
   free(p);
 }
 
+TEST_F(Heap, ALargeBlockIsAsLongAsWasAskedFor) {
+  void* p = allocate(1'000'001);
+  EXPECT_EQ(heap().usable_size(p), 1'000'001U);
+  for (const std::size_t size : {std::size_t{900'003}, std::size_t{990'000}, std::size_t{3'000'005}}) {
+    p = heap().reallocate(*cache, p, size);
+    EXPECT_EQ(heap().usable_size(p), size);
+    std::memset(p, 0xAB, size);
+  }
+  free(p);
+  void* const aligned = heap().allocate_aligned(*cache, 10, 64 * KiB);
+  EXPECT_EQ(heap().usable_size(aligned), 10U);
+  free(aligned);
+}
+
 TEST_F(Heap, ReallocateKeepsContents) {
   const std::size_t sizes[] = {1,        16,       17,      100,     1000,    1025,   5000,
                                32 * KiB, 33 * KiB, 100'000, 300'000, 2 * MiB, 9 * MiB};

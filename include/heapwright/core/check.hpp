@@ -8,6 +8,7 @@
 // A failed check writes one line to stderr without allocating and aborts.
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
 
 #include <heapwright/core/text.hpp>
@@ -21,6 +22,16 @@ namespace heapwright {
 /// Whether this build catches the caller's mistakes, and whether it also tests the library itself.
 inline constexpr bool checks_callers = HEAPWRIGHT_CHECKS >= 1;
 inline constexpr bool checks_itself = HEAPWRIGHT_CHECKS >= 2;
+
+/// How the mistakes of the program end. libheapwright sets it when the process begins.
+struct misuse_policy {
+  /// After a mistake that does no harm if the call that made it does nothing, the process goes on.
+  std::atomic<bool> goes_on{false};
+  /// Told each message, a line; null: nobody. Called by the thread that made the mistake, which
+  /// holds no lock of a heap.
+  std::atomic<void (*)(const char* line) noexcept> listener{nullptr};
+};
+inline constinit misuse_policy the_misuse_policy;
 
 /// Writes to stderr: "heapwright: WHAT: POINTER DETAIL".
 [[gnu::cold, gnu::noinline]] inline void say(const char* what, const void* p, const char* detail) noexcept {
@@ -40,6 +51,16 @@ inline constexpr bool checks_itself = HEAPWRIGHT_CHECKS >= 2;
   line.add("heapwright: ").add(what).add("\n");
   line.write_to(2);
   std::abort();
+}
+
+/// A mistake of the program, found in the call that made it. Returns where the process is to go on:
+/// the call does nothing then, or what does no harm.
+[[gnu::cold, gnu::noinline]] inline void report_mistake(const char* what, const void* p, const char* detail) noexcept {
+  text<400> line;
+  line.add("heapwright: ").add(what).add(": ").add(p).add(" ").add(detail).add("\n");
+  line.write_to(2);
+  if (auto* const listener = the_misuse_policy.listener.load(std::memory_order_acquire)) listener(line.c_str());
+  if (!the_misuse_policy.goes_on.load(std::memory_order_relaxed)) std::abort();
 }
 
 /// What must hold for the library to be right; tested in debug builds.

@@ -22,6 +22,7 @@
 #include <new>
 #include <utility>
 
+#include <heapwright/heap/misuse.hpp>
 #include <heapwright/heap/page_heap.hpp>
 
 namespace heapwright {
@@ -32,6 +33,7 @@ template <const recipe& R, platform OS>
 class central_free_list {
   using classes = class_table<R>;
   using pages = page_heap<R, OS>;
+  using caller_mistakes = misuse<R, OS>;
 
  public:
   using lock_type = heap_lock<R, OS>;
@@ -79,7 +81,11 @@ class central_free_list {
       std::uint32_t run = 1;
       // The analyser does not know that the invariant holds.
       // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
-      for (; run < n && s->contains(last->next); ++run) last = last->next;
+      caller_mistakes::check_returned(first, *s);
+      for (; run < n && s->contains(last->next); ++run) {
+        last = last->next;
+        caller_mistakes::check_returned(last, *s);
+      }
       block* const following = last->next;
       insert(s, first, last, run, heap);
       first = following;
@@ -220,7 +226,7 @@ class central_free_list {
   }
 
   void insert(span* s, block* first, block* last, std::uint32_t n, pages& heap) noexcept {
-    invariant(s->live >= n, "more blocks came back to a span than it has handed out");
+    caller_mistakes::check_number(first, n, *s);
     last->next = s->free;
     s->free = first;
     s->live -= n;

@@ -17,7 +17,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
+#include <heapwright/core/exact_divisor.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/heap/recipe.hpp>
 #include <heapwright/sync/lock.hpp>
@@ -133,6 +135,9 @@ class class_table {
 
   [[nodiscard]] static constexpr const entry& of(unsigned c) noexcept { return entries_[c]; }
 
+  /// By the size of a class that is cut from spans.
+  [[nodiscard]] static constexpr const exact_divisor& divisor(unsigned c) noexcept { return divisors_[c]; }
+
   /// Heap pages of a new span of class c, when the class has so many bytes in use.
   [[nodiscard]] static constexpr std::size_t span_pages(unsigned c, std::uint64_t in_use) noexcept {
     const entry& info = of(c);
@@ -241,6 +246,10 @@ class class_table {
   }
 
   static constexpr std::array<entry, count> entries_ = make_entries();
+
+  static constexpr auto divisors_ = []<std::size_t... C>(std::index_sequence<C...>) {
+    return std::array{exact_divisor(C == 0 ? 1 : entries_[C].size)...};
+  }(std::make_index_sequence<cut_end>());
 };
 
 }  // namespace heapwright

@@ -106,7 +106,8 @@ class free_lists {
     if (room < 0) [[unlikely]]
       return false;
     auto* const b = static_cast<block*>(p);
-    caller_mistakes::note_freed(b, *map_);
+    if (!caller_mistakes::note_freed(b, *map_)) [[unlikely]]
+      return ++state_at(offset).room, true;
     wipe(b, class_of(of_class));
     b->next = state_at(offset).deferred;
     std::atomic_signal_fence(std::memory_order_release);

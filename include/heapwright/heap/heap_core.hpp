@@ -22,6 +22,7 @@
 #include <new>
 #include <type_traits>
 
+#include <heapwright/heap/block_claim.hpp>
 #include <heapwright/heap/borrowed_cache.hpp>
 #include <heapwright/heap/large_blocks.hpp>
 #include <heapwright/heap/sealed_blocks.hpp>
@@ -138,8 +139,9 @@ class heap_core {
   // --- blocks: the rest
 
   /// Frees what push did not keep: another thread's block, a large one, or one too many. Null is
-  /// ignored. False: not a block of this heap; checked builds die instead.
-  bool deallocate_slow(cache& mine, void* p) noexcept {
+  /// ignored. False: not a block of this heap, and nothing was said of it. What the caller says is
+  /// looked at of large blocks.
+  bool deallocate_slow(cache& mine, void* p, const block_claim& said = {}) noexcept {
     const page_tag tag = map().tag(p);
     if (classes::has_mixed && tag == mixed_tag) {
       return deallocate_mixed(mine, p);
@@ -147,10 +149,9 @@ class heap_core {
     if (is_class(tag)) [[likely]] {
       mine.push_slow(static_cast<block*>(p), tag);
     } else if (span* const s = large_at(p, tag)) {
-      large::deallocate(shared_.pages(), s);
+      large::deallocate(shared_.pages(), s, said);
     } else if (p != nullptr) {
-      caller_mistakes::note_foreign(p);
-      return false;
+      return caller_mistakes::note_foreign(p);
     }
     return true;
   }
@@ -163,7 +164,7 @@ class heap_core {
     }
     if (is_class(tag)) return classes::of(class_of(tag)).size;
     const span* const s = large_at(p, tag);
-    return s == nullptr ? 0 : s->block_bytes();
+    return s == nullptr ? 0 : is_sealed ? s->block_bytes() : s->asked_bytes();
   }
 
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
@@ -180,20 +181,21 @@ class heap_core {
 
   /// The same, for a block of this heap with so many usable bytes.
   [[nodiscard]] void* reallocate(cache& mine, void* p, std::size_t usable, std::size_t size) noexcept {
-    check_live(p);
+    if (!is_live(p)) return nullptr;
     const bool fits = size <= usable && stays_aligned(p, size);
     // Staying is worth up to half of the block unused.
-    if (fits && size >= usable / 2) return p;
+    if (fits && size >= usable / 2) return stay(p, usable, size);
     if (size > classes::largest_cut && size <= PTRDIFF_MAX) {
       span* const s = map().span_at(p);
       if (s->state == span_state::large) {
         if (span* const resized = large::resize(shared_.pages(), s, size, mine.owner())) return resized->block_begin();
       }
     }
+    if (!caller_mistakes::can_be_moved(p, map())) return nullptr;
     void* fresh = mine.pop(size);
     if (fresh == nullptr) fresh = allocate_slow(mine, size);
     // A block that cannot be made smaller is still large enough.
-    if (fresh == nullptr) return fits ? p : nullptr;
+    if (fresh == nullptr) return fits ? stay(p, usable, size) : nullptr;
     std::memcpy(fresh, p, size < usable ? size : usable);
     if (!mine.push(p)) deallocate_slow(mine, p);
     return fresh;
@@ -229,6 +231,7 @@ class heap_core {
   /// As reallocate; p is a block of malloc.
   [[nodiscard]] void* reallocate_sealed(cache& mine, void* p, std::size_t size) noexcept {
     const std::size_t had = sealed().size(p, {});
+    if (had == sealed_blocks<R, OS>::not_live) return nullptr;
     if (sealed().resize(p, size, block_origin::malloc)) return p;
     if (size > classes::largest && size <= PTRDIFF_MAX - heap_page && map().tag(p) == large_tag) {
       if (void* const resized = resize_sealed(p, had, size)) return resized;
@@ -240,7 +243,8 @@ class heap_core {
     return fresh;
   }
 
-  /// What was asked for of a live block, whatever has given it out.
+  /// What was asked for of a live block, whatever has given it out; 0 where it is none, and the
+  /// process goes on.
   [[nodiscard]] std::size_t size_of_sealed(const void* p) noexcept { return sealed().size_of_live(p); }
 
   void set_origin_of_sealed(void* p, block_origin origin) noexcept { sealed().set_origin(p, origin); }
@@ -376,6 +380,7 @@ class heap_core {
 
   [[gnu::noinline]] void deallocate_sealed_slow(cache& mine, void* p, const block_claim& said) noexcept {
     const unsigned c = sealed().take_back(p, said);
+    if (c == sealed_blocks<R, OS>::not_taken) return;
     if (c == 0) return static_cast<void>(deallocate_slow(mine, p));
     block* const b = mine.quarantine().exchange(c, static_cast<block*>(p), mine.random());
     // It may be released, and cleared again when it is next handed out.
@@ -422,8 +427,7 @@ class heap_core {
   bool deallocate_mixed(cache& mine, void* p) noexcept {
     const unsigned c = mixed_class_of(p);
     if (c == 0) [[unlikely]] {
-      caller_mistakes::note_no_block(p);
-      return false;
+      return caller_mistakes::note_no_block(p);
     }
     mine.push_slow_mixed(static_cast<block*>(p), c);
     return true;
@@ -436,10 +440,15 @@ class heap_core {
     return s->block_begin() == p ? s : nullptr;
   }
 
-  void check_live([[maybe_unused]] void* p) const noexcept {
-    if constexpr (caller_mistakes::checks) {
-      if (map().tag(p) != large_tag) caller_mistakes::check_live(p, map());
-    }
+  void* stay(void* p, std::size_t usable, std::size_t size) noexcept {
+    if (usable > classes::largest && size != usable) [[unlikely]]
+      large::stay(*map().span_at(p), size);
+    return p;
+  }
+
+  [[nodiscard]] bool is_live([[maybe_unused]] void* p) const noexcept {
+    if constexpr (caller_mistakes::checks) return map().tag(p) == large_tag || caller_mistakes::is_live(p, map());
+    return true;
   }
 
   /// True when a block is aligned as one of this size has to be: where there are odd multiples of

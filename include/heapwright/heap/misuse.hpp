@@ -1,5 +1,9 @@
-// What checked builds know of a block, to name the caller's mistake: double free, a pointer into a
-// block, a wrong size. In release builds everything here is empty, unless the recipe asks for it.
+// What is known of a block, to name the caller's mistake: double free, a pointer into a block, a
+// wrong size.
+//
+// Each free is looked at in checked builds, and where the recipe asks for it. In all others the
+// slow steps look at what comes their way, as that costs the fast path nothing: a list of freed
+// blocks that goes back to its spans, a block that is to be resized.
 //
 // A free block carries a mark in its second word: its address, scrambled. Freeing a block that
 // carries its mark is a double free. A live block that holds exactly this value there would be
@@ -22,16 +26,22 @@ class misuse {
   /// Where blocks have seals, these know more.
   static constexpr bool checks = (checks_callers || R.hardening.check_callers) && !R.hardening.sealed;
 
+  /// Whether slow steps look at what no check has seen before.
+  static constexpr bool looks_in_slow_steps = !checks && !R.hardening.sealed;
+
   static void note_allocated(block* b) noexcept {
     if constexpr (checks) mark_of(b) = 0;
   }
 
-  static void note_freed([[maybe_unused]] block* b, [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
+  /// False: it is none that can be freed, and the process goes on.
+  [[nodiscard]] static bool note_freed([[maybe_unused]] block* b,
+                                       [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
     if constexpr (checks) {
-      check_beginning(b, map, "free of a pointer into a block");
-      if (mark_of(b) == expected_mark(b)) die("double free", b, "(the block is free already)");
+      if (!is_beginning(b, map)) return report_mistake("free of a pointer into a block", b, "(not its beginning)"), false;
+      if (mark_of(b) == expected_mark(b)) return report_mistake("double free", b, "(the block is free already)"), false;
       mark_of(b) = expected_mark(b);
     }
+    return true;
   }
 
   /// A block that was never handed out counts as free.
@@ -39,31 +49,86 @@ class misuse {
     if constexpr (checks) mark_of(b) = expected_mark(b);
   }
 
-  /// Before a block is resized: a block of a class.
-  static void check_live([[maybe_unused]] void* p, [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
-    if constexpr (checks) {
-      auto* const b = static_cast<block*>(p);
-      check_beginning(b, map, "free of a pointer into a block");
-      if (mark_of(b) == expected_mark(b)) die("double free", b, "(the block is free already, and is to be resized)");
+  /// A freed block goes back to its span, whose lock the caller holds: one that was given out.
+  static void check_returned([[maybe_unused]] const block* b, [[maybe_unused]] const span& s) noexcept {
+    if constexpr (looks_in_slow_steps) {
+      if (number_in(s, b) >= s.carved) [[unlikely]]
+        die("free of a pointer into a block", b, "(not its beginning; found some time after the free)");
     }
   }
 
-  /// A pointer that the page map does not know.
-  static void note_foreign(void* p) noexcept {
-    if constexpr (checks)
-      die("free of a foreign pointer", p,
-          "(not the beginning of a block of this heap, or of a large one freed already)");
+  /// A freed block of a page-run class goes back.
+  static void check_run([[maybe_unused]] const block* b, [[maybe_unused]] const span& s) noexcept {
+    if constexpr (looks_in_slow_steps) {
+      if (address_of(b) != address_of(s.block_begin())) [[unlikely]]
+        die("free of a pointer into a block", b, "(not its beginning; found some time after the free)");
+    }
   }
 
-  /// A pointer into a mixed span, at which no block of the program begins.
-  static void note_no_block(void* p) noexcept {
-    if constexpr (checks) die("free of a pointer into a block", p, "(not its beginning, or free already)");
+  /// So many blocks go back at once.
+  static void check_number(const block* first, std::uint32_t n, const span& s) noexcept {
+    if (n > s.live) [[unlikely]]
+      die("double free", first, "(or of a block near it; more came back than the span had given out)");
+  }
+
+  /// Another thread's block, and the one that this thread has freed before it. False: it is the same
+  /// one, and the process goes on.
+  [[nodiscard]] static bool is_not_last_freed([[maybe_unused]] const block* b,
+                                              [[maybe_unused]] const block* before) noexcept {
+    if constexpr (looks_in_slow_steps) {
+      if (b == before) [[unlikely]]
+        return report_mistake("double free", b, "(the block is free already)"), false;
+    }
+    return true;
+  }
+
+  /// What follows a list of freed blocks that has been counted: nothing, unless one is in it twice.
+  static void check_is_end([[maybe_unused]] const block* b) noexcept {
+    if constexpr (looks_in_slow_steps) {
+      if (b != nullptr) [[unlikely]]
+        die("double free", b, "(the block is in a list of freed blocks twice)");
+    }
+  }
+
+  /// Before a block is resized: a block of a class. False: it cannot be, and the process goes on.
+  [[nodiscard]] static bool is_live([[maybe_unused]] void* p, [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
+    if constexpr (checks) {
+      auto* const b = static_cast<block*>(p);
+      if (!is_beginning(b, map)) return report_mistake("realloc of a pointer into a block", b, "(not its beginning)"), false;
+      if (mark_of(b) == expected_mark(b))
+        return report_mistake("double free", b, "(the block is free already, and is to be resized)"), false;
+    }
+    return true;
+  }
+
+  /// Before a block is moved, which has a class or is large. False as above.
+  [[nodiscard]] static bool can_be_moved([[maybe_unused]] const void* p,
+                                         [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
+    if constexpr (looks_in_slow_steps) {
+      if (!is_beginning(static_cast<const block*>(p), map)) [[unlikely]]
+        return report_mistake("realloc of a pointer into a block", p, "(not its beginning)"), false;
+    }
+    return true;
+  }
+
+  /// A pointer that the page map does not know. False: nothing was said of it.
+  static bool note_foreign(void* p) noexcept {
+    if constexpr (checks)
+      report_mistake("free of a foreign pointer", p,
+                     "(not the beginning of a block of this heap, or of a large one freed already)");
+    return checks;
+  }
+
+  /// A pointer into a mixed span, at which no block of the program begins. False as above.
+  static bool note_no_block(void* p) noexcept {
+    if constexpr (checks) report_mistake("free of a pointer into a block", p, "(not its beginning, or free already)");
+    return checks;
   }
 
   /// The caller says how large the block is; `usable` is what it has.
   static void check_size(void* p, std::size_t size, std::size_t usable) noexcept {
     if constexpr (checks) {
-      if (size > usable) die("free with a wrong size", p, "(larger than the block)");
+      if (size > usable) report_mistake("free with a wrong size", p, "(larger than the block)");
     }
   }
 
@@ -82,13 +147,15 @@ class misuse {
   // The analyser does not know that address 0 has no size class, so that free(nullptr) never comes
   // here.
   // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn)
-  static void check_beginning(const block* b, const page_map_of<R, OS>& map, const char* what) noexcept {
+  [[nodiscard]] static bool is_beginning(const block* b, const page_map_of<R, OS>& map) noexcept {
     const span* const s = map.span_at(b);
-    if (s->state == span_state::mixed) return;  // the bits have been asked
-    const std::size_t offset = address_of(b) - address_of(s->block_begin());
-    if (address_of(b) < address_of(s->block_begin()) ||
-        offset % (s->state == span_state::large ? s->bytes() : classes::of(s->size_class).size) != 0)
-      die(what, b, "(not its beginning)");
+    if (s->state == span_state::large) return address_of(b) == address_of(s->block_begin());
+    return s->state == span_state::mixed || number_in(*s, b) < s->capacity;  // of a mixed one the bits have been asked
+  }
+
+  /// Which block of a cut span begins there; more than all if none does.
+  static std::uint64_t number_in(const span& s, const block* b) noexcept {
+    return classes::divisor(s.size_class).quotient(address_of(b) - address_of(s.block_begin()));
   }
 
   static std::uintptr_t& mark_of(block* b) noexcept { return reinterpret_cast<free_block*>(b)->mark; }

@@ -14,18 +14,18 @@
 // anything is in doubt; the slow part finds the block by its span, and says what is wrong.
 //
 // Blocks without a class are not looked at when they are given out: their pages were not kept.
+//
+// A mistake ends the process, or it goes on (misuse_policy): then the block is as the heap knows it,
+// whatever the caller says, and what is no live block is left alone.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
-#include <utility>
 
 #include <heapwright/core/check.hpp>
-#include <heapwright/core/exact_divisor.hpp>
 #include <heapwright/heap/block_seal.hpp>
 #include <heapwright/heap/page_map.hpp>
 #include <heapwright/heap/seal_keys.hpp>
@@ -66,14 +66,19 @@ class sealed_blocks {
     const place at = find(p, "write after free");
     if (at.size_class != 0) {
       const seal_state state = read(at).is.state;
-      if (state != seal_state::fresh && state != seal_state::free)
+      if (state != seal_state::fresh && state != seal_state::free) {
         mistake("write after free", at, "at the end of a free block, or beyond the one before it");
+        std::memset(at.begin, 0, at.room);
+      }
       if (state == seal_state::free || checks_reuse) new (at.begin) block{nullptr};
       // What is fresh from the system is not touched here. Page runs were looked at when they left
       // the quarantine.
       const bool is_known =
           classes::is_page_run(at.size_class) || (state == seal_state::fresh && map_.span_at(p)->zeroed);
-      if (checks_reuse && !is_known && !is_zero(at.begin, at.room)) mistake("write after free", at, "in a free block");
+      if (checks_reuse && !is_known && !is_zero(at.begin, at.room)) {
+        mistake("write after free", at, "in a free block");
+        std::memset(at.begin, 0, at.room);
+      }
     }
     give_out_clean(at, size, origin, alignment);
   }
@@ -87,8 +92,10 @@ class sealed_blocks {
   /// A block leaves a quarantine, where nobody wrote to it.
   void check_untouched(const void* p) const noexcept {
     const place at = find(const_cast<void*>(p), "write after free");
-    if (read(at).is.state != seal_state::free || (checks_reuse && !is_zero(at.begin, at.room)))
-      mistake("write after free", at, "in a free block");
+    if (read(at).is.state == seal_state::free && (!checks_reuse || is_zero(at.begin, at.room))) return;
+    mistake("write after free", at, "in a free block");
+    std::memset(at.begin, 0, at.room);
+    seal_.write_free(at.begin, at.room);
   }
 
   /// The quick part of take_back. Class 0: nothing has changed, and take_back is to look.
@@ -110,11 +117,16 @@ class sealed_blocks {
     return c;
   }
 
+  /// What take_back returns for what is no live block, and size.
+  static constexpr unsigned not_taken = UINT_MAX;
+  static constexpr std::size_t not_live = SIZE_MAX;
+
   /// The block at p is free from now on. Its class; 0: it has none.
   [[gnu::noinline]] unsigned take_back(void* p, const block_claim& said) const noexcept {
     const place at = find(p);
+    if (at.begin == nullptr) return not_taken;
     const reading r = read(at);
-    check(at, r.is, said);
+    if (!is_usable(at, r.is, said)) return not_taken;
     if (at.has_head && !r.seal.has_head(at.begin)) mistake("write before a block", at, "found when it is freed");
     if (at.size_class != 0 && checks_reuse) std::memset(at.begin, 0, at.room);
     seal_.write_free(at.begin, at.room);
@@ -124,24 +136,23 @@ class sealed_blocks {
   /// What was asked for: of a live block.
   [[nodiscard]] std::size_t size(void* p, const block_claim& said) const noexcept {
     const place at = find(p);
+    if (at.begin == nullptr) return not_live;
     const seal_reading is = read(at).is;
-    check(at, is, said);
-    return at.room - is.slack;
+    return is_usable(at, is, said) ? at.room - is.slack : not_live;
   }
 
   /// The same, whatever has given the block out.
   [[nodiscard]] std::size_t size_of_live(const void* p) const noexcept {
     const place at = find(const_cast<void*>(p));
+    if (at.begin == nullptr) return 0;
     const seal_reading is = read(at).is;
-    check(at, is, {.origin = is.origin});
-    return at.room - is.slack;
+    return is_usable(at, is, {.origin = is.origin}) ? at.room - is.slack : 0;
   }
 
   /// Of a live block.
   void set_origin(void* p, block_origin origin) const noexcept {
     const place at = find(p);
     const seal_reading is = read(at).is;
-    check(at, is, {.origin = is.origin});
     seal_.write_live(at.begin, at.room, at.room - is.slack, origin, is.alignment());
   }
 
@@ -161,33 +172,34 @@ class sealed_blocks {
     bool has_head;        ///< the word before it has a mark
   };
 
-  static constexpr std::array<exact_divisor, classes::cut_end> divisors = [] {
-    auto of = []<std::size_t... C>(std::index_sequence<C...>) {
-      return std::array{exact_divisor(C == 0 ? 16 : classes::of(C).size)...};
-    };
-    return of(std::make_index_sequence<classes::cut_end>());
-  }();
-
-  /// The block that begins at p, or the end of the program: p is the program's, or was a link in
-  /// free memory, and the message begins with `link_is` then.
+  /// The block that begins at p. None is a mistake: p is the program's, and the result has no
+  /// beginning; or it was a link in free memory, and the process ends with a message that begins with
+  /// `link_is`.
   [[nodiscard]] place find(void* p, const char* link_is = nullptr) const noexcept {
     auto* const begin = static_cast<std::byte*>(p);
     const page_tag tag = map_.tag(p);
     if (tag == 0) [[unlikely]]
-      die(link_is != nullptr ? link_is : "free of a foreign pointer", p,
-          "(not the beginning of a block of this heap, or of a large one freed already)");
+      return no_block(p, link_is, "free of a foreign pointer",
+                      "(not the beginning of a block of this heap, or of a large one freed already)");
     const span* const s = map_.span_at(p);
     if (s->state == span_state::cut) [[likely]] {
       const unsigned c = class_of(tag);
       const std::size_t offset = address_of(begin) - address_of(s->block_begin());
-      if (divisors[c].quotient(offset) < s->capacity) [[likely]]
+      if (classes::divisor(c).quotient(offset) < s->capacity) [[likely]]
         return {begin, classes::of(c).size - block_seal::bytes, c, false};
     } else if (s->block_begin() == begin) {
       const bool has_head = s->offset >= block_seal::bytes;
       if (tag == large_tag) return {begin, s->block_bytes() - block_seal::bytes, 0, has_head};
       return {begin, classes::of(class_of(tag)).size - block_seal::bytes, class_of(tag), has_head};
     }
-    die(link_is != nullptr ? link_is : "free of a pointer into a block", p, "(not the beginning of a block)");
+    return no_block(p, link_is, "free of a pointer into a block", "(not the beginning of a block)");
+  }
+
+  [[gnu::cold, gnu::noinline]] static place no_block(const void* p, const char* link_is, const char* what,
+                                                     const char* detail) noexcept {
+    if (link_is != nullptr) die(link_is, p, detail);
+    report_mistake(what, p, detail);
+    return {};
   }
 
   struct reading {
@@ -220,38 +232,40 @@ class sealed_blocks {
            (said.alignment == block_claim::not_said || said.alignment == is.alignment());
   }
 
-  static void check(const place& at, const seal_reading& is, const block_claim& said) noexcept {
+  /// Whether the block is live, and is what the caller says, or the process goes on.
+  [[nodiscard]] static bool is_usable(const place& at, const seal_reading& is, const block_claim& said) noexcept {
     if (!is_right(is, at.room, said)) [[unlikely]]
       explain(at, is, said);
+    return is.state == seal_state::live;
   }
 
-  [[noreturn, gnu::cold, gnu::noinline]] static void explain(const place& at, const seal_reading& is,
-                                                             const block_claim& said) noexcept {
-    if (is.state == seal_state::free) mistake("double free", at, "the block is free already");
-    if (is.state == seal_state::fresh) mistake("free of a foreign pointer", at, "the block was never handed out");
-    if (is.state == seal_state::broken) mistake("write beyond a block", at, "found when it is freed");
+  [[gnu::cold, gnu::noinline]] static void explain(const place& at, const seal_reading& is,
+                                                   const block_claim& said) noexcept {
+    if (is.state == seal_state::free) return mistake("double free", at, "the block is free already");
+    if (is.state == seal_state::fresh)
+      return mistake("free of a foreign pointer", at, "the block was never handed out");
+    if (is.state == seal_state::broken) return mistake("write beyond a block", at, "found when it is freed");
     text<200> detail;
     detail.add(std::uint64_t{at.room - is.slack}).add(" bytes, allocated by ").add(name_of(is.origin));
     if (is.origin != said.origin) {
       detail.add(", freed by ").add(name_to_free(said.origin));
-      mistake("free with the wrong function", at, detail.c_str());
+      return mistake("free with the wrong function", at, detail.c_str());
     }
     if (said.size != block_claim::not_said && said.size != at.room - is.slack) {
       detail.add(", freed with a size of ").add(std::uint64_t{said.size});
-      mistake("free with a wrong size", at, detail.c_str());
+      return mistake("free with a wrong size", at, detail.c_str());
     }
     detail.add(" with an alignment of ").add(std::uint64_t{is.alignment()});
     detail.add(", freed with one of ").add(std::uint64_t{said.alignment}).add(" (0: none)");
     mistake("free with a wrong alignment", at, detail.c_str());
   }
 
-  [[noreturn, gnu::cold, gnu::noinline]] static void mistake(const char* what, const place& at,
-                                                             const char* detail) noexcept {
+  [[gnu::cold, gnu::noinline]] static void mistake(const char* what, const place& at, const char* detail) noexcept {
     text<300> all;
     all.add("(").add(detail).add("; a block of ");
     if (at.size_class != 0) all.add("class ").add(std::uint64_t{at.size_class}).add(", ");
     all.add(std::uint64_t{at.room}).add(" bytes and its seal)");
-    die(what, at.begin, all.c_str());
+    report_mistake(what, at.begin, all.c_str());
   }
 
   static const char* name_of(block_origin o) noexcept {

@@ -77,7 +77,9 @@ class shared_heap {
     if (!classes::is_page_run(c)) return central_[c].flush(c, first, n, pages_);
     for (; n > 0; --n) {
       block* const following = first->next;
-      pages_.release(map().span_at(first));
+      span* const s = map().span_at(first);
+      misuse<R, OS>::check_run(first, *s);
+      pages_.release(s);
       first = following;
     }
     return first;

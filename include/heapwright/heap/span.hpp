@@ -40,8 +40,12 @@ struct span {
   span* next = nullptr;
   span* previous = nullptr;
 
-  // Of a cut span, guarded by the lock of its class.
-  block* free = nullptr;
+  // Of a cut span, guarded by the lock of its class. Of a large block without a class: slack, the
+  // bytes behind what was asked for.
+  union {
+    block* free = nullptr;
+    std::size_t slack;
+  };
   std::uint32_t live = 0;
   std::uint32_t carved = 0;
   std::uint32_t capacity = 0;
@@ -52,6 +56,7 @@ struct span {
 
   bool zeroed = false;           ///< free_decommitted and large: reads as zero; cut: its fresh blocks do
   std::uint8_t guard_pages = 0;  ///< cut and large: heap pages at the end that cannot be touched
+  std::uint8_t alignment_log2 = 0;  ///< of a large block without a class; 0: none was asked for
   std::uint16_t offset = 0;      ///< where the block begins, or the first of a cut span: bytes from the start
 
   [[nodiscard]] std::size_t bytes() const noexcept { return pages * heap_page; }
@@ -68,7 +73,11 @@ struct span {
   [[nodiscard]] std::size_t block_bytes() const noexcept {
     return static_cast<std::size_t>(usable_end() - block_begin());
   }
+
+  /// Of a large block without a class: what was asked for.
+  [[nodiscard]] std::size_t asked_bytes() const noexcept { return block_bytes() - slack; }
 };
+static_assert(sizeof(span) == 64);
 
 /// A doubly linked list through span::next and span::previous; all zero is empty. The caller holds
 /// the lock that guards it.

@@ -67,9 +67,9 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// Frees a block of a class that push did not keep.
   [[gnu::noinline]] void push_slow(block* b, page_tag tag) noexcept {
     const unsigned c = class_of(tag);
-    caller_mistakes::note_freed(b, *map_);
-    wipe(b, c);
     uncount_refused(c);
+    if (!caller_mistakes::note_freed(b, *map_)) return;
+    wipe(b, c);
     if ((tag ^ owner_) > class_mask) {
       if (classes::is_page_run(c)) return release_page_run(c, b);
       push_remote(b, tag);
@@ -81,7 +81,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
 
   /// The same, of a class with mixed spans.
   [[gnu::noinline]] void push_slow_mixed(block* b, unsigned c) noexcept {
-    caller_mistakes::note_freed(b, *map_);
+    if (!caller_mistakes::note_freed(b, *map_)) return;
     class_state& s = of_[c];
     s.use.is_used = true;
     const bool is_time_to_count = s.room <= 0;
@@ -244,6 +244,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
       post(batch);
       batch.tag = tag;
     }
+    if (!caller_mistakes::is_not_last_freed(b, batch.first)) return;
     batch.add(b);
     if (batch.count >= classes::of(class_of(tag)).batch) [[unlikely]]
       post(batch);
@@ -397,6 +398,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     class_state& s = of_[c];
     flush_inbox(*this, c);
     if (const std::uint32_t n = length(c); n > 0) flush_deferred(c, n);
+    caller_mistakes::check_is_end(s.deferred);
     if (block* const first = s.free_list; first != nullptr) {
       s.free_list = nullptr;
       shared_->flush(c, first, length_of(first));

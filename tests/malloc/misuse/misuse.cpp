@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <dlfcn.h>
+#include <malloc.h>
 
 #include "../support/opaque.h"
 #include "../support/require.h"
@@ -41,6 +42,11 @@ void free_twice_from_two_threads() {
 
 void free_at_offset(std::size_t size, std::size_t offset) {
   std::free(opaque(static_cast<char*>(opaque(std::malloc(opaque_size(size)))) + offset));
+}
+
+/// Written to as far as the program may.
+void* filled(void* p) {
+  return std::memset(opaque(p), 0x41, malloc_usable_size(opaque(p)));
 }
 
 struct mistake {
@@ -84,10 +90,37 @@ constexpr mistake mistakes[] = {
     // Not mistakes: these must pass.
     {"right_sizes",
      [] {
-       for (std::size_t size = 0; size < 100'000; size += size / 8 + 1) {
+       for (std::size_t size = 0; size < 3'000'000; size += size / 8 + 1) {
          ::operator delete(opaque(::operator new(opaque_size(size))), opaque_size(size));
          free_sized(opaque(std::malloc(opaque_size(size))), size);
          free_aligned_sized(opaque(std::aligned_alloc(256, opaque_size(size))), 256, size);
+       }
+     }},
+    {"right_sizes_after_realloc",
+     [] {
+       constexpr std::size_t sizes[] = {100, 30'000, 200'000, 261'000, 261'440, 262'144, 262'145, 400'000, 3'000'000};
+       for (const std::size_t from : sizes) {
+         for (const std::size_t between : sizes) {
+           for (const std::size_t to : sizes) {
+             void* p = filled(std::malloc(opaque_size(from)));
+             p = filled(std::realloc(opaque(p), opaque_size(between)));
+             p = filled(std::realloc(opaque(p), opaque_size(to)));
+             free_sized(opaque(p), to);
+           }
+         }
+       }
+     }},
+    {"right_alignments",
+     [] {
+       for (std::size_t alignment = 8; alignment <= 1 << 20; alignment *= 2) {
+         for (const std::size_t size : {0, 1, 1000, 200'000, 400'000}) {
+           const auto as = static_cast<std::align_val_t>(alignment);
+           ::operator delete(filled(::operator new(opaque_size(size), as)), opaque_size(size), as);
+           ::operator delete(filled(::operator new(opaque_size(size), as)), as);
+           free_aligned_sized(filled(std::aligned_alloc(alignment, opaque_size(size))), alignment, size);
+           // Not so in the standard, but as code does that knows no aligned new.
+           ::operator delete(filled(::operator new(opaque_size(size), as)));
+         }
        }
      }},
     {"libc_malloc",

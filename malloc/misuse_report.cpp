@@ -1,0 +1,65 @@
+#include "misuse_report.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <heapwright/core/check.hpp>
+
+#include "../abi/export.hpp"
+#include "calls.hpp"
+
+extern "C" {
+/// The last message about a mistake, for debuggers and for what reads core files.
+HEAPWRIGHT_EXPORT constinit char heapwright_misuse_message[400] = {};
+}
+
+namespace heapwright::process {
+namespace {
+
+constinit bool writes_to_syslog = false;
+
+/// As one message of RFC 3164 to the local daemon. It is lost where none listens, or its queue is
+/// full.
+void write_to_syslog(const char* line) noexcept {
+  constexpr const char* user_critical = "<10>";
+  sockaddr_un daemon{.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+  const int log = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (log < 0) return;
+  text<500> message;
+  message.add(user_critical).add("heapwright[").add(static_cast<std::uint64_t>(::getpid())).add("]: ").add(line);
+  if (::connect(log, reinterpret_cast<const sockaddr*>(&daemon), sizeof daemon) == 0)
+    (void)!::send(log, message.c_str(), message.size(), MSG_NOSIGNAL);
+  ::close(log);
+}
+
+void say_more(const char* line) noexcept {
+  const int kept = errno;
+  calls here{};
+  here.note(unwind::current_state());
+  here.write("here,");
+  keep_misuse_report(line);
+  errno = kept;
+}
+
+}  // namespace
+
+void begin_misuse_reports(bool goes_on, bool to_syslog) noexcept {
+  writes_to_syslog = to_syslog;
+  if (&unwind::look_up_dl_find_object != nullptr) unwind::look_up_dl_find_object();
+  the_misuse_policy.goes_on.store(goes_on, std::memory_order_relaxed);
+  the_misuse_policy.listener.store(say_more, std::memory_order_release);
+}
+
+void keep_misuse_report(const char* line) noexcept {
+  const std::size_t n = std::min(std::strlen(line), sizeof heapwright_misuse_message - 1);
+  std::memcpy(heapwright_misuse_message, line, n);
+  heapwright_misuse_message[n] = '\0';
+  if (writes_to_syslog) write_to_syslog(line);
+}
+
+}  // namespace heapwright::process
