@@ -186,7 +186,8 @@ bool guarded_samples::deallocate(void* p) noexcept {
   if (found == nullptr) return false;
   place& s = *found;
   if (!is_live(s, p)) return true;
-  if (!is_surrounded(s)) mistake(s, "write beyond a block", p, current_state());
+  if (const std::byte* const at = written_beside(s); at != nullptr)
+    mistake(s, at < s.block ? "write before a block" : "write beyond a block", at, current_state());
   const std::size_t page = linux_os::page_size();
   s.freed.note(current_state());
   s.freed_as = ++frees_;
@@ -254,15 +255,20 @@ bool guarded_samples::is_live(const place& s, const void* p) noexcept {
   return false;
 }
 
-bool guarded_samples::is_surrounded(const place& s) noexcept {
+const std::byte* guarded_samples::written_beside(const place& s) noexcept {
   const std::size_t page = linux_os::page_size();
-  const auto is_filler = [](std::byte b) { return b == filler; };
-  return std::all_of(s.begin + page, s.block, is_filler) &&
-         std::all_of(s.block + s.size, s.begin + s.bytes - page, is_filler);
+  const auto is_written = [](std::byte b) { return b != filler; };
+  const std::byte* const block = s.block;
+  const std::byte* const before = std::find_if(static_cast<const std::byte*>(s.begin) + page, block, is_written);
+  if (before != block) return before;
+  const std::byte* const end = s.begin + s.bytes - page;
+  const std::byte* const behind = std::find_if(block + s.size, end, is_written);
+  return behind != end ? behind : nullptr;
 }
 
 void guarded_samples::say(const place& s, const char* mistake, const void* p, const calls& here) noexcept {
   text<300> line;
+  const std::size_t page = linux_os::page_size();
   line.add("heapwright: ").add(mistake).add(": ").add(p).add(" (");
   const std::uintptr_t at = address_of(p), first = address_of(s.block);
   if (at < first)
@@ -271,7 +277,10 @@ void guarded_samples::say(const place& s, const char* mistake, const void* p, co
     line.add(std::uint64_t{at - first - s.size}).add(" bytes behind");
   else
     line.add(std::uint64_t{at - first}).add(" bytes into");
-  line.add(" a block of ").add(std::uint64_t{s.size}).add(" bytes; a guarded sample)\n").write_to(2);
+  line.add(" a block of ").add(std::uint64_t{s.size}).add(" bytes; ");
+  const bool is_in_its_pages = s.is == state::live && at - address_of(s.begin) - page < s.bytes - 2 * page;
+  if (is_in_its_pages && (at < first || at - first >= s.size)) line.add("found when it is freed; ");
+  line.add("a guarded sample)\n").write_to(2);
   here.write("here,");
   if (s.is == state::freed) s.freed.write("freed");
   s.allocated.write("allocated");

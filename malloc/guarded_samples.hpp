@@ -92,7 +92,8 @@ class guarded_samples {
   place* free_place() noexcept;
   place* find(const void* p) noexcept;
   static bool is_live(const place& s, const void* p) noexcept;
-  static bool is_surrounded(const place& s) noexcept;
+  /// The first byte beside the block, in its pages, that is no filler; null: there is none.
+  static const std::byte* written_beside(const place& s) noexcept;
   static void mistake(const place& s, const char* what, const void* p, unwind::machine_state from) noexcept;
   static void say(const place& s, const char* mistake, const void* p, const calls& here) noexcept;
 

@@ -1,6 +1,8 @@
 #include "misuse_report.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 
 #include <fcntl.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include <heapwright/core/check.hpp>
+#include <heapwright/core/hash.hpp>
 
 #include "../abi/export.hpp"
 #include "calls.hpp"
@@ -37,11 +40,21 @@ void write_to_syslog(const char* line) noexcept {
   ::close(log);
 }
 
+/// A mistake that is made again and again is named once: that takes milliseconds. Where there are
+/// more kinds than places, an old one may be named again.
+bool is_first_from(const calls& c) noexcept {
+  static constinit std::array<std::atomic<std::uint64_t>, 256> known{};
+  std::uint64_t hash = 1;
+  for (unsigned i = 0; i < c.count; ++i) hash = fibonacci_hash(hash ^ c.at[i]);
+  std::atomic<std::uint64_t>& place = known[hash >> 56];
+  return place.exchange(hash, std::memory_order_relaxed) != hash;
+}
+
 void say_more(const char* line) noexcept {
   const int kept = errno;
   calls here{};
   here.note(unwind::current_state());
-  here.write("here,");
+  if (is_first_from(here)) here.write("here,");
   keep_misuse_report(line);
   errno = kept;
 }

@@ -23,13 +23,16 @@ enum class option_id : std::size_t { guard_sample, on_misuse, purge_delay_ms, st
 
 inline constexpr std::array<option, 6> option_table{{
     {"HEAPWRIGHT_GUARD_SAMPLE", 0, 1'000'000'000,
-     "N guards one in N allocations, on average: a read or a write beyond it or after its end ends the process with a "
-     "report; 0 guards none. Not in libheapwright-hardened."},
+     "N guards one in N allocations, on average; of short blocks only those that find a thread's free list empty can "
+     "be "
+     "guarded. A read or a write beyond it or after its end ends the process with a report; 0 guards none. Not in "
+     "libheapwright-hardened."},
     {"HEAPWRIGHT_ON_MISUSE",
      0,
      1,
      "What happens after a message about a mistake of the program. abort: the process ends. report: it goes on where "
-     "that does no harm; the call that made the mistake does nothing.",
+     "that does no harm; the call that made the mistake does nothing, as a rule. What the malloc does not know goes to "
+     "libc's free, which ends the process.",
      {"abort", "report"}},
     {"HEAPWRIGHT_PURGE_DELAY_MS", chosen_recipe.pages.purge_window_ms, 3'600'000,
      "Milliseconds for which freed memory is kept before it is given back to the system; 0 keeps it no longer than the "

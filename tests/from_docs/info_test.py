@@ -35,7 +35,8 @@ class Info(Case):
         self.assertEqual(answer["format"], "heapwright info 1")
         self.assertTrue(os.path.samefile(answer["library"], LIBRARY))
         defaults = {option["name"]: option["default"] for option in answer["options"]}
-        self.assertEqual(defaults, {"HEAPWRIGHT_GUARD_SAMPLE": "0", "HEAPWRIGHT_PURGE_DELAY_MS": "400", "HEAPWRIGHT_STATS": "0", "HEAPWRIGHT_VERBOSE": "0"})
+        self.assertEqual(defaults, {"HEAPWRIGHT_GUARD_SAMPLE": "0", "HEAPWRIGHT_ON_MISUSE": "abort", "HEAPWRIGHT_PURGE_DELAY_MS": "400", "HEAPWRIGHT_STATS": "0", "HEAPWRIGHT_SYSLOG": "0",
+                                    "HEAPWRIGHT_VERBOSE": "0"})
 
     # "With PID: whether libheapwright is loaded there, its version, its options and where its memory is."
     def test_a_process_on_heapwright(self):

@@ -9,7 +9,8 @@ int main() {
       "Set in the environment of the program. Programs that run with raised privileges (setuid, setgid, file "
       "capabilities)");
   std::puts(
-      "ignore them. A value that is none of the option's words, or not a number in its range, is reported on stderr, and "
+      "ignore them. A value that is none of the option's words, or not a number in its range, is reported on stderr, "
+      "and "
       "the default is used.\n");
   std::puts("| variable | default | up to, or words | meaning |");
   std::puts("|---|---|---|---|");

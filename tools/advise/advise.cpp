@@ -122,16 +122,15 @@ void add_notes(advise_report& into) {
 int advise(const advise_options& options) {
   check_json_and_html(options.json, options.html, {options.trace});
   const awaited_signals signals{SIGCHLD, SIGINT, SIGTERM, SIGHUP};
-  const auto told = trace_progress("reading the trace", signals);
   advise_report found;
   found.trace = options.trace;
   found.rounds = options.rounds;
-  plan_builder builder(options.trace, options.process, told);
+  plan_builder builder(options.trace, options.process, trace_progress("reading the trace", signals));
   found.process = builder.process();
   show_step("naming call sites");
   found.sites = sites_of(options.trace, found.process.described.number, options.wrappers);
   const scratch_file plan;
-  found.plan = builder.build(plan.fd(), told, false, found.sites.stacks);
+  found.plan = builder.build(plan.fd(), trace_progress("planning the replay", signals), false, found.sites.stacks);
   const mapped_plan mapped(plan.fd());
   show_step("looking at what blocks do");
   found.habits = habits_of(mapped, found.sites.all.size());

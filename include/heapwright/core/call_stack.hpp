@@ -2,8 +2,9 @@
 //
 // Capturing reads the unwind tables of the program and allocates nothing. Naming is left to
 // addr2line, which runs as a process of its own: only then are there lines of inlined functions,
-// and a process that is about to die reads no debugging information. Without addr2line a frame is
-// shown as OBJECT+OFFSET, which `addr2line -e OBJECT OFFSET` understands.
+// and a process that is about to die reads no debugging information. The program does not see that
+// process: neither its signals nor its wait tell of it. What addr2line does not name, or cannot as
+// it is not installed, is shown as OBJECT+OFFSET, which `addr2line -e OBJECT OFFSET` understands.
 //
 // The program's own frame is the innermost one whose function is not in the namespaces heapwright,
 // std or __gnu_cxx: the line that uses a container, not the line of the container.
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,12 +22,20 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <unwind.h>
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/text.hpp>
+
+extern "C" {
+// What the linker has put together: the program, or a library.
+[[gnu::visibility("hidden"), gnu::weak]] extern const char __ehdr_start[];
+[[gnu::visibility("hidden"), gnu::weak]] extern const char _end[];
+}
 
 namespace heapwright {
 
@@ -63,11 +74,12 @@ namespace detail {
 
 /// A frame as addr2line names it. Valid during the call that it is passed to.
 struct named_frame {
-  std::string_view function;  ///< demangled; "??" if there is no symbol
-  std::string_view line;      ///< FILE:LINE; "??:0" if it is not known
+  std::string_view function;  ///< demangled; OBJECT+OFFSET if there is no symbol
+  std::string_view line;      ///< FILE:LINE; "??:0" if it is not known; empty if the function is not either
 
   [[nodiscard]] bool has_line() const noexcept {
-    return !detail::has_at(line, 0, "??") && (line.size() < 2 || !detail::has_at(line, line.size() - 2, ":?"));
+    return line.size() != 0 && !detail::has_at(line, 0, "??") &&
+           (line.size() < 2 || !detail::has_at(line, line.size() - 2, ":?"));
   }
 
   /// Whether the function belongs to the program, and not to the libraries that lie between it and
@@ -77,7 +89,7 @@ struct named_frame {
     for (const std::string_view prefix : {"heapwright::", "std::", "__gnu_cxx::", "operator new", "operator delete"}) {
       if (detail::has_at(name, 0, prefix)) return false;
     }
-    return !detail::is_same(function, "??");
+    return true;
   }
 
  private:
@@ -129,9 +141,8 @@ class call_stack {
   friend bool operator==(const call_stack&, const call_stack&) noexcept = default;
   friend auto operator<=>(const call_stack&, const call_stack&) noexcept = default;
 
-  /// Calls f(named_frame) for each frame, inlined ones too, the innermost first. False: addr2line
-  /// cannot be run, or it knows nothing of the frames; then f was not called. Takes milliseconds.
-  /// Allocates nothing.
+  /// Calls f(named_frame) for each frame, inlined ones too, the innermost first. False: no function
+  /// has a name. Takes milliseconds. Allocates nothing.
   template <class F>
   bool for_each_named(F f) const noexcept {
     bool named = false;
@@ -146,7 +157,7 @@ class call_stack {
   }
 
   /// Calls f(number, named_frame) for the program's own frame, as number 1, and for those outside
-  /// of it up to main. False: as for_each_named, or there is no such frame.
+  /// of it up to main. False: there is no such frame.
   template <class F>
   bool for_each_own(F f) const noexcept {
     unsigned number = 0;
@@ -158,25 +169,21 @@ class call_stack {
     return number > 0;
   }
 
-  /// Writes a line for each of the program's own frames.
+  /// Writes a line for each of the program's own frames; or for all frames, if none is its own.
   void write_to(int fd) const noexcept {
     if (for_each_own([&](unsigned number, const named_frame& frame) { write_frame(fd, number, frame); })) return;
-    write_raw(fd);
+    unsigned number = 0;
+    for_each_named([&](const named_frame& frame) { write_frame(fd, ++number, frame); });
   }
 
   static void write_frame(int fd, unsigned number, const named_frame& frame) noexcept {
     text<1000> out;
-    out.add("    #").add(std::uint64_t{number}).add(" ").add(frame.function).add(" ").add(frame.line).add("\n");
-    out.write_to(fd);
+    out.add("    #").add(std::uint64_t{number}).add(" ").add(frame.function);
+    if (frame.line.size() != 0) out.add(" ").add(frame.line);
+    out.add("\n").write_to(fd);
   }
 
-  void write_raw(int fd) const noexcept {
-    for (unsigned i = 0; i < count_; ++i) {
-      text<600>().add("    #").add(std::uint64_t{i + 1}).add(" ").add(raw(i).c_str()).add("\n").write_to(fd);
-    }
-  }
-
-  /// The innermost frame as OBJECT+OFFSET.
+  /// A frame as OBJECT+OFFSET.
   [[nodiscard]] text<500> raw(unsigned i = 0) const noexcept {
     text<500> out;
     const place at = place_of(i);
@@ -207,12 +214,18 @@ class call_stack {
   [[nodiscard]] place place_of(unsigned i) const noexcept {
     const std::uintptr_t pc = frames_[i] - 1;
     Dl_info object{};
-    if (::dladdr(reinterpret_cast<const void*>(pc), &object) == 0 || object.dli_fname == nullptr) return {nullptr, pc};
+    if (::dladdr(reinterpret_cast<const void*>(pc), &object) == 0 || object.dli_fname == nullptr) {
+      object = {};
+      // Of a static program dladdr knows nothing.
+      const auto begin = address_of(__ehdr_start);
+      if (begin == 0 || pc - begin >= address_of(_end) - begin) return {nullptr, pc};
+      object.dli_fbase = const_cast<char*>(__ehdr_start);
+    }
     const auto* const file = static_cast<const unsigned char*>(object.dli_fbase);
     Elf64_Half type;
     std::memcpy(&type, file + EI_NIDENT, sizeof type);
     // The main program is named as it was called, which need not be a path.
-    const bool is_path = ::access(object.dli_fname, R_OK) == 0;
+    const bool is_path = object.dli_fname != nullptr && ::access(object.dli_fname, R_OK) == 0;
     return {is_path ? object.dli_fname : path_of_program(), type == ET_DYN ? pc - address_of(file) : pc};
   }
 
@@ -221,27 +234,37 @@ class call_stack {
     return ::readlink("/proc/self/exe", path, sizeof path - 1) > 0 ? path : "program";
   }
 
-  /// Frames [i, i + n), which all lie in one file.
+  /// Frames [i, i + n), which all lie in one file. False: none has a name.
   template <class F>
   bool name(unsigned i, unsigned n, const place& in, F& f) const noexcept {
-    if (in.object == nullptr) return false;
-    std::array<text<20>, most> offsets;
-    std::array<const char*, most + 7> command{"addr2line", "-C", "-f", "-i", "-e", in.object};
-    for (unsigned k = 0; k < n; ++k) command[6 + k] = offsets[k].add_hex(place_of(i + k).offset).c_str();
-    command[6 + n] = nullptr;
-    return read_names(command.data(), f);
+    unsigned told = 0;
+    const bool is_any_named = in.object != nullptr && read_names(i, n, in.object, told, f);
+    for (; told < n; ++told) without_name(i + told, f);
+    return is_any_named;
   }
 
-  /// addr2line prints a function and a line for each frame, inlined ones too.
   template <class F>
-  static bool read_names(const char* const* command, F& f) noexcept {
+  void without_name(unsigned i, F& f) const noexcept {
+    text<500> at = raw(i);
+    f(named_frame{std::string_view(at.c_str(), at.size()), std::string_view()});
+  }
+
+  /// For each frame addr2line prints its address, and then a function and a line for it and for
+  /// each function that is inlined there. `told`: how many of the frames f has been called for.
+  /// False: as above.
+  template <class F>
+  bool read_names(unsigned i, unsigned n, const char* object, unsigned& told, F& f) const noexcept {
+    std::array<text<20>, most> offsets;
+    std::array<const char*, most + 8> command{"addr2line", "-a", "-C", "-f", "-i", "-e", object};
+    for (unsigned k = 0; k < n; ++k) command[7 + k] = offsets[k].add_hex(place_of(i + k).offset).c_str();
+    command[7 + n] = nullptr;
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return false;
-    const pid_t child = run(command, ends[1]);
+    const pid_t child = run(command.data(), ends[1]);
     ::close(ends[1]);
     char buffer[2 * longest_name];
     std::size_t kept = 0;
-    bool any = false;
+    bool is_any_named = false;
     for (;;) {
       const ssize_t got = child < 0 ? 0 : ::read(ends[0], buffer + kept, sizeof buffer - kept);
       if (got < 0 && errno == EINTR) continue;
@@ -250,11 +273,21 @@ class call_stack {
       std::string_view rest(buffer, kept);
       for (;;) {
         const std::size_t first = detail::find(rest, "\n");
-        const std::size_t second = first == rest.npos ? rest.npos : detail::find(rest, "\n", first + 1);
+        if (first == rest.npos) break;
+        if (detail::has_at(rest, 0, "0x")) {
+          ++told;
+          rest.remove_prefix(first + 1);
+          continue;
+        }
+        const std::size_t second = detail::find(rest, "\n", first + 1);
         if (second == rest.npos) break;
-        f(named_frame{detail::part(rest, 0, first),
-                      without_discriminator(detail::part(rest, first + 1, second - first - 1))});
-        any = true;
+        const std::string_view function = detail::part(rest, 0, first);
+        if (!detail::is_same(function, "??")) {
+          f(named_frame{function, without_discriminator(detail::part(rest, first + 1, second - first - 1))});
+          is_any_named = true;
+        } else if (told > 0 && told <= n) {
+          without_name(i + told - 1, f);
+        }
         rest.remove_prefix(second + 1);
       }
       kept = rest.size() == sizeof buffer ? 0 : rest.size();  // a name too long to be one
@@ -262,21 +295,38 @@ class call_stack {
     }
     ::close(ends[0]);
     int status = 0;
-    while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    while (child > 0 && ::waitpid(child, &status, __WCLONE) < 0 && errno == EINTR) {
     }
-    return any;
+    return is_any_named;
   }
 
   [[nodiscard]] static std::string_view without_discriminator(std::string_view line) noexcept {
     return detail::part(line, 0, detail::find(line, " (discriminator"));
   }
 
-  /// vfork, as fork calls handlers that may want a lock which this thread holds. -1: no process can
-  /// be had.
+  /// The process that runs the command; -1: none can be had. It is a child of a child that sends no
+  /// signal at its end, which exec would change. Not fork, as that calls handlers that may want a
+  /// lock which this thread holds. No signal reaches the child, which has the program's handlers.
   [[nodiscard, gnu::noinline]] static pid_t run(const char* const* command, int out) noexcept {
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const auto child = static_cast<pid_t>(::syscall(SYS_clone, 0UL, nullptr, nullptr, nullptr, nullptr));
+    if (child == 0) become(command, out);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return child;
+  }
+
+  [[noreturn]] static void become(const char* const* command, int out) noexcept {
     static const char* const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", nullptr};
     const pid_t child = ::vfork();
-    if (child != 0) return child;
+    if (child != 0) {
+      ::close(out);
+      int status = 0;
+      while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+      }
+      ::_exit(0);
+    }
     ::dup2(out, 1);
     if (const int nowhere = ::open("/dev/null", O_RDWR); nowhere >= 0) {
       ::dup2(nowhere, 0);

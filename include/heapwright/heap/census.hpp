@@ -163,7 +163,8 @@ class census {
     heap_.for_each_span_held([&](const span& s) {
       if (s.state == span_state::large) {
         const bool is_hidden = heap_.tag_of(s.start) == 0;  // page_heap::hides_large
-        if (!is_hidden && !kept.has(s.block_begin())) f(static_cast<const void*>(s.block_begin()), heap_.usable_size(s.block_begin()));
+        if (!is_hidden && !kept.has(s.block_begin()))
+          f(static_cast<const void*>(s.block_begin()), heap_.usable_size(s.block_begin()));
       } else if (s.state == span_state::cut) {
         blocks_of(s, kept, f);
       } else if (s.state == span_state::mixed) {

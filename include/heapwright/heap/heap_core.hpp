@@ -150,6 +150,8 @@ class heap_core {
       mine.push_slow(static_cast<block*>(p), tag);
     } else if (span* const s = large_at(p, tag)) {
       large::deallocate(shared_.pages(), s, said);
+    } else if (tag == large_tag) {
+      return caller_mistakes::note_within(p);
     } else if (p != nullptr) {
       return caller_mistakes::note_foreign(p);
     }

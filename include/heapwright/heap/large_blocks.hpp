@@ -137,17 +137,18 @@ class large_blocks {
   static std::size_t before(const span& s) noexcept { return std::min<std::size_t>(s.offset, looked_at); }
   static std::size_t behind(const span& s) noexcept { return std::min<std::size_t>(s.slack, looked_at); }
 
-  /// Where the process goes on, the block is freed or resized as if nothing was wrong: nothing of the
-  /// heap lies beside it.
+  /// Where the process goes on, the block is freed or resized as if nothing was wrong: nothing of
+  /// the heap lies beside it.
   static void check([[maybe_unused]] const span& s, [[maybe_unused]] const block_claim& said) noexcept {
     if constexpr (!R.hardening.sealed) {
       if (s.size_class != 0) return;
       const std::byte* const begin = s.block_begin();
       const std::size_t size = s.asked_bytes();
       const std::size_t alignment = s.alignment_log2 == 0 ? 0 : std::size_t{1} << s.alignment_log2;
-      // Code that does not know aligned new frees what another has allocated so: it says no alignment.
-      const bool is_aligned_as_said = said.alignment == block_claim::not_said || said.alignment == alignment ||
-                                      said.alignment <= default_alignment;
+      // Code that does not know aligned new frees what another has allocated so: it says no
+      // alignment.
+      const bool is_aligned_as_said =
+          said.alignment == block_claim::not_said || said.alignment == alignment || said.alignment <= default_alignment;
       // A block that is large for its alignment alone may have been resized without a word here.
       const bool is_as_long_as_said =
           said.size == block_claim::not_said || said.size == size || size <= classes::largest;
@@ -156,7 +157,8 @@ class large_blocks {
       if (std::memcmp(begin + size, zeros, behind(s)) != 0) [[unlikely]]
         mistake("write beyond a block", s, "found when it is freed or resized");
       if (!is_as_long_as_said) [[unlikely]]
-        mistake("free with a wrong size", s, text<60>().add("freed with one of ").add(std::uint64_t{said.size}).c_str());
+        mistake("free with a wrong size", s,
+                text<60>().add("freed with one of ").add(std::uint64_t{said.size}).c_str());
       if (!is_aligned_as_said) [[unlikely]]
         mistake("free with a wrong alignment", s,
                 text<60>().add("freed with one of ").add(std::uint64_t{said.alignment}).c_str());

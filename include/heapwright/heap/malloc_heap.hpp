@@ -187,12 +187,18 @@ class malloc_heap {
     line.add("heapwright: ").add(name_).add(": ").add(blocks).add(blocks == 1 ? " block, " : " blocks, ");
     line.add_bytes(bytes).add(" in use, asked for at ");
     const bool named = stack.for_each_own([&](unsigned number, const named_frame& frame) {
-      if (number == 1) line.add(frame.line).add(" (").add(frame.function).add(")\n").write_to(fd);
+      if (number == 1) {
+        if (frame.line.empty())
+          line.add(frame.function);
+        else
+          line.add(frame.line).add(" (").add(frame.function).add(")");
+        line.add("\n").write_to(fd);
+      }
       call_stack::write_frame(fd, number, frame);
     });
     if (named) return;
     line.add(stack.raw().c_str()).add("\n").write_to(fd);
-    stack.write_raw(fd);
+    stack.write_to(fd);
   }
 
   bool note(void* p, std::size_t size) noexcept {

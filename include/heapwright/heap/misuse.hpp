@@ -37,7 +37,8 @@ class misuse {
   [[nodiscard]] static bool note_freed([[maybe_unused]] block* b,
                                        [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
     if constexpr (checks) {
-      if (!is_beginning(b, map)) return report_mistake("free of a pointer into a block", b, "(not its beginning)"), false;
+      if (!is_beginning(b, map))
+        return report_mistake("free of a pointer into a block", b, "(not its beginning)"), false;
       if (mark_of(b) == expected_mark(b)) return report_mistake("double free", b, "(the block is free already)"), false;
       mark_of(b) = expected_mark(b);
     }
@@ -71,8 +72,8 @@ class misuse {
       die("double free", first, "(or of a block near it; more came back than the span had given out)");
   }
 
-  /// Another thread's block, and the one that this thread has freed before it. False: it is the same
-  /// one, and the process goes on.
+  /// Another thread's block, and the one that this thread has freed before it. False: it is the
+  /// same one, and the process goes on.
   [[nodiscard]] static bool is_not_last_freed([[maybe_unused]] const block* b,
                                               [[maybe_unused]] const block* before) noexcept {
     if constexpr (looks_in_slow_steps) {
@@ -94,7 +95,8 @@ class misuse {
   [[nodiscard]] static bool is_live([[maybe_unused]] void* p, [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
     if constexpr (checks) {
       auto* const b = static_cast<block*>(p);
-      if (!is_beginning(b, map)) return report_mistake("realloc of a pointer into a block", b, "(not its beginning)"), false;
+      if (!is_beginning(b, map))
+        return report_mistake("realloc of a pointer into a block", b, "(not its beginning)"), false;
       if (mark_of(b) == expected_mark(b))
         return report_mistake("double free", b, "(the block is free already, and is to be resized)"), false;
     }
@@ -117,6 +119,12 @@ class misuse {
       report_mistake("free of a foreign pointer", p,
                      "(not the beginning of a block of this heap, or of a large one freed already)");
     return checks;
+  }
+
+  /// A pointer into the first page of a large block. True: it has been told.
+  static bool note_within(void* p) noexcept {
+    report_mistake("free of a pointer into a block", p, "(not its beginning)");
+    return true;
   }
 
   /// A pointer into a mixed span, at which no block of the program begins. False as above.

@@ -110,7 +110,9 @@ class page_heap {
     if (s == nullptr) return nullptr;
     holding guard(lock_);
     memory_.add_guard(s);
-    s->offset = static_cast<std::uint16_t>((body - block_bytes) % heap_page);  // the tag is at the first page
+    const std::size_t before = (body - block_bytes) % heap_page;  // the tag is at the first page
+    const bool lacks_head = needs_head && before == 0 && alignment < heap_page;
+    s->offset = static_cast<std::uint16_t>(lacks_head ? heap_page - std::max(alignment, default_alignment) : before);
     return s;
   }
 

@@ -192,14 +192,13 @@ class page_map {
   }
 
   void set_all(span* s, page_tag t) noexcept {
-    for (std::byte* page = s->start; page != s->end(); page += heap_page) {
-      set_tag(page, t);
-      set_span(page, s);
-    }
+    for (std::byte* page = s->start; page != s->end(); page += heap_page) set_span(page, s);
+    set_all_tags(s, t);
   }
 
+  /// Guard pages have none: what has a tag can be read.
   void set_all_tags(span* s, page_tag t) noexcept {
-    for (std::byte* page = s->start; page != s->end(); page += heap_page) set_tag(page, t);
+    for (std::byte* page = s->start; page != s->usable_end(); page += heap_page) set_tag(page, t);
   }
 
   /// Calls f(span&) for each span there is, by address. Looks at every page of the address space

@@ -15,8 +15,8 @@
 //
 // Blocks without a class are not looked at when they are given out: their pages were not kept.
 //
-// A mistake ends the process, or it goes on (misuse_policy): then the block is as the heap knows it,
-// whatever the caller says, and what is no live block is left alone.
+// A mistake ends the process, or it goes on (misuse_policy): then the block is as the heap knows
+// it, whatever the caller says, and what is no live block is left alone.
 #pragma once
 
 #include <algorithm>
@@ -173,8 +173,8 @@ class sealed_blocks {
   };
 
   /// The block that begins at p. None is a mistake: p is the program's, and the result has no
-  /// beginning; or it was a link in free memory, and the process ends with a message that begins with
-  /// `link_is`.
+  /// beginning; or it was a link in free memory, and the process ends with a message that begins
+  /// with `link_is`.
   [[nodiscard]] place find(void* p, const char* link_is = nullptr) const noexcept {
     auto* const begin = static_cast<std::byte*>(p);
     const page_tag tag = map_.tag(p);
@@ -244,7 +244,7 @@ class sealed_blocks {
     if (is.state == seal_state::free) return mistake("double free", at, "the block is free already");
     if (is.state == seal_state::fresh)
       return mistake("free of a foreign pointer", at, "the block was never handed out");
-    if (is.state == seal_state::broken) return mistake("write beyond a block", at, "found when it is freed");
+    if (is.state == seal_state::broken) return mistake("write beyond a block", at, "found when it is freed or resized");
     text<200> detail;
     detail.add(std::uint64_t{at.room - is.slack}).add(" bytes, allocated by ").add(name_of(is.origin));
     if (is.origin != said.origin) {

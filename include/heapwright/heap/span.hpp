@@ -54,10 +54,10 @@ struct span {
   span_state state = span_state::free_decommitted;
   span_place place = span_place::exhausted;
 
-  bool zeroed = false;           ///< free_decommitted and large: reads as zero; cut: its fresh blocks do
-  std::uint8_t guard_pages = 0;  ///< cut and large: heap pages at the end that cannot be touched
+  bool zeroed = false;              ///< free_decommitted and large: reads as zero; cut: its fresh blocks do
+  std::uint8_t guard_pages = 0;     ///< cut and large: heap pages at the end that cannot be touched
   std::uint8_t alignment_log2 = 0;  ///< of a large block without a class; 0: none was asked for
-  std::uint16_t offset = 0;      ///< where the block begins, or the first of a cut span: bytes from the start
+  std::uint16_t offset = 0;         ///< where the block begins, or the first of a cut span: bytes from the start
 
   [[nodiscard]] std::size_t bytes() const noexcept { return pages * heap_page; }
   [[nodiscard]] std::byte* end() const noexcept { return start + bytes(); }

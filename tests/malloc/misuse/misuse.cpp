@@ -45,9 +45,7 @@ void free_at_offset(std::size_t size, std::size_t offset) {
 }
 
 /// Written to as far as the program may.
-void* filled(void* p) {
-  return std::memset(opaque(p), 0x41, malloc_usable_size(opaque(p)));
-}
+void* filled(void* p) { return std::memset(opaque(p), 0x41, malloc_usable_size(opaque(p))); }
 
 struct mistake {
   const char* name;

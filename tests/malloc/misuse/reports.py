@@ -32,6 +32,25 @@ class Reports(unittest.TestCase):
                 self.assertEqual(done.returncode, -signal.SIGABRT)
                 self.assertRegex(done.stderr, r"\Aheapwright: .*\n  here, in thread \d+:\n    #1 .*(\(anonymous namespace\)|corruptions\+0x)")
 
+    def test_calls_without_a_name_are_told_as_places_in_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stripped = os.path.join(folder, "stripped")
+            subprocess.run(["strip", "-o", stripped, CORRUPTIONS], check=True)
+            done = run(stripped, "double-free/at-once/100")
+        self.assertRegex(done.stderr, r"\Aheapwright: .*\n  here, in thread \d+:\n    #1 .*/stripped\+0x[0-9a-f]+\n    #2 .*/stripped\+0x")
+
+    def test_the_program_sees_no_child_and_equal_calls_are_named_once(self):
+        program = ("import ctypes, os, signal, time; came = []; signal.signal(signal.SIGCHLD, lambda *a: came.append(a));"
+                   "libc = ctypes.CDLL(None); libc.malloc.restype = ctypes.c_void_p; libc.free.argtypes = [ctypes.c_void_p]; p = libc.malloc(100)\n"
+                   "for _ in range(5): libc.free(p)\n"
+                   "time.sleep(0.1); print(len(came))\n"
+                   "try: print(os.waitpid(-1, os.WNOHANG))\n"
+                   "except ChildProcessError: print('no child')")
+        done = run(sys.executable, "-c", program, HEAPWRIGHT_ON_MISUSE="report")
+        self.assertEqual(done.stdout, "0\nno child\n", done.stderr)
+        self.assertEqual(done.stderr.count("double free"), 4)
+        self.assertEqual(done.stderr.count("here, in thread"), 1)
+
     def test_a_process_goes_on_where_it_is_told_to(self):
         names = [name for name in run(CORRUPTIONS, "--list").stdout.split() if HARMLESS.match(name)]
         self.assertGreater(len(names), 120)
