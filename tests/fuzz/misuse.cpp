@@ -113,8 +113,8 @@ class program {
       }
       case 6: return write_after_free(o, known_.remove(b));
       default: {
-        // What lies before it is another block's.
-        if (b.of.size <= longest_without_guard || b.of.alignment > cache_line) return;
+        // What lies before it may be another block's.
+        if (b.of.size <= longest_without_guard || is_aligned(b.at, heap_page)) return;
         const model::block freed = known_.remove(b);
         freed.at[-1] ^= std::byte{0x55};
         return is_told([&] { heap_.deallocate(freed.at); });
