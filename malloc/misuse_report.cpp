@@ -62,9 +62,10 @@ void say_more(const char* line) noexcept {
 }  // namespace
 
 void begin_misuse_reports(bool goes_on, bool to_syslog) noexcept {
-  writes_to_syslog = to_syslog;
-  if (&unwind::look_up_dl_find_object != nullptr) unwind::look_up_dl_find_object();
-  the_misuse_policy.goes_on.store(goes_on, std::memory_order_relaxed);
+  // What is not written to stays out of memory. The quick way to find frames is not looked up: that
+  // brings pages of the loader into each process.
+  if (to_syslog) writes_to_syslog = true;
+  if (goes_on) the_misuse_policy.goes_on.store(true, std::memory_order_relaxed);
   the_misuse_policy.listener.store(say_more, std::memory_order_release);
 }
 

@@ -54,7 +54,7 @@ void report(const option& o, const char* given) noexcept {
 
 // The table as text, "NAME\tDEFAULT\tMEANING\n" for each option, for readers of the file
 // (heapwright info).
-constexpr std::size_t listed_bytes = 2048;
+constexpr std::size_t listed_bytes = 1536;
 
 constexpr auto list_options() {
   std::array<char, listed_bytes> out{};
@@ -62,7 +62,7 @@ constexpr auto list_options() {
   const auto add = [&](const char* s) {
     while (*s != '\0') out[n++] = *s++;
   };
-  for (const option& o : option_table) {
+  for (const auto& [o, meaning] : described_options) {
     add(o.name);
     add("\t");
     char reversed[20];
@@ -75,7 +75,7 @@ constexpr auto list_options() {
     }
     while (digits > 0) out[n++] = reversed[--digits];
     add("\t");
-    add(o.meaning);
+    add(meaning);
     add("\n");
   }
   return out;

@@ -15,33 +15,41 @@ struct option {
   const char* name;  ///< of the environment variable
   std::uint64_t default_value;
   std::uint64_t max;
-  const char* meaning;
   std::array<const char*, 2> words{};  ///< what stands for 0 and for 1; null: numbers are given
+};
+
+/// What documentation says of it, which is not in the memory of a program.
+struct described_option {
+  option is;
+  const char* meaning;
 };
 
 enum class option_id : std::size_t { guard_sample, on_misuse, purge_delay_ms, stats, syslog, verbose };
 
-inline constexpr std::array<option, 6> option_table{{
-    {"HEAPWRIGHT_GUARD_SAMPLE", 0, 1'000'000'000,
+inline constexpr std::array<described_option, 6> described_options{{
+    {{"HEAPWRIGHT_GUARD_SAMPLE", 0, 1'000'000'000},
      "N guards one in N allocations, on average; of short blocks only those that find a thread's free list empty can "
      "be "
      "guarded. A read or a write beyond it or after its end ends the process with a report; 0 guards none. Not in "
      "libheapwright-hardened."},
-    {"HEAPWRIGHT_ON_MISUSE",
-     0,
-     1,
+    {{"HEAPWRIGHT_ON_MISUSE", 0, 1, {"abort", "report"}},
      "What happens after a message about a mistake of the program. abort: the process ends. report: it goes on where "
      "that does no harm; the call that made the mistake does nothing, as a rule. What the malloc does not know goes to "
-     "libc's free, which ends the process.",
-     {"abort", "report"}},
-    {"HEAPWRIGHT_PURGE_DELAY_MS", chosen_recipe.pages.purge_window_ms, 3'600'000,
+     "libc's free, which ends the process."},
+    {{"HEAPWRIGHT_PURGE_DELAY_MS", chosen_recipe.pages.purge_window_ms, 3'600'000},
      "Milliseconds for which freed memory is kept before it is given back to the system; 0 keeps it no longer than the "
      "next few hundred calls."},
-    {"HEAPWRIGHT_STATS", 0, 1,
+    {{"HEAPWRIGHT_STATS", 0, 1},
      "1 prints statistics to stderr when the process exits. `heapwright run --stats` does it for the command alone."},
-    {"HEAPWRIGHT_SYSLOG", 0, 1, "1 writes messages about mistakes of the program to syslog too (/dev/log)."},
-    {"HEAPWRIGHT_VERBOSE", 0, 1, "1 prints a line to stderr when the library has been loaded."},
+    {{"HEAPWRIGHT_SYSLOG", 0, 1}, "1 writes messages about mistakes of the program to syslog too (/dev/log)."},
+    {{"HEAPWRIGHT_VERBOSE", 0, 1}, "1 prints a line to stderr when the library has been loaded."},
 }};
+
+inline constexpr auto option_table = [] {
+  std::array<option, described_options.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = described_options[i].is;
+  return all;
+}();
 
 inline constexpr const char* stats_file_variable = "HEAPWRIGHT_STATS_FILE";
 

@@ -36,7 +36,9 @@ class quiet {
 
 class program {
   static constexpr std::size_t usual_alignment = 16;
-  static constexpr std::size_t longest_without_guard = 32 * KiB;
+  /// The longest block, with its seal, that is cut from a span: a longer one may have a guard page,
+  /// or no page once it is free.
+  static constexpr std::size_t longest_of_span = hardened_recipe.spans.largest_cut - sizeof(std::uint64_t);
 
  public:
   void run(input operations) {
@@ -106,7 +108,7 @@ class program {
         return is_told([&] { heap_.deallocate(freed.at, {freed.of.size + 1 + o.a, freed.of.alignment}); });
       }
       case 5: {
-        if (b.of.size > longest_without_guard) return;
+        if (b.of.size > longest_of_span) return;
         const model::block lost = known_.remove(b);
         lost.at[lost.of.size] ^= std::byte{0x55};
         return is_told([&] { heap_.deallocate(lost.at); });
@@ -114,7 +116,7 @@ class program {
       case 6: return write_after_free(o, known_.remove(b));
       default: {
         // What lies before it may be another block's.
-        if (b.of.size <= longest_without_guard || is_aligned(b.at, heap_page)) return;
+        if (b.of.size <= longest_of_span || is_aligned(b.at, heap_page)) return;
         const model::block freed = known_.remove(b);
         freed.at[-1] ^= std::byte{0x55};
         return is_told([&] { heap_.deallocate(freed.at); });
@@ -133,7 +135,7 @@ class program {
 
   void write_after_free(const operation& o, const model::block& of) {
     heap_.deallocate(of.at);
-    if (of.of.size > longest_without_guard) return;  // it may be hidden
+    if (of.of.size > longest_of_span) return;
     // Where a free list has its link there is another kind of end.
     const std::size_t at = sizeof(void*) + o.b;
     if (at >= of.of.size) return;

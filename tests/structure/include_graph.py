@@ -15,7 +15,7 @@ KIT = "include/heapwright/"
 
 # The layers of the library, each of which may use those before it.
 LAYERS = {
-    "core": "dlfcn.h elf.h fcntl.h sanitizer/asan_interface.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
+    "core": "dlfcn.h elf.h fcntl.h pthread.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
     "platform": "fcntl.h linux/futex.h pthread.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h time.h unistd.h",
     "sync": "",
     "source": "",
@@ -40,7 +40,7 @@ AROUND = {
     # From a frame to its caller's, for what is loaded into other people's programs.
     "unwind": ([KIT + "core"], "dlfcn.h link.h pthread.h unistd.h"),
     "malloc": (["abi", "unwind"] + [KIT + layer for layer in LAYERS],
-               "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/syscall.h unistd.h"),
+               "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/socket.h sys/syscall.h sys/un.h unistd.h"),
     # The format: its readers need nothing but the C++ library.
     "segment": ([], "fcntl.h sys/mman.h sys/stat.h time.h unistd.h"),
     # Of its own too: what threads write (ring.hpp) is for the probe.

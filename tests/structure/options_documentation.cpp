@@ -14,13 +14,13 @@ int main() {
       "the default is used.\n");
   std::puts("| variable | default | up to, or words | meaning |");
   std::puts("|---|---|---|---|");
-  for (const auto& o : heapwright::process::option_table) {
+  for (const auto& [o, meaning] : heapwright::process::described_options) {
     if (o.words[0] != nullptr) {
-      std::printf("| `%s` | %s | %s, %s | %s |\n", o.name, o.words[o.default_value], o.words[0], o.words[1], o.meaning);
+      std::printf("| `%s` | %s | %s, %s | %s |\n", o.name, o.words[o.default_value], o.words[0], o.words[1], meaning);
       continue;
     }
     std::printf("| `%s` | %llu | %llu | %s |\n", o.name, static_cast<unsigned long long>(o.default_value),
-                static_cast<unsigned long long>(o.max), o.meaning);
+                static_cast<unsigned long long>(o.max), meaning);
   }
   std::printf(
       "\n`%s=FILE` appends the statistics to a file that exists instead, as records for `heapwright run --stats`, "

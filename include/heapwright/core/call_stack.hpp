@@ -169,11 +169,14 @@ class call_stack {
     return number > 0;
   }
 
-  /// Writes a line for each of the program's own frames; or for all frames, if none is its own.
+  /// Writes a line for each of the program's own frames; or for all frames, without names, if none
+  /// is its own.
   void write_to(int fd) const noexcept {
     if (for_each_own([&](unsigned number, const named_frame& frame) { write_frame(fd, number, frame); })) return;
-    unsigned number = 0;
-    for_each_named([&](const named_frame& frame) { write_frame(fd, ++number, frame); });
+    for (unsigned i = 0; i < count_; ++i) {
+      auto write = [&](const named_frame& frame) { write_frame(fd, i + 1, frame); };
+      without_name(i, write);
+    }
   }
 
   static void write_frame(int fd, unsigned number, const named_frame& frame) noexcept {

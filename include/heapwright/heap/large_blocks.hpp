@@ -79,7 +79,7 @@ class large_blocks {
   }
 
   /// A block that has room for `size` bytes stays where it is.
-  static void stay(span& s, std::size_t size) noexcept {
+  [[gnu::noinline, gnu::cold]] static void stay(span& s, std::size_t size) noexcept {
     if (s.size_class != 0) return;
     check(s, {});
     note_request(s, size, default_alignment, false);
@@ -139,7 +139,8 @@ class large_blocks {
 
   /// Where the process goes on, the block is freed or resized as if nothing was wrong: nothing of
   /// the heap lies beside it.
-  static void check([[maybe_unused]] const span& s, [[maybe_unused]] const block_claim& said) noexcept {
+  [[gnu::noinline]] static void check([[maybe_unused]] const span& s,
+                                      [[maybe_unused]] const block_claim& said) noexcept {
     if constexpr (!R.hardening.sealed) {
       if (s.size_class != 0) return;
       const std::byte* const begin = s.block_begin();
