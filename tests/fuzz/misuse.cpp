@@ -36,8 +36,8 @@ class quiet {
 
 class program {
   static constexpr std::size_t usual_alignment = 16;
-  /// The longest block, with its seal, that is cut from a span: a longer one may have a guard page,
-  /// or no page once it is free.
+  /// The longest block, with its seal, that is cut from a span when it is allocated; by resizing it
+  /// may get a cache line more. A longer one may have a guard page, or no page once it is free.
   static constexpr std::size_t longest_of_span = hardened_recipe.spans.largest_cut - sizeof(std::uint64_t);
 
  public:
@@ -116,7 +116,7 @@ class program {
       case 6: return write_after_free(o, known_.remove(b));
       default: {
         // What lies before it may be another block's.
-        if (b.of.size <= longest_of_span || is_aligned(b.at, heap_page)) return;
+        if (b.of.size <= longest_of_span + cache_line || is_aligned(b.at, heap_page)) return;
         const model::block freed = known_.remove(b);
         freed.at[-1] ^= std::byte{0x55};
         return is_told([&] { heap_.deallocate(freed.at); });

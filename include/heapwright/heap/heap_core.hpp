@@ -193,7 +193,6 @@ class heap_core {
         if (span* const resized = large::resize(shared_.pages(), s, size, mine.owner())) return resized->block_begin();
       }
     }
-    if (!caller_mistakes::can_be_moved(p, map())) return nullptr;
     void* fresh = mine.pop(size);
     if (fresh == nullptr) fresh = allocate_slow(mine, size);
     // A block that cannot be made smaller is still large enough.

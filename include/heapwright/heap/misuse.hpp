@@ -2,8 +2,8 @@
 // wrong size.
 //
 // Each free is looked at in checked builds, and where the recipe asks for it. In all others the
-// slow steps look at what comes their way, as that costs the fast path nothing: a list of freed
-// blocks that goes back to its spans, a block that is to be resized.
+// slow steps look at what comes their way, as that costs the fast path nothing: remote frees, and a
+// list of freed blocks that goes back to its spans.
 //
 // A free block carries a mark in its second word: its address, scrambled. Freeing a block that
 // carries its mark is a double free. A live block that holds exactly this value there would be
@@ -99,16 +99,6 @@ class misuse {
         return report_mistake("realloc of a pointer into a block", b, "(not its beginning)"), false;
       if (mark_of(b) == expected_mark(b))
         return report_mistake("double free", b, "(the block is free already, and is to be resized)"), false;
-    }
-    return true;
-  }
-
-  /// Before a block is moved, which has a class or is large. False as above.
-  [[nodiscard]] static bool can_be_moved([[maybe_unused]] const void* p,
-                                         [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
-    if constexpr (looks_in_slow_steps) {
-      if (!is_beginning(static_cast<const block*>(p), map)) [[unlikely]]
-        return report_mistake("realloc of a pointer into a block", p, "(not its beginning)"), false;
     }
     return true;
   }
