@@ -121,8 +121,8 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
 /// Bytes that may be used behind p, a live block; 0 for null.
 HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return usable_size(p); }
 
-/// As free. `size` is what malloc, calloc or realloc was asked for; checked builds end the process
-/// where it is not.
+/// As free. `size` is what malloc, calloc or realloc was asked for. Where it is not, a block of
+/// more than 255 KiB ends the process, and so does any in checked builds.
 HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept {
   deallocate_sized(p, {.size = size, .alignment = 0});
 }

@@ -71,27 +71,12 @@ class central_free_list {
 
   /// Takes back `n` blocks, the first of a list. Returns the rest of the list.
   [[gnu::noinline]] block* flush(unsigned c, block* first, std::uint32_t n, pages& heap) noexcept {
-    holding guard(lock_);
-    figures_.outside -= n;
-    while (n > 0) {
-      // Neighbours in the list that are of one span go back as they are, linked already.
-      span* const s = heap.map().span_at(first);
-      invariant(s != nullptr && s->size_class == c, "a block came back to a span it is not of");
-      block* last = first;
-      std::uint32_t run = 1;
-      // The analyser does not know that the invariant holds.
-      // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
-      caller_mistakes::check_returned(first, *s);
-      for (; run < n && s->contains(last->next); ++run) {
-        last = last->next;
-        caller_mistakes::check_returned(last, *s);
-      }
-      block* const following = last->next;
-      insert(s, first, last, run, heap);
-      first = following;
-      n -= run;
-    }
-    return first;
+    found_mistake found;
+    block* const rest = flush(c, first, n, heap, found);
+    // Without the lock: a handler of SIGABRT may call malloc.
+    if (found.what != nullptr) [[unlikely]]
+      die(found.what, found.at, "(found some time after the free)");
+    return rest;
   }
 
   /// The span that was attached to a thread is anybody's.
@@ -140,6 +125,39 @@ class central_free_list {
   [[nodiscard]] lock_type& fork_lock() noexcept { return lock_; }
 
  private:
+  struct found_mistake {
+    const char* what = nullptr;
+    const block* at = nullptr;
+  };
+
+  block* flush(unsigned c, block* first, std::uint32_t n, pages& heap, found_mistake& found) noexcept {
+    holding guard(lock_);
+    figures_.outside -= n;
+    while (n > 0) {
+      // Neighbours in the list that are of one span go back as they are, linked already.
+      span* const s = heap.map().span_at(first);
+      invariant(s != nullptr && s->size_class == c, "a block came back to a span it is not of");
+      block* last = first;
+      std::uint32_t run = 1;
+      bool is_right = caller_mistakes::was_given_out(first, *s);
+      // The analyser does not know that the invariant holds.
+      // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
+      for (; is_right && run < n && s->contains(last->next); ++run) {
+        last = last->next;
+        is_right = caller_mistakes::was_given_out(last, *s);
+      }
+      if (!is_right) [[unlikely]]
+        return found = {"free of a pointer into a block", last}, nullptr;
+      if (run > s->live) [[unlikely]]
+        return found = {"double free, of this block or one near it", first}, nullptr;
+      block* const following = last->next;
+      insert(s, first, last, run, heap);
+      first = following;
+      n -= run;
+    }
+    return first;
+  }
+
   // --- refilling
 
   refill_result refill_from_attached(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
@@ -226,7 +244,6 @@ class central_free_list {
   }
 
   void insert(span* s, block* first, block* last, std::uint32_t n, pages& heap) noexcept {
-    caller_mistakes::check_number(first, n, *s);
     last->next = s->free;
     s->free = first;
     s->live -= n;

@@ -50,26 +50,19 @@ class misuse {
     if constexpr (checks) mark_of(b) = expected_mark(b);
   }
 
-  /// A freed block goes back to its span, whose lock the caller holds: one that was given out.
-  static void check_returned([[maybe_unused]] const block* b, [[maybe_unused]] const span& s) noexcept {
-    if constexpr (looks_in_slow_steps) {
-      if (number_in(s, b) >= s.carved) [[unlikely]]
-        die("free of a pointer into a block", b, "(not its beginning; found some time after the free)");
-    }
+  /// Whether a freed block, which goes back to its span, is one that the span has given out. The
+  /// caller holds the lock of the span.
+  [[nodiscard]] static bool was_given_out([[maybe_unused]] const block* b, [[maybe_unused]] const span& s) noexcept {
+    if constexpr (looks_in_slow_steps) return number_in(s, b) < s.carved;
+    return true;
   }
 
   /// A freed block of a page-run class goes back.
   static void check_run([[maybe_unused]] const block* b, [[maybe_unused]] const span& s) noexcept {
     if constexpr (looks_in_slow_steps) {
       if (address_of(b) != address_of(s.block_begin())) [[unlikely]]
-        die("free of a pointer into a block", b, "(not its beginning; found some time after the free)");
+        die("free of a pointer into a block", b, "(found some time after the free)");
     }
-  }
-
-  /// So many blocks go back at once.
-  static void check_number(const block* first, std::uint32_t n, const span& s) noexcept {
-    if (n > s.live) [[unlikely]]
-      die("double free", first, "(or of a block near it; more came back than the span had given out)");
   }
 
   /// Another thread's block, and the one that this thread has freed before it. False: it is the

@@ -1,5 +1,6 @@
 // One mistake that a program makes with malloc, by name; the process must not live on as if nothing
 // had happened.
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -44,6 +45,15 @@ void free_at_offset(std::size_t size, std::size_t offset) {
   std::free(opaque(static_cast<char*>(opaque(std::malloc(opaque_size(size)))) + offset));
 }
 
+/// A handler that uses malloc, as those of crash reporters do.
+void free_at_offset_with_handler() {
+  std::signal(SIGABRT, [](int) {
+    for (int i = 0; i < 5000; ++i) (void)opaque(std::malloc(opaque_size(400)));
+  });
+  free_at_offset(400, 16);
+  ::malloc_trim(0);
+}
+
 /// Written to as far as the program may.
 void* filled(void* p) { return std::memset(opaque(p), 0x41, malloc_usable_size(opaque(p))); }
 
@@ -60,6 +70,7 @@ constexpr mistake mistakes[] = {
     {"double_free_later", free_twice_with_others_between},
     {"double_free_threads", free_twice_from_two_threads},
     {"interior", [] { free_at_offset(400, 16); }},
+    {"interior_with_handler", free_at_offset_with_handler},
     {"interior_odd", [] { free_at_offset(400, 1); }},
     {"interior_large", [] { free_at_offset(1'000'000, 4096); }},
     {"interior_large_same_page", [] { free_at_offset(1'000'000, 16); }},
