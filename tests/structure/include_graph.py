@@ -15,7 +15,7 @@ KIT = "include/heapwright/"
 
 # The layers of the library, each of which may use those before it.
 LAYERS = {
-    "core": "dlfcn.h elf.h fcntl.h pthread.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
+    "core": "dlfcn.h elf.h fcntl.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
     "platform": "fcntl.h linux/futex.h pthread.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h time.h unistd.h",
     "sync": "",
     "source": "",

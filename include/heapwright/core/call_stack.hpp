@@ -22,7 +22,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -313,10 +312,10 @@ class call_stack {
   [[nodiscard, gnu::noinline]] static pid_t run(const char* const* command, int out) noexcept {
     sigset_t all, before;
     ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    ::sigprocmask(SIG_SETMASK, &all, &before);
     const auto child = static_cast<pid_t>(::syscall(SYS_clone, 0UL, nullptr, nullptr, nullptr, nullptr));
     if (child == 0) become(command, out);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
     return child;
   }
 
