@@ -4,10 +4,7 @@
 
 #include <cstdint>
 
-extern "C" {
-[[gnu::visibility("hidden")]] extern const char __ehdr_start[];
-[[gnu::visibility("hidden")]] extern const char _end[];
-}
+#include <heapwright/core/linker_symbols.hpp>
 
 namespace heapwright::process {
 

@@ -28,13 +28,8 @@
 #include <unwind.h>
 
 #include <heapwright/core/bits.hpp>
+#include <heapwright/core/linker_symbols.hpp>
 #include <heapwright/core/text.hpp>
-
-extern "C" {
-// What the linker has put together: the program, or a library.
-[[gnu::visibility("hidden"), gnu::weak]] extern const char __ehdr_start[];
-[[gnu::visibility("hidden"), gnu::weak]] extern const char _end[];
-}
 
 namespace heapwright {
 
