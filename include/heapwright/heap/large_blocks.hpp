@@ -125,7 +125,7 @@ class large_blocks {
   static void note_request([[maybe_unused]] span& s, [[maybe_unused]] std::size_t size,
                            [[maybe_unused]] std::size_t alignment, [[maybe_unused]] bool is_fresh) noexcept {
     if constexpr (!R.hardening.sealed) {
-      s.slack = s.block_bytes() - size;
+      s.set_asked_bytes(size);
       s.alignment_log2 = alignment <= default_alignment ? 0 : static_cast<std::uint8_t>(std::countr_zero(alignment));
       if (is_fresh) return;
       std::memset(s.block_begin() - before(s), 0, before(s));

@@ -288,7 +288,6 @@ class page_heap {
     s->free = nullptr;
     s->offset = first_block_offset(s, lines);
     s->guard_pages = 0;
-    s->slack = 0;
     count(use).add(s->bytes());
     if (use == span_state::large) map().set_tag(s->start, large_tag);
     stay_below_peak();

@@ -74,8 +74,14 @@ struct span {
     return static_cast<std::size_t>(usable_end() - block_begin());
   }
 
-  /// Of a large block without a class: what was asked for.
-  [[nodiscard]] std::size_t asked_bytes() const noexcept { return block_bytes() - slack; }
+  /// Of a large block without a class: what was asked for. A census asks while the block's owner
+  /// resizes it.
+  [[nodiscard]] std::size_t asked_bytes() const noexcept {
+    const std::size_t bytes = block_bytes(), behind = __atomic_load_n(&slack, __ATOMIC_RELAXED);
+    return behind < bytes ? bytes - behind : bytes;
+  }
+
+  void set_asked_bytes(std::size_t size) noexcept { __atomic_store_n(&slack, block_bytes() - size, __ATOMIC_RELAXED); }
 };
 static_assert(sizeof(span) == 64);
 
