@@ -284,6 +284,27 @@ TEST_F(Heap, ALargeBlockIsAsLongAsWasAskedFor) {
   free(aligned);
 }
 
+TEST_F(Heap, WritesBesideALargeBlockAreTold) {
+  static int told = 0;
+  the_misuse_policy.listener = [](const char*) noexcept { ++told; };
+  the_misuse_policy.goes_on = true;
+  int written_before = 0;
+  for (int i = 0; i < 20; ++i) {
+    auto* const p = static_cast<char*>(allocate(400'000 + static_cast<std::size_t>(i) * 4096));
+    if (is_aligned(p, heap_page)) {
+      p[400'000 + i * 4096] = 1;  // what lies before it is another block's
+    } else {
+      p[-1] = 1;
+      ++written_before;
+    }
+    free(p);
+    EXPECT_EQ(told, i + 1);
+  }
+  the_misuse_policy.goes_on = false;
+  the_misuse_policy.listener = nullptr;
+  EXPECT_GT(written_before, 0);
+}
+
 TEST_F(Heap, ReallocateKeepsContents) {
   const std::size_t sizes[] = {1,        16,       17,      100,     1000,    1025,   5000,
                                32 * KiB, 33 * KiB, 100'000, 300'000, 2 * MiB, 9 * MiB};
