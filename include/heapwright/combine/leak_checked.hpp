@@ -201,7 +201,7 @@ class leak_checked : public forwards<leak_checked<A>, true, A> {
     });
     if (named) return;
     write_first_by_compiler(h);
-    h.stack.write_to(2);
+    h.stack.write_raw(2);
   }
 
   static void write_first_by_compiler(const head& h) noexcept {

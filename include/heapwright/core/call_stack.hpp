@@ -167,6 +167,10 @@ class call_stack {
   /// is its own.
   void write_to(int fd) const noexcept {
     if (for_each_own([&](unsigned number, const named_frame& frame) { write_frame(fd, number, frame); })) return;
+    write_raw(fd);
+  }
+
+  void write_raw(int fd) const noexcept {
     for (unsigned i = 0; i < count_; ++i) {
       auto write = [&](const named_frame& frame) { write_frame(fd, i + 1, frame); };
       without_name(i, write);
@@ -248,7 +252,7 @@ class call_stack {
 
   /// For each frame addr2line prints its address, and then a function and a line for it and for
   /// each function that is inlined there. `told`: how many of the frames f has been called for.
-  /// False: as above.
+  /// False: none has a name.
   template <class F>
   bool read_names(unsigned i, unsigned n, const char* object, unsigned& told, F& f) const noexcept {
     std::array<text<20>, most> offsets;

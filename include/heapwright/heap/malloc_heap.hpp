@@ -198,7 +198,7 @@ class malloc_heap {
     });
     if (named) return;
     line.add(stack.raw().c_str()).add("\n").write_to(fd);
-    stack.write_to(fd);
+    stack.write_raw(fd);
   }
 
   bool note(void* p, std::size_t size) noexcept {

@@ -110,7 +110,8 @@ class misuse {
     return true;
   }
 
-  /// A pointer into a mixed span, at which no block of the program begins. False as above.
+  /// A pointer into a mixed span, at which no block of the program begins. False: nothing was
+  /// said of it.
   static bool note_no_block(void* p) noexcept {
     if constexpr (checks) report_mistake("free of a pointer into a block", p, "(not its beginning, or free already)");
     return checks;
