@@ -6,9 +6,19 @@
 #include <heapwright/core/call_stack.hpp>
 #include <heapwright/core/text.hpp>
 
+#include "../abi/misuse_reports.hpp"
 #include "../abi/own_object.hpp"
 
 namespace heapwright::process {
+
+namespace {
+
+bool is_ours(std::uintptr_t pc, bool is_within_program) noexcept {
+  if (&heapwright_probe_has_code_at != nullptr && heapwright_probe_has_code_at(pc)) return true;
+  return !is_within_program && is_in_own_object(pc);
+}
+
+}  // namespace
 
 void calls::note(unwind::machine_state from) noexcept {
   // In a program that has libheapwright.a within it, its own calls cannot be told from ours.
@@ -17,16 +27,16 @@ void calls::note(unwind::machine_state from) noexcept {
   thread = static_cast<std::uint64_t>(::gettid());
   const unwind::stack_bounds stack(from.sp, unwind::end_of_this_stack());
   for (unsigned steps = 0; steps < 64 && count < most; ++steps) {
-    if (is_within_program || !is_in_own_object(from.pc - 1)) at[count++] = from.pc;
+    if (!is_ours(from.pc - 1, is_within_program)) at[count++] = from.pc;
     unwind::code_object object{};
     unwind::places read;
     if (!unwind::step(from, unwind::find_frame_rule(from.pc - 1, object), stack, read)) return;
   }
 }
 
-void calls::write(const char* what) const noexcept {
-  text<100>().add("  ").add(what).add(" in thread ").add(thread).add(":\n").write_to(2);
-  call_stack::of(at.data(), count).write_to(2);
+void calls::write(const char* what, misuse_report& to) const noexcept {
+  to.write(text<100>().add("  ").add(what).add(" in thread ").add(thread).add(":\n").view());
+  call_stack::of(at.data(), count).for_each_line([&](const auto& line) { to.write(line.view()); });
 }
 
 }  // namespace heapwright::process

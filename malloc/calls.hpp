@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "../unwind/frame.hpp"
+#include "misuse_report.hpp"
 
 namespace heapwright::process {
 
@@ -16,11 +17,12 @@ struct calls {
   unsigned count;
   std::uint64_t thread;
 
-  /// Those of the calling thread that have led to `from`, without libheapwright's own.
+  /// Those of the calling thread that have led to `from`, without libheapwright's own and
+  /// the probe's.
   void note(unwind::machine_state from) noexcept;
 
-  /// To stderr: "  WHAT in thread N:", and a line for each call.
-  void write(const char* what) const noexcept;
+  /// "  WHAT in thread N:", and a line for each call.
+  void write(const char* what, misuse_report& to) const noexcept;
 };
 
 }  // namespace heapwright::process

@@ -204,6 +204,13 @@ std::optional<std::size_t> guarded_samples::size(void* p) noexcept {
   return is_live(*s, p) ? s->size : 0;
 }
 
+std::size_t guarded_samples::size_if_live(const void* p) noexcept {
+  if (!is_on() || p == nullptr) return 0;
+  holding guard(lock_);
+  const place* const s = find(p);
+  return s != nullptr && s->is == state::live && s->block == p ? s->size : 0;
+}
+
 /// Where another thread is here, or a signal handler has interrupted one, as nothing.
 guarded_samples::total guarded_samples::sum() noexcept {
   total all;
@@ -281,10 +288,10 @@ void guarded_samples::say(const place& s, const char* mistake, const void* p, co
   const bool is_in_its_pages = s.is == state::live && at - address_of(s.begin) - page < s.bytes - 2 * page;
   if (is_in_its_pages && (at < first || at - first >= s.size)) line.add("found when it is freed; ");
   line.add("a guarded sample)\n").write_to(2);
-  here.write("here,");
-  if (s.is == state::freed) s.freed.write("freed");
-  s.allocated.write("allocated");
-  keep_misuse_report(line.c_str());
+  misuse_report report(line.c_str());
+  here.write("here,", report);
+  if (s.is == state::freed) s.freed.write("freed", report);
+  s.allocated.write("allocated", report);
 }
 
 void guarded_samples::mistake(const place& s, const char* what, const void* p, machine_state from) noexcept {

@@ -58,6 +58,9 @@ class guarded_samples {
   /// process goes on.
   [[nodiscard]] std::optional<std::size_t> size(void* p) noexcept;
 
+  /// Of a live block; 0 for what is none, which is no mistake.
+  [[nodiscard]] std::size_t size_if_live(const void* p) noexcept;
+
   /// Bytes: of live blocks, and of the pages of all places.
   struct total {
     std::uint64_t live = 0, mapped = 0;

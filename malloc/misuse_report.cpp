@@ -14,6 +14,7 @@
 #include <heapwright/core/hash.hpp>
 
 #include "../abi/export.hpp"
+#include "../abi/misuse_reports.hpp"
 #include "calls.hpp"
 
 extern "C" {
@@ -40,22 +41,50 @@ void write_to_syslog(const char* line) noexcept {
   ::close(log);
 }
 
-/// A mistake that is made again and again is named once: that takes milliseconds. Where there are
-/// more kinds than places, an old one may be named again.
-bool is_first_from(const calls& c) noexcept {
-  static constinit std::array<std::atomic<std::uint64_t>, 256> known{};
+/// Calls that have led to a mistake, and the report of it.
+struct known_calls {
+  std::atomic<std::uint64_t> hash;
+  std::atomic<int> report;
+};
+
+/// A mistake that is made again and again is reported once: that takes milliseconds. Where there
+/// are more kinds than places, an old one may be reported again.
+known_calls& place_of(std::uint64_t hash) noexcept {
+  static constinit std::array<known_calls, 256> known{};
+  return known[hash >> 56];
+}
+
+std::uint64_t hash_of(const calls& c) noexcept {
   std::uint64_t hash = 1;
   for (unsigned i = 0; i < c.count; ++i) hash = fibonacci_hash(hash ^ c.at[i]);
-  std::atomic<std::uint64_t>& place = known[hash >> 56];
-  return place.exchange(hash, std::memory_order_relaxed) != hash;
+  return hash;
+}
+
+void keep(const char* line) noexcept {
+  const std::size_t n = std::min(std::strlen(line), sizeof heapwright_misuse_message - 1);
+  std::memcpy(heapwright_misuse_message, line, n);
+  heapwright_misuse_message[n] = '\0';
+  if (writes_to_syslog) write_to_syslog(line);
+}
+
+void count(int report) noexcept {
+  if (&heapwright_probe_count_mistake != nullptr) heapwright_probe_count_mistake(report);
 }
 
 void say_more(const char* line) noexcept {
   const int kept = errno;
   calls here{};
   here.note(unwind::current_state());
-  if (is_first_from(here)) here.write("here,");
-  keep_misuse_report(line);
+  const std::uint64_t hash = hash_of(here);
+  known_calls& known = place_of(hash);
+  if (known.hash.exchange(hash, std::memory_order_relaxed) == hash) {
+    keep(line);
+    count(known.report.load(std::memory_order_relaxed));
+  } else {
+    misuse_report report(line);
+    known.report.store(report.number(), std::memory_order_relaxed);
+    here.write("here,", report);
+  }
   errno = kept;
 }
 
@@ -69,11 +98,20 @@ void begin_misuse_reports(bool goes_on, bool to_syslog) noexcept {
   the_misuse_policy.listener.store(say_more, std::memory_order_release);
 }
 
-void keep_misuse_report(const char* line) noexcept {
-  const std::size_t n = std::min(std::strlen(line), sizeof heapwright_misuse_message - 1);
-  std::memcpy(heapwright_misuse_message, line, n);
-  heapwright_misuse_message[n] = '\0';
-  if (writes_to_syslog) write_to_syslog(line);
+misuse_report::misuse_report(const char* line) noexcept {
+  keep(line);
+  if (&heapwright_probe_begin_report != nullptr) number_ = heapwright_probe_begin_report();
+  count(number_);
+  add_to_probe(line);
+}
+
+void misuse_report::write(std::string_view more) noexcept {
+  text<1000>().add(more).write_to(2);
+  add_to_probe(more);
+}
+
+void misuse_report::add_to_probe(std::string_view more) noexcept {
+  if (number_ >= 0) heapwright_probe_add_to_report(number_, more.data(), more.size());
 }
 
 }  // namespace heapwright::process

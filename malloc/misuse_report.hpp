@@ -1,6 +1,8 @@
-// What libheapwright does with a message about a mistake of the program, beside writing it to
-// stderr: the calls that led to it, syslog, and a copy for debuggers.
+// What libheapwright writes about a mistake of the program, in pieces: to stderr, to syslog where the
+// user wants that, to the probe where the process has it, and for debuggers.
 #pragma once
+
+#include <string_view>
 
 namespace heapwright::process {
 
@@ -8,7 +10,21 @@ namespace heapwright::process {
 /// threads.
 void begin_misuse_reports(bool goes_on, bool to_syslog) noexcept;
 
-/// The rest of a message that is written to stderr by others.
-void keep_misuse_report(const char* line) noexcept;
+/// Of one mistake, by the thread that made it. Nothing here allocates or takes a lock of the heap.
+class misuse_report {
+ public:
+  /// `line`: the first one, which has been written to stderr.
+  explicit misuse_report(const char* line) noexcept;
+
+  void write(std::string_view more) noexcept;
+
+  /// Of the probe's; negative: there is none.
+  [[nodiscard]] int number() const noexcept { return number_; }
+
+ private:
+  void add_to_probe(std::string_view more) noexcept;
+
+  int number_ = -1;
+};
 
 }  // namespace heapwright::process

@@ -208,6 +208,12 @@ std::size_t usable_size(void* p) noexcept {
   return usable == 0 ? the_samples.size(p).value_or(0) : usable;
 }
 
+std::size_t size_for_probe(void* p) noexcept {
+  if constexpr (heap_type::is_sealed) return p == nullptr ? 0 : the_heap.size_if_live_sealed(p);
+  const std::size_t usable = the_heap.usable_size(p);
+  return usable == 0 ? the_samples.size_if_live(p) : usable;
+}
+
 void set_origin([[maybe_unused]] void* p, [[maybe_unused]] block_origin origin) noexcept {
   if constexpr (heap_type::is_sealed) the_heap.set_origin_of_sealed(p, origin);
 }

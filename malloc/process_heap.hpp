@@ -54,6 +54,10 @@ std::size_t trim() noexcept;
 
 [[nodiscard]] std::size_t usable_size(void* p) noexcept;
 
+/// The same for the probe, which asks before the program's own call: what is no live block is no
+/// mistake yet.
+[[nodiscard]] std::size_t size_for_probe(void* p) noexcept;
+
 /// Of a live block, where blocks have seals.
 void set_origin(void* p, block_origin origin) noexcept;
 

@@ -146,6 +146,8 @@ void find_next_malloc() noexcept {
   look_up(n.reallocate, "realloc");
   look_up(n.allocate_aligned, "memalign");
   look_up(n.usable_size, "malloc_usable_size");
+  auto* const of_ours = reinterpret_cast<decltype(n.usable_size)>(::dlsym(RTLD_NEXT, "heapwright_size_for_probe"));
+  if (of_ours != nullptr && object_of(of_ours) == object_of(n.allocate)) n.usable_size = of_ours;
   found = n;
   (void)n.usable_size(nullptr);  // tcmalloc allocates when it is first asked: now that comes from the early room
   if (early.is_used()) {         // blocks from there may come back at any time

@@ -278,6 +278,7 @@ segment_header* create_segment(const settings& of) noexcept {
     return begin;
   };
   place(modules_at + max_modules * sizeof(module));
+  const std::uint64_t misuse_reports_at = place(max_misuse_reports * sizeof(misuse_report));
   const std::uint64_t threads_at = place(slot_count * thread_slot_bytes);
   const std::uint64_t stack_index_at = place(stack_buckets * sizeof(reference));
   const std::uint64_t stacks_at = place(stack_bytes);
@@ -317,6 +318,7 @@ segment_header* create_segment(const settings& of) noexcept {
   h.started_unix_ns = unix_ns();
   h.process_start = start;
   h.bytes = end;
+  h.misuse_reports_at = misuse_reports_at;
   h.threads_at = threads_at;
   h.stack_index_at = stack_index_at;
   h.stacks_at = stacks_at;

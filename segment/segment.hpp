@@ -4,6 +4,7 @@
 //
 //   segment_header                                     at 0
 //   module[max_modules]                                at modules_at
+//   misuse_report[max_misuse_reports]                  at header.misuse_reports_at
 //   thread_slot[header.thread_slots]                   at header.threads_at
 //   std::atomic<std::uint32_t>[header.stack_buckets]   at header.stack_index_at: the first stack of
 //                                                      each chain, see reference
@@ -48,7 +49,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 7;
+inline constexpr std::uint32_t segment_version = 8;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
@@ -107,6 +108,7 @@ struct segment_header {
   std::uint64_t inherited_blocks{}, inherited_bytes{};  ///< that was live then; inherited_owner has its stacks
 
   std::uint64_t bytes{};  ///< of the whole file
+  std::uint64_t misuse_reports_at{};
   std::uint64_t threads_at{};
   std::uint64_t stack_index_at{};
   std::uint64_t stacks_at{};
@@ -168,6 +170,8 @@ struct segment_header {
   std::array<char, 256> allocator{};   ///< path of the library, or program, whose malloc is below the probe
   std::array<char, 1024> arguments{};  ///< separated by null
   counter modules_used{};              ///< of `modules`
+  counter misuse_reports_used{};       ///< those beyond the last are not kept
+  counter mistakes{};                  ///< of the program, that the malloc has found
 
   std::array<named_meter, 64> meters{};
 
@@ -192,6 +196,17 @@ struct module {
   std::array<char, 232> path;
 };
 inline constexpr std::size_t max_modules = 512;
+
+/// What the malloc below has written about a mistake of the program: lines of text.
+struct misuse_report {
+  counter at_ns;  ///< CLOCK_MONOTONIC; 0: not yet begun
+  std::uint32_t thread_id;
+  std::atomic<std::uint32_t> length;  ///< bytes of `text` that are there; it grows
+  counter mistakes;                   ///< how often the mistake was made from these calls
+  std::array<char, 4072> text;
+};
+static_assert(sizeof(misuse_report) == 4096);
+inline constexpr std::size_t max_misuse_reports = 64;
 
 struct class_counters {
   counter allocations;

@@ -82,6 +82,7 @@ process_figures process_of(const segment_header& h) {
   p.threads_ever = h.threads_ever.load(relaxed);
   p.threads_folded = h.threads_folded.load(relaxed);
   p.lost_samples = h.lost_samples.load(relaxed);
+  p.mistakes = h.mistakes.load(relaxed);
   for (unsigned c = 0; c < size_scale::count; ++c) p.class_peak[c] = h.class_peak[c].load(relaxed);
   const std::uint64_t marks = std::min<std::uint64_t>(h.mark_count.load(relaxed), h.marks.size());
   for (std::uint64_t i = 0; i < marks; ++i)
@@ -323,6 +324,21 @@ std::vector<sample_figures> segment_reader::live_samples() const {
   for (sample_figures& s : samples)
     if (const auto known = ids.find(s.at_stack); known != ids.end()) s.at_stack = known->second;
   return samples;
+}
+
+std::vector<misuse_report_figures> segment_reader::misuse_reports() const {
+  std::vector<misuse_report_figures> reports;
+  const auto h = file_->header();
+  const std::uint64_t count = std::min<std::uint64_t>(h->misuse_reports_used.load(relaxed), max_misuse_reports);
+  file_->for_each_record(h->misuse_reports_at, count * sizeof(misuse_report), sizeof(misuse_report),
+                         [&](std::uint64_t, const std::byte* bytes) {
+                           const auto& r = *reinterpret_cast<const misuse_report*>(bytes);
+                           const std::uint64_t at = r.at_ns.load(relaxed);
+                           const std::size_t length = std::min<std::size_t>(r.length.load(relaxed), r.text.size());
+                           if (at != 0 && length != 0)
+                             reports.push_back({at, r.thread_id, r.mistakes.load(relaxed), std::string(r.text.data(), length)});
+                         });
+  return reports;
 }
 
 void segment_reader::set_counting(bool on) {

@@ -107,6 +107,14 @@ struct mark_figures {
   std::string name;
 };
 
+/// What the malloc has written about a mistake of the program.
+struct misuse_report_figures {
+  std::uint64_t at_ns = 0;
+  std::uint32_t thread_id = 0;
+  std::uint64_t mistakes = 0;  ///< how often it was made
+  std::string text;            ///< lines
+};
+
 /// An allocator of the program's own, by its own counts.
 struct meter_figures {
   std::string name;
@@ -137,6 +145,7 @@ struct process_figures {
   std::uint64_t sampling_ns = 0, processor_ns = 0;  ///< as in segment_header
   std::uint64_t peak = 0, peak_at_ns = 0, peak_grain = 0;
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;
+  std::uint64_t mistakes = 0;  ///< of the program, that the malloc has found
   std::array<std::uint64_t, size_scale::count> class_peak{};
   std::vector<mark_figures> marks;
   std::vector<meter_figures> meters;
@@ -192,6 +201,8 @@ class segment_reader {
   /// Without what was live in the parent at a fork. O(stacks).
   [[nodiscard]] std::vector<stack_figures> own_stacks() const;
   [[nodiscard]] std::vector<sample_figures> live_samples() const;  ///< O(samples + stacks)
+  /// The first ones, in the order in which they began. O(reports).
+  [[nodiscard]] std::vector<misuse_report_figures> misuse_reports() const;
 
   void set_counting(bool on);
   void set_interval(std::uint64_t bytes);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "../../abi/export.hpp"
+#include "../../abi/misuse_reports.hpp"
 #include "allocate.hpp"
 
 namespace heapwright::process {
@@ -120,6 +121,9 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
 
 /// Bytes that may be used behind p, a live block; 0 for null.
 HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return usable_size(p); }
+
+/// The same for the probe: abi/misuse_reports.hpp.
+HEAPWRIGHT_EXPORT std::size_t heapwright_size_for_probe(void* p) noexcept { return size_for_probe(p); }
 
 /// As free. `size` is what malloc, calloc or realloc was asked for. Where it is not, a block of
 /// more than 255 KiB ends the process, and so does any in checked builds.

@@ -1,7 +1,7 @@
 // A segment in a file, with parts overwritten as the input says: 12 bytes for each change.
 //
-//   byte 0      what is changed: the header, its numbers, a thread's slot, the modules, one of the
-//               four tables; or where the file is cut off
+//   byte 0      what is changed: the header, its numbers, a thread's slot, the modules, the misuse
+//               reports, one of the four tables; or where the file is cut off
 //   byte 1      how many bytes of the value are written: 1 to 8
 //   bytes 2, 3  where, from the beginning of that part
 //   bytes 4-11  the value
@@ -29,6 +29,7 @@ class patched_segment {
               offsetof(segment::segment_header, bytes),
               h.threads_at,
               segment::modules_at,
+              h.misuse_reports_at,
               h.stack_index_at,
               h.stacks_at,
               h.sample_index_at,
@@ -95,6 +96,7 @@ class patched_segment {
       c.freed_bytes = 500;
       built.add_sample(0x100 * i, r);
     }
+    built.add_misuse_report(2'000'000, "heapwright: double free: 0x10\n  here, in thread 7:\n    #1 f\n");
     for (std::uint64_t i = 1; i < 4; ++i) {
       module& m = built.add_module();
       m.begin = m.base = i << 20;
@@ -105,7 +107,7 @@ class patched_segment {
 
   scratch_file file_;
   std::string whole_;
-  std::array<std::size_t, 8> parts_{};
+  std::array<std::size_t, 9> parts_{};
 };
 
 }  // namespace heapwright::fuzzing

@@ -111,14 +111,15 @@ class random_numbers {
 
 struct layout_of_file {
   std::uint32_t threads, stacks, samples;
-  std::uint64_t threads_at, index_at, stacks_at, sample_index_at, samples_at, bytes;
+  std::uint64_t misuse_reports_at, threads_at, index_at, stacks_at, sample_index_at, samples_at, bytes;
   static constexpr std::uint32_t buckets = 16384;
   static constexpr unsigned depth = 12;
   static constexpr std::uint64_t stack_bytes = stack_length(depth);
 
   layout_of_file(std::uint32_t thread_count, std::uint32_t stack_count)
       : threads(thread_count + 1), stacks(stack_count), samples(stack_count * 8) {
-    threads_at = (modules_at + max_modules * sizeof(module) + 4095) / 4096 * 4096;
+    misuse_reports_at = (modules_at + max_modules * sizeof(module) + 4095) / 4096 * 4096;
+    threads_at = misuse_reports_at + max_misuse_reports * sizeof(misuse_report);
     index_at = threads_at + std::uint64_t{threads} * thread_slot_bytes;
     stacks_at = index_at + buckets * 4;
     sample_index_at = stacks_at + stacks * stack_bytes;
@@ -185,6 +186,7 @@ class program {
     h.started_unix_ns = clock_ns(CLOCK_REALTIME);
     h.process_start = process_start();
     h.bytes = at_.bytes;
+    h.misuse_reports_at = at_.misuse_reports_at;
     h.threads_at = at_.threads_at;
     h.stack_index_at = at_.index_at;
     h.stacks_at = at_.stacks_at;

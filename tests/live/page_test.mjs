@@ -1,6 +1,6 @@
 // The page in a real browser, as a person uses it.
 //
-//   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT HEAPWRIGHT LIBHEAPWRIGHT    screenshots go to PACKAGES/screenshots
+//   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT HEAPWRIGHT LIBHEAPWRIGHT LIBHEAPWRIGHT-HARDENED MISTAKEN_SERVER    screenshots go to PACKAGES/screenshots
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { several, timesLive } from "../../tools/live/web/format.js";
 
-const [packages, executablePath, server, makeSegment, heapwright, library] = process.argv.slice(2);
+const [packages, executablePath, server, makeSegment, heapwright, library, hardened, mistakenServer] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
 const shots = join(packages, "screenshots");
 mkdirSync(shots, { recursive: true });
@@ -611,6 +611,39 @@ test("a saved run of a program that was killed has its last RSS", async () => {
     await s.page.waitForFunction(() => /killed/.test(document.getElementById("status").textContent));
     assert.match(await s.text("legend"), /RSS \d/);
     assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("what the program does wrong with memory is told, with its calls, once there is any", async () => {
+  const child = spawn(heapwright, ["live", "--no-browser", "--", mistakenServer], { env: { ...process.env, LD_PRELOAD: hardened, HEAPWRIGHT_ON_MISUSE: "report" }, stdio: ["pipe", "ignore", "pipe"] });
+  const s = await shown(child, false, () => {});
+  try {
+    assert.ok(!await s.page.isVisible("#tab-mistakes"));
+    await s.page.keyboard.press("5");
+    assert.ok(await s.page.isVisible("#timeline"), "there is nothing to be seen yet");
+    child.stdin.write("write beyond\nfree twice\nwrite beyond\n");
+    await s.page.waitForFunction(() => /has found 3 mistakes of the program/.test(document.getElementById("notes").textContent));
+    await s.page.keyboard.press("5");
+    await s.page.waitForFunction(() => document.querySelectorAll("#mistakes .report").length === 2);
+    assert.doesNotMatch(await s.text("notes"), /mistakes/);
+    await s.page.waitForFunction(() => document.getElementById("mistakes-count").textContent === "3 mistakes, 2 reports");
+    const [twice, beyond] = await s.page.locator("#mistakes .report").allInnerTexts();
+    assert.match(twice, /^double free: 0x/);
+    assert.match(twice, /#1 .*close_session.*\n.*#2 .*free_twice/);
+    assert.match(beyond, /^write beyond a block: 0x.*\n2 times, first at /);
+    await s.page.keyboard.press("/");
+    await s.page.keyboard.type("free_twice");
+    assert.equal(await s.page.locator("#mistakes .report").count(), 1);
+    assert.equal(await s.text("mistakes-count"), "3 mistakes, 1 of 2 reports");
+    await s.page.keyboard.press("Escape");
+    assert.equal(await s.page.locator("#mistakes .report").count(), 2);
+    await s.page.screenshot({ path: join(shots, "mistakes.png") });
+    await s.page.setViewportSize({ width: 400, height: 800 });
+    assert.ok(await s.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page is wider than its window");
+    await s.page.screenshot({ path: join(shots, "mistakes-400.png") });
+    assert.deepEqual(s.troubles, []);
+    await s.page.reload();
+    await s.page.waitForFunction(() => document.querySelectorAll("#mistakes .report").length === 2);
   } finally { await s.end(); }
 });
 

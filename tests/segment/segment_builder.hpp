@@ -52,6 +52,7 @@ class segment_builder {
       return at;
     };
     place(modules_at + max_modules * sizeof(module));
+    const std::uint64_t misuse_reports = place(max_misuse_reports * sizeof(misuse_report));
     const std::uint64_t threads = place(slots * thread_slot_bytes), index = place(buckets * sizeof(reference));
     const std::uint64_t stacks = place(stack_bytes), sample_index = place(buckets * sizeof(reference));
     const std::uint64_t samples = place(sample_bytes);
@@ -67,6 +68,7 @@ class segment_builder {
     h.process_id = 1234;
     h.state = static_cast<std::uint32_t>(process_state::running);
     h.bytes = bytes_;
+    h.misuse_reports_at = misuse_reports;
     h.threads_at = threads;
     h.stack_index_at = index;
     h.stacks_at = stacks;
@@ -95,6 +97,18 @@ class segment_builder {
   }
 
   module& add_module() noexcept { return at<module>(modules_at)[header().modules_used.fetch_add(1)]; }
+
+  /// A mistake of the program, with a report.
+  misuse_report& add_misuse_report(std::uint64_t at_ns, const std::string& text) noexcept {
+    header().mistakes += 1;
+    misuse_report& r = at<misuse_report>(header().misuse_reports_at)[header().misuse_reports_used.fetch_add(1)];
+    r.at_ns = at_ns;
+    r.thread_id = 7;
+    r.mistakes = 1;
+    std::memcpy(r.text.data(), text.data(), text.size());
+    r.length = static_cast<std::uint32_t>(text.size());
+    return r;
+  }
 
   /// Room for a stack, all zero.
   reference take_stack(std::size_t depth) noexcept {

@@ -155,6 +155,8 @@ void add_metrics(exposition& e, const moment& m) {
   e.one("heapwright_threads", "gauge", "Threads alive that have called malloc or free.", alive);
   e.one("heapwright_threads_seen_total", "counter", "Threads that have ever called malloc or free.", p.threads_ever);
   e.one("heapwright_samples_lost_total", "counter", "Samples lost for want of room.", p.lost_samples);
+  e.one("heapwright_mistakes_total", "counter", "Mistakes of the program with memory that libheapwright has found.",
+        p.mistakes);
   e.by_class("heapwright_class_allocations_total", "Blocks allocated, by the largest size of their class.", m.figures,
              &segment::class_figures::allocations);
   e.by_class("heapwright_class_allocated_bytes_total", "Bytes allocated, by the largest size of their class.",

@@ -271,6 +271,11 @@ const auto& table() {
               only(r, {});
               return as_json(memory_view(p));
             }},
+      route{"/api/mistakes", "GET",
+            [](const request& r, process& p) {
+              only(r, {});
+              return as_json(mistakes_view(p));
+            }},
       route{"/api/control", "POST", control},
       route{"/api/classes.csv", "GET",
             [](const request& r, process& p) {

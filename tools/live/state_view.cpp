@@ -78,6 +78,7 @@ json process_part(const moment& m) {
           {"threads_ever", p.threads_ever},
           {"threads_folded", p.threads_folded},
           {"lost_samples", p.lost_samples},
+          {"mistakes", p.mistakes},
           {"is_torn", m.figures.is_torn}};
 }
 
@@ -145,6 +146,15 @@ std::string state_view(watched_process& process) {
   for (const segment::meter_figures& f : m.figures.process.meters)
     meters.push_back({meters.size(), f.name, f.is_open, f.allocations, f.deallocations, f.failures, f.total_bytes,
                       f.in_use, f.peak});
+  return text_of(result);
+}
+
+std::string mistakes_view(watched_process& process) {
+  const auto seen = process.now();
+  json result = {{"at", seen->unix_seconds(seen->figures.at_ns)}, {"mistakes", seen->figures.process.mistakes}};
+  json& reports = result["reports"] = json::array();
+  for (const segment::misuse_report_figures& r : process.misuse_reports())
+    reports.push_back({{"at", seen->unix_seconds(r.at_ns)}, {"thread", r.thread_id}, {"mistakes", r.mistakes}, {"text", r.text}});
   return text_of(result);
 }
 

@@ -180,6 +180,17 @@ struct site_columns {
   bool has_blocks, has_allocated;
 };
 
+/// What the malloc has said of the program's mistakes: the first line of the last report.
+void write_mistakes(screen_text& text, watched_process& process, const moment& m) {
+  if (m.figures.process.mistakes == 0) return;
+  const auto reports = process.misuse_reports();
+  std::string last = reports.empty() ? "" : reports.back().text.substr(0, reports.back().text.find('\n'));
+  constexpr std::string_view sender = "heapwright: ";
+  if (last.starts_with(sender)) last.erase(0, sender.size());
+  text.line(printable(fmt::format("mistakes {}   {}{}", m.figures.process.mistakes,
+                                  reports.size() > 1 ? "the last new one: " : "", last)));
+}
+
 void write_sites(screen_text& text, watched_process& process, const moment& m) {
   if (!m.has_probe) return;
   std::vector<call_site> sites = call_sites(process.stacks(), m.figures, process.places(), {});
@@ -244,6 +255,7 @@ int top(const top_options& options) {
     screen_text text({40, 1000});
     const auto now = process.now();
     write_totals(text, *now, nullptr);
+    write_mistakes(text, process, *now);
     write_sites(text, process, *now);
     std::string all = text.all();
     for (std::size_t at = 0; (at = all.find("\033[K", at)) != std::string::npos;) all.erase(at, 3);
@@ -258,6 +270,7 @@ int top(const top_options& options) {
     if (!last || now->figures.at_ns > last->figures.at_ns) before = std::exchange(last, now);
     screen_text text(terminal_size());
     write_totals(text, *now, before.get());
+    write_mistakes(text, process, *now);
     write_sites(text, process, *now);
     screen.draw(text.all());
     if (!screen.wait(options.every_seconds)) return EXIT_SUCCESS;

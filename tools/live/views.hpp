@@ -47,6 +47,9 @@ struct stack_question {
 /// null if that cannot be found out.
 [[nodiscard]] std::string memory_view(watched_process& process);
 
+/// What the malloc has written about mistakes of the program.
+[[nodiscard]] std::string mistakes_view(watched_process& process);
+
 /// The processes that this server shows.
 [[nodiscard]] std::string processes_view(watched_family& family);
 

@@ -383,6 +383,10 @@ std::vector<segment::sample_figures> watched_process::live_samples() {
   return reader_ ? reader_->live_samples() : std::vector<segment::sample_figures>();
 }
 
+std::vector<segment::misuse_report_figures> watched_process::misuse_reports() {
+  return reader_ ? reader_->misuse_reports() : std::vector<segment::misuse_report_figures>();
+}
+
 std::vector<history_point> watched_process::points(std::uint64_t since_ns, std::size_t most) const {
   const std::lock_guard hold(mutex_);
   return history_.points(since_ns, most);

@@ -106,6 +106,7 @@ class watched_process {
   [[nodiscard]] std::shared_ptr<const moment> now(bool with_details = true);
   [[nodiscard]] std::vector<segment::stack_figures> stacks();
   [[nodiscard]] std::vector<segment::sample_figures> live_samples();
+  [[nodiscard]] std::vector<segment::misuse_report_figures> misuse_reports();
   /// Not older than two seconds, or the last that was seen of a process that has ended; null if
   /// there is none.
   [[nodiscard]] std::shared_ptr<const memory_picture> memory();

@@ -163,25 +163,26 @@ class call_stack {
     return number > 0;
   }
 
-  /// Writes a line for each of the program's own frames; or for all frames, without names, if none
-  /// is its own.
-  void write_to(int fd) const noexcept {
-    if (for_each_own([&](unsigned number, const named_frame& frame) { write_frame(fd, number, frame); })) return;
-    write_raw(fd);
+  /// Calls f(text) with a line for each of the program's own frames; or for all frames, without
+  /// names, if none is its own.
+  template <class F>
+  void for_each_line(F f) const noexcept {
+    if (for_each_own([&](unsigned number, const named_frame& frame) { f(line_of(number, frame)); })) return;
+    for_each_raw_line(f);
   }
 
+  /// Writes these lines.
+  void write_to(int fd) const noexcept {
+    for_each_line([fd](const text<1000>& line) { line.write_to(fd); });
+  }
+
+  /// Writes a line for each frame, without names.
   void write_raw(int fd) const noexcept {
-    for (unsigned i = 0; i < count_; ++i) {
-      auto write = [&](const named_frame& frame) { write_frame(fd, i + 1, frame); };
-      without_name(i, write);
-    }
+    for_each_raw_line([fd](const text<1000>& line) { line.write_to(fd); });
   }
 
   static void write_frame(int fd, unsigned number, const named_frame& frame) noexcept {
-    text<1000> out;
-    out.add("    #").add(std::uint64_t{number}).add(" ").add(frame.function);
-    if (frame.line.size() != 0) out.add(" ").add(frame.line);
-    out.add("\n").write_to(fd);
+    line_of(number, frame).write_to(fd);
   }
 
   /// A frame as OBJECT+OFFSET.
@@ -200,6 +201,21 @@ class call_stack {
   };
 
   static constexpr std::size_t longest_name = 4 * KiB;
+
+  template <class F>
+  void for_each_raw_line(F f) const noexcept {
+    for (unsigned i = 0; i < count_; ++i) {
+      auto with_number = [&](const named_frame& frame) { f(line_of(i + 1, frame)); };
+      without_name(i, with_number);
+    }
+  }
+
+  static text<1000> line_of(unsigned number, const named_frame& frame) noexcept {
+    text<1000> line;
+    line.add("    #").add(std::uint64_t{number}).add(" ").add(frame.function);
+    if (frame.line.size() != 0) line.add(" ").add(frame.line);
+    return line.add("\n");
+  }
 
   void add(std::uintptr_t pc) noexcept {
     if (count_ <= most) frames_[count_++] = pc;

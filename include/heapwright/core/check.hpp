@@ -27,17 +27,18 @@ inline constexpr bool checks_itself = HEAPWRIGHT_CHECKS >= 2;
 struct misuse_policy {
   /// After a mistake that does no harm if the call that made it does nothing, the process goes on.
   std::atomic<bool> goes_on{false};
-  /// Told each message, a line; null: nobody. Called by the thread that made the mistake, which
-  /// holds no lock of a heap.
+  /// Told each message about a pointer, a line; null: nobody. Called by the thread that found the
+  /// mistake. It must not allocate.
   std::atomic<void (*)(const char* line) noexcept> listener{nullptr};
 };
 inline constinit misuse_policy the_misuse_policy;
 
-/// Writes to stderr: "heapwright: WHAT: POINTER DETAIL".
+/// Writes to stderr: "heapwright: WHAT: POINTER DETAIL", and tells the listener.
 [[gnu::cold, gnu::noinline]] inline void say(const char* what, const void* p, const char* detail) noexcept {
   text<400> line;
   line.add("heapwright: ").add(what).add(": ").add(p).add(" ").add(detail).add("\n");
   line.write_to(2);
+  if (auto* const listener = the_misuse_policy.listener.load(std::memory_order_acquire)) listener(line.c_str());
 }
 
 /// Says so, and ends the process.
@@ -56,10 +57,7 @@ inline constinit misuse_policy the_misuse_policy;
 /// A mistake of the program, found in the call that made it. Returns where the process is to go on:
 /// the call does nothing then, or what does no harm.
 [[gnu::cold, gnu::noinline]] inline void report_mistake(const char* what, const void* p, const char* detail) noexcept {
-  text<400> line;
-  line.add("heapwright: ").add(what).add(": ").add(p).add(" ").add(detail).add("\n");
-  line.write_to(2);
-  if (auto* const listener = the_misuse_policy.listener.load(std::memory_order_acquire)) listener(line.c_str());
+  say(what, p, detail);
   if (!the_misuse_policy.goes_on.load(std::memory_order_relaxed)) std::abort();
 }
 

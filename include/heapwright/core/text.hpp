@@ -56,6 +56,8 @@ class text {
     return buffer_;
   }
 
+  [[nodiscard]] std::string_view view() const noexcept { return {buffer_, length_}; }
+
   /// Bytes, without the zero at the end.
   [[nodiscard]] std::size_t size() const noexcept { return length_; }
 

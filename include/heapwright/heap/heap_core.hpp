@@ -247,6 +247,7 @@ class heap_core {
   /// What was asked for of a live block, whatever has given it out; 0 where it is none, and the
   /// process goes on.
   [[nodiscard]] std::size_t size_of_sealed(const void* p) noexcept { return sealed().size_of_live(p); }
+  [[nodiscard]] std::size_t size_if_live_sealed(const void* p) noexcept { return sealed().size_if_live(p); }
 
   void set_origin_of_sealed(void* p, block_origin origin) noexcept { sealed().set_origin(p, origin); }
 

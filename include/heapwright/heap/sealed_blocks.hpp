@@ -149,6 +149,14 @@ class sealed_blocks {
     return is_usable(at, is, {.origin = is.origin}) ? at.room - is.slack : 0;
   }
 
+  /// What was asked for; 0 for what is no live block, which is no mistake.
+  [[nodiscard]] std::size_t size_if_live(const void* p) const noexcept {
+    const place at = locate(const_cast<void*>(p));
+    if (at.begin == nullptr) return 0;
+    const seal_reading is = read(at).is;
+    return is.state == seal_state::live ? at.room - is.slack : 0;
+  }
+
   /// Of a live block.
   void set_origin(void* p, block_origin origin) const noexcept {
     const place at = find(p);
@@ -176,11 +184,18 @@ class sealed_blocks {
   /// beginning; or it was a link in free memory, and the process ends with a message that begins
   /// with `link_is`.
   [[nodiscard]] place find(void* p, const char* link_is = nullptr) const noexcept {
+    const place at = locate(p);
+    if (at.begin == nullptr) [[unlikely]]
+      return no_block(p, link_is);
+    return at;
+  }
+
+  /// The block that begins at p; without a beginning: none does.
+  [[nodiscard]] place locate(void* p) const noexcept {
     auto* const begin = static_cast<std::byte*>(p);
     const page_tag tag = map_.tag(p);
     if (tag == 0) [[unlikely]]
-      return no_block(p, link_is, "free of a foreign pointer",
-                      "(not the beginning of a block of this heap, or of a large one freed already)");
+      return {};
     const span* const s = map_.span_at(p);
     if (s->state == span_state::cut) [[likely]] {
       const unsigned c = class_of(tag);
@@ -192,11 +207,15 @@ class sealed_blocks {
       if (tag == large_tag) return {begin, s->block_bytes() - block_seal::bytes, 0, has_head};
       return {begin, classes::of(class_of(tag)).size - block_seal::bytes, class_of(tag), has_head};
     }
-    return no_block(p, link_is, "free of a pointer into a block", "(not the beginning of a block)");
+    return {};
   }
 
-  [[gnu::cold, gnu::noinline]] static place no_block(const void* p, const char* link_is, const char* what,
-                                                     const char* detail) noexcept {
+  [[gnu::cold, gnu::noinline]] place no_block(const void* p, const char* link_is) const noexcept {
+    const bool is_foreign = map_.tag(p) == 0;
+    const char* const what = is_foreign ? "free of a foreign pointer" : "free of a pointer into a block";
+    const char* const detail = is_foreign
+                                   ? "(not the beginning of a block of this heap, or of a large one freed already)"
+                                   : "(not the beginning of a block)";
     if (link_is != nullptr) die(link_is, p, detail);
     report_mistake(what, p, detail);
     return {};

@@ -4,11 +4,12 @@ import { $, element, text } from "./dom.js";
 import { bytes, clock, exact, round, several } from "./format.js";
 import { LeaksView } from "./leaks.js";
 import { MemoryView } from "./memory.js";
+import { MistakesView } from "./mistakes.js";
 import { NowView } from "./now.js";
 import { WhereView } from "./where.js";
 
-const names = ["now", "where", "leaks", "memory"];
-let state = null, seen = "now", isLost = false;
+const names = ["now", "where", "leaks", "memory", "mistakes"];
+let state = null, seen = "now", asked = location.hash.slice(1), isLost = false;
 
 const connection = new Connection({
   state: next => {
@@ -32,7 +33,7 @@ function startAgain() {
   location.reload();
 }
 const isSame = (a, b) => a.id === b.id && a.started === b.started;
-const views = { now: new NowView(connection), where: new WhereView(connection), leaks: new LeaksView(connection), memory: new MemoryView(connection) };
+const views = { now: new NowView(connection), where: new WhereView(connection), leaks: new LeaksView(connection), memory: new MemoryView(connection), mistakes: new MistakesView(connection) };
 
 // --- theme: as the system, or as chosen here
 
@@ -53,7 +54,7 @@ $("theme").addEventListener("change", event => setTheme(event.target.value));
 
 // --- views
 
-/// Without the probe there is nothing to be seen of some.
+/// Without the probe there is nothing to be seen of some, and without mistakes nothing of these.
 const isThere = name => $("tab-" + name).offsetParent !== null;
 
 function see(name, focus = false) {
@@ -68,6 +69,7 @@ function see(name, focus = false) {
   }
   history.replaceState(null, "", "#" + name);
   views[name].seen();
+  if (state) showNotes();
 }
 for (const name of names) {
   $("tab-" + name).addEventListener("click", () => see(name));
@@ -95,6 +97,9 @@ function show() {
   text($("about"), `process ${p.id} · ${p.arguments.join(" ")} · on ${p.allocator.slice(p.allocator.lastIndexOf("/") + 1) || "an unknown malloc"}${threads}`);
   $("about").title = [p.program, p.arguments.join(" "), `malloc of ${p.allocator}`, p.forked_from ? `forked from ${p.forked_from}, with ${bytes(p.inherited_bytes)} that were live there` : ""].filter(Boolean).join("\n");
   document.body.classList.toggle("bare", !p.has_probe);
+  $("tab-mistakes").hidden = !(p.mistakes > 0);
+  if (asked === "mistakes") see(asked);
+  asked = null;
   if (!isThere(seen)) see("now");
   showStatus();
   showNotes();
@@ -103,6 +108,7 @@ function show() {
   views.where.set_state(state, seen === "where");
   views.leaks.set_state(state, seen === "leaks");
   views.memory.set_state(state, seen === "memory");
+  views.mistakes.set_state(state, seen === "mistakes");
 }
 
 function showStatus() {
@@ -124,6 +130,7 @@ function showNotes() {
   note("no-probe", p.has_probe ? null : "This process has no probe: shown is what libheapwright says of its heap, “live” with what threads keep. With the probe (heapwright live -- COMMAND) there are counts, threads and call stacks too.");
   note("dormant", p.has_probe && !p.is_counting && p.state === "running" ? (p.counting_since ? "The probe does not count now: figures stand still. “More” has the switch." : "The probe does not count yet: there are no figures. “More” has the switch.") : null);
   note("lost-samples", p.lost_samples > 0 ? `${exact(p.lost_samples)} samples were lost for want of room: where memory is allocated is incomplete. A larger sampling interval needs less room.` : null);
+  note("mistakes", p.mistakes > 0 && seen !== "mistakes" ? `The malloc has found ${several(p.mistakes, "mistake")} of the program with memory: Mistakes (5) has what and where.` : null, true);
   note("torn", p.is_torn ? "The program stopped while it moved figures of ended threads: some may count twice or not at all." : null, true);
 }
 
@@ -265,7 +272,7 @@ document.addEventListener("keydown", event => {
   const isField = event.target.tagName === "SELECT" || (event.target.tagName === "INPUT" && event.target.type !== "checkbox");
   const types = isField && event.target !== $("mark-name");
   if (event.ctrlKey || event.metaKey || event.altKey || types || $("mark-dialog").open || $("help-dialog").open) return;
-  const act = { 1: () => see("now", true), 2: () => see("where", true), 3: () => see("leaks", true), 4: () => see("memory", true), m: askForMark, r: () => views[seen].refresh(),
+  const act = { 1: () => see("now", true), 2: () => see("where", true), 3: () => see("leaks", true), 4: () => see("memory", true), 5: () => see("mistakes", true), m: askForMark, r: () => views[seen].refresh(),
     "?": () => $("help-dialog").showModal(), "/": () => views[seen].search.focus(), " ": ["BUTTON", "SUMMARY", "INPUT"].includes(event.target.tagName) ? null : pause }[event.key];
   if (!act) return;
   event.preventDefault();
@@ -278,7 +285,7 @@ async function begin() {
   linkFiles();
   setInterval(fillProcesses, 5000);
   fillProcesses();
-  see(names.includes(location.hash.slice(1)) ? location.hash.slice(1) : "now");
+  see(names.includes(asked) && isThere(asked) ? asked : "now");
   connection.open();
 }
 begin();
