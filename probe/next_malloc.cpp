@@ -11,14 +11,17 @@
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
 
+#include "../abi/misuse_reports.hpp"
 #include "../segment/segment.hpp"
 #include "malloc_mappings.hpp"
 
-// jemalloc's. Declared, not looked up: dlsym asks for memory when it finds nothing.
+// jemalloc's, and libheapwright's. Declared, not looked up: dlsym asks for memory when it finds
+// nothing.
 extern "C" {
 [[gnu::weak]] std::size_t nallocx(std::size_t size, int flags) noexcept;
 [[gnu::weak]] int mallctl(const char* name, void* old, std::size_t* old_bytes, void* set,
                           std::size_t set_bytes) noexcept;
+[[gnu::weak]] std::size_t heapwright_size_for_probe(void* p) noexcept;
 }
 
 namespace heapwright::probe {
@@ -146,8 +149,9 @@ void find_next_malloc() noexcept {
   look_up(n.reallocate, "realloc");
   look_up(n.allocate_aligned, "memalign");
   look_up(n.usable_size, "malloc_usable_size");
-  auto* const of_ours = reinterpret_cast<decltype(n.usable_size)>(::dlsym(RTLD_NEXT, "heapwright_size_for_probe"));
-  if (of_ours != nullptr && object_of(of_ours) == object_of(n.allocate)) n.usable_size = of_ours;
+  const bool is_ours =
+      &heapwright_size_for_probe != nullptr && object_of(&heapwright_size_for_probe) == object_of(n.allocate);
+  if (is_ours) n.usable_size = &heapwright_size_for_probe;
   found = n;
   (void)n.usable_size(nullptr);  // tcmalloc allocates when it is first asked: now that comes from the early room
   if (early.is_used()) {         // blocks from there may come back at any time

@@ -115,6 +115,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t leng
   require_json(sites_view(*process, {.value = value, .most = 50}));
   require_json(leaks_view(*process, 50));
   require_json(memory_view(*process));
+  require_json(mistakes_view(*process));
   require_metrics(metrics_view(*process));
   require_table(classes_csv(*process));
   require_table(threads_csv(*process));

@@ -339,6 +339,26 @@ TEST_F(segment_reading, finds_modules) {
   EXPECT_EQ(modules[0].base, 0x800u);
 }
 
+TEST_F(segment_reading, has_misuse_reports_as_far_as_they_are_written) {
+  built.add_misuse_report(5'000, "heapwright: double free: 0x10\n");
+  built.add_misuse_report(0, "not yet begun");
+  built.add_misuse_report(6'000, "");
+  built.add_misuse_report(7'000, "torn").length = UINT32_MAX;
+  const segment_reader reader(built.path());
+  const auto reports = reader.misuse_reports();
+  ASSERT_EQ(reports.size(), 2u);
+  EXPECT_EQ(reports[0].text, "heapwright: double free: 0x10\n");
+  EXPECT_EQ(reports[0].at_ns, 5'000u);
+  EXPECT_EQ(reports[0].mistakes, 1u);
+  EXPECT_EQ(reports[1].text.size(), sizeof(misuse_report::text));
+  EXPECT_EQ(reader.process().mistakes, 4u);
+
+  built.header().misuse_reports_used = UINT64_MAX;
+  EXPECT_EQ(reader.misuse_reports().size(), 2u);
+  built.header().misuse_reports_at = UINT64_MAX - 100;
+  EXPECT_TRUE(reader.misuse_reports().empty());
+}
+
 TEST_F(segment_reading, tells_the_probe_what_to_do) {
   segment_reader reader(built.path(), true);
   reader.set_counting(true);

@@ -56,6 +56,7 @@ class text {
     return buffer_;
   }
 
+  /// Valid until the next add.
   [[nodiscard]] std::string_view view() const noexcept { return {buffer_, length_}; }
 
   /// Bytes, without the zero at the end.
