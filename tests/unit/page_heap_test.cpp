@@ -111,6 +111,36 @@ TYPED_TEST(PageHeap, KeepsWhatIsUsedInEveryWindow) {
   }
 }
 
+TYPED_TEST(PageHeap, WhatAnArrayThatGrowsLeavesBehindIsNotKeptBesideIt) {
+  const auto& f = this->heap.figures();
+  span* array = this->get(500);
+  std::memset(array->start, 1, array->bytes());
+  for (std::size_t pages = 1000; pages <= 8000; pages *= 2) {
+    span* const longer = this->get(pages);
+    std::memset(longer->start, 1, longer->bytes() / 2);
+    this->heap.release(array);
+    EXPECT_LE(f.large + f.free_resident, longer->bytes() / 32 * 33 + 512 * KiB) << pages;
+    std::memset(longer->start, 1, longer->bytes());
+    array = longer;
+  }
+  this->heap.release(array);
+  this->expect_balanced();
+}
+
+TYPED_TEST(PageHeap, WhatWasTouchedAtThePeakIsKept) {
+  const auto& f = this->heap.figures();
+  span* const first = this->get(1000);
+  span* const second = this->get(1000);
+  std::memset(first->start, 1, first->bytes());
+  std::memset(second->start, 1, second->bytes());
+  this->heap.release(first);
+  EXPECT_GE(f.free_resident, 1000 * heap_page);
+  this->heap.release(second);
+  EXPECT_GE(f.free_resident, 2000 * heap_page);
+  EXPECT_EQ(f.decommitted_total, 0u);
+  this->expect_balanced();
+}
+
 TYPED_TEST(PageHeap, GivesBackWhenThreadsHaveEndedUnlessItIsWantedAgain) {
   const auto& f = this->heap.figures();
   (void)this->get(1);

@@ -125,13 +125,16 @@ class page_heap {
   /// Takes back what allocate returned. The caller has cleared the tags of a cut span.
   [[gnu::noinline]] void release(span* s) noexcept {
     holding guard(lock_);
+    const bool was_large = s->state == span_state::large;
+    if (s == youngest_) settle_youngest();
     if constexpr (hides_large) {
-      if (s->state == span_state::large && s->size_class == 0 && hide(s)) return;
+      if (was_large && s->size_class == 0 && hide(s)) return;
     }
     if constexpr (R.hardening.guard_large || R.hardening.random_places) {
       if (!memory_.remove_guard(s)) return;
     }
     release_held(s);
+    if (was_large) stay_below_peak_of_growing();
   }
 
   // --- large blocks
@@ -289,7 +292,10 @@ class page_heap {
     s->offset = first_block_offset(s, lines);
     s->guard_pages = 0;
     count(use).add(s->bytes());
-    if (use == span_state::large) map().set_tag(s->start, large_tag);
+    if (use == span_state::large) {
+      map().set_tag(s->start, large_tag);
+      if (s->zeroed && s->bytes() > policy::worth_a_call) youngest_ = s;
+    }
     stay_below_peak();
     stay_below_limit();
     return s;
@@ -371,6 +377,8 @@ class page_heap {
   }
 
   void end_window(std::uint64_t now) noexcept {
+    youngest_ = nullptr;
+    policy_.note_in_use(in_use());
     memory_.unmap_long_runs(memory_.purge(policy_.unused_in_window()), R.pages.unmap_from);
     policy_.begin_window(now, figures().free_resident);
   }
@@ -383,8 +391,23 @@ class page_heap {
 
   /// After memory has come into use.
   void stay_below_peak() noexcept {
-    policy_.note_in_use(in_use());
+    policy_.note_in_use(in_use() - (youngest_ == nullptr ? 0 : youngest_->bytes()));
     if (keeps_all()) return;
+    if (const std::uint64_t bytes = policy_.beyond_peak(levels()); bytes > 0)
+      policy_.note_purged_early(memory_.purge(bytes));
+  }
+
+  /// From now on the youngest large block counts, if the program has touched it up to its end.
+  void settle_youngest() noexcept {
+    if (memory_.is_end_resident(*std::exchange(youngest_, nullptr))) policy_.note_in_use(in_use());
+  }
+
+  /// After a large block was freed. An array that grows gets a block twice as long, and frees the
+  /// old one when half of the new one is touched. The program never had both, so the old one must
+  /// not stay.
+  void stay_below_peak_of_growing() noexcept {
+    if (youngest_ == nullptr || keeps_all()) return;
+    if (memory_.is_end_resident(*youngest_)) return settle_youngest();
     if (const std::uint64_t bytes = policy_.beyond_peak(levels()); bytes > 0)
       policy_.note_purged_early(memory_.purge(bytes));
   }
@@ -408,6 +431,9 @@ class page_heap {
 
   lock_type lock_;
   policy policy_;
+  /// The large block that was last made of memory that was not resident: it may not be touched yet,
+  /// and does not count for the peak until then, or until the window ends. Null: there is none.
+  span* youngest_ = nullptr;
   struct none {};
   [[no_unique_address]] std::conditional_t<hides_large, std::array<span*, 16>, none> hidden_{};
   [[no_unique_address]] std::conditional_t<R.hardening.random_places, small_random<OS>, none> random_{};

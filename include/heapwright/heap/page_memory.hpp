@@ -197,6 +197,12 @@ class page_memory {
     free_.unmap_records();
   }
 
+  /// Whether the last page of a span in use is in memory.
+  [[nodiscard, gnu::cold]] static bool is_end_resident(const span& s) noexcept {
+    const std::size_t page = supply::grain();
+    return OS::resident(reinterpret_cast<void*>(align_down(address_of(s.usable_end()) - 1, page)), page) != 0;
+  }
+
   // --- guard pages
 
   /// A page of the system: the shortest guard.

@@ -79,9 +79,10 @@ class purge_policy {
   // --- how much is to go back now; 0: nothing
 
   /// After memory has come into use.
-  [[nodiscard]] std::uint64_t beyond_peak(levels now) noexcept {
-    const std::uint64_t headroom = peak_ / R.pages.headroom_divisor + refaulted_;
-    const std::uint64_t allowed = peak_ + std::min(headroom, peak_ / 4 * 3);
+  [[nodiscard]] std::uint64_t beyond_peak(levels now) const noexcept {
+    const std::uint64_t peak = std::max(peak_, now.in_use);
+    const std::uint64_t headroom = peak / R.pages.headroom_divisor + refaulted_;
+    const std::uint64_t allowed = peak + std::min(headroom, peak / 4 * 3);
     const std::uint64_t resident = now.in_use + now.free_resident;
     return resident > allowed + worth_a_call ? resident - allowed : 0;
   }
