@@ -75,7 +75,8 @@ void count_freed(stack_counters& c, const weight& stands_for, std::uint64_t live
   Adding::add(c.frees, stands_for.blocks);
   Adding::add(c.freed_bytes, stands_for.bytes);
   if (stands_for.variance > 0) Adding::add_real(c.freed_variance, stands_for.variance);
-  Adding::add(c.lifetimes[lifetime_bucket(lived_ns)], 1);
+  Adding::add(c.freed_samples, 1);
+  Adding::add(c.lifetimes[lifetime_bucket(lived_ns)], stands_for.bytes);
   if (lived_ns >= short_life) return;
   Adding::add(c.short_lived, stands_for.blocks);
   Adding::add(c.short_lived_bytes, stands_for.bytes);

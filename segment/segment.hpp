@@ -273,7 +273,7 @@ inline constexpr unsigned lifetime_buckets = 16;
 
 /// Sums over samples, in what they stand for. Counts are in 1/1024 of a block.
 ///
-///   live samples = samples - thinned_samples - sum of lifetimes
+///   live samples = samples - thinned_samples - freed_samples
 ///   live bytes   = allocated_bytes - freed_bytes + thinned_bytes; blocks and variance have the
 ///                  same sum of their own counters
 struct stack_counters {
@@ -300,7 +300,8 @@ struct stack_counters {
   /// newer peak, and what they say is of that moment.
   counter at_peak;
   counter peak_number;
-  std::array<counter, lifetime_buckets> lifetimes;  ///< samples, by how long they lived
+  counter freed_samples;
+  std::array<counter, lifetime_buckets> lifetimes;  ///< freed_bytes, by how long they lived
 };
 
 /// Of stacks: see there.

@@ -197,6 +197,7 @@ stack_figures& stack_figures::operator+=(const stack_figures& o) noexcept {
   freed_bytes += o.freed_bytes;
   short_lived += o.short_lived;
   short_lived_bytes += o.short_lived_bytes;
+  freed_samples += o.freed_samples;
   // Unsigned: figures of a damaged segment may add up to anything.
   at_peak = static_cast<std::int64_t>(static_cast<std::uint64_t>(at_peak) + static_cast<std::uint64_t>(o.at_peak));
   allocated_variance += o.allocated_variance;

@@ -48,7 +48,7 @@ struct stack_figures {
   std::vector<std::uint64_t> addresses;  ///< return addresses, the innermost first
   bool is_cut = false;
   // As in stack_counters, of all threads; counts are in blocks here.
-  std::uint64_t samples = 0, live_samples = 0;
+  std::uint64_t samples = 0, live_samples = 0, freed_samples = 0;
   double allocations = 0, frees = 0, short_lived = 0;
   std::uint64_t allocated_bytes = 0, freed_bytes = 0, short_lived_bytes = 0;
   std::int64_t at_peak = 0;                           ///< bytes that were live when the process was at its peak

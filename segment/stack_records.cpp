@@ -35,6 +35,7 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
   f.freed_bytes = c.freed_bytes.load(relaxed);
   f.short_lived = blocks(c.short_lived);
   f.short_lived_bytes = c.short_lived_bytes.load(relaxed);
+  f.freed_samples = c.freed_samples.load(relaxed);
   const bool has_changed_since = c.peak_number.load(relaxed) == peak_number;
   const std::uint64_t thinned_bytes = c.thinned_bytes.load(relaxed);
   f.at_peak = static_cast<std::int64_t>(has_changed_since ? c.at_peak.load(relaxed)
@@ -70,8 +71,7 @@ void raise_allocated(stack_figures& f) {
 }
 
 std::uint64_t live_samples_of(const stack_figures& f) {
-  std::uint64_t gone = f.thinned_samples;
-  for (const std::uint64_t n : f.lifetimes) gone += n;
+  const std::uint64_t gone = f.thinned_samples + f.freed_samples;
   return f.samples > gone ? f.samples - gone : 0;
 }
 

@@ -12,6 +12,13 @@ using namespace heapwright::tool;
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr time_span minute{100 * second, 160 * second};
 
+/// `samples` freed blocks of 64 KiB each, all of which lived so long.
+freed_blocks freed_after(double seconds, std::uint64_t samples = 1) {
+  freed_blocks freed;
+  freed.bytes_by_lifetime[heapwright::segment::lifetime_bucket(static_cast<std::uint64_t>(seconds * 1e9))] = samples * 64 * 1024;
+  return freed;
+}
+
 /// `age(u)`: seconds before the end, for a number u between 0 and 1.
 template <class Age>
 leak_signs judged(std::size_t samples, Age age, unsigned seed = 1) {
@@ -20,7 +27,7 @@ leak_signs judged(std::size_t samples, Age age, unsigned seed = 1) {
   std::vector<aged_block> blocks;
   for (std::size_t i = 0; i < samples; ++i)
     blocks.push_back({minute.end_ns - static_cast<std::uint64_t>(age(uniform(random)) * 1e9), 64 * 1024});
-  return signs_of_leak(blocks, 0.001, minute);
+  return signs_of_leak(blocks, freed_after(0.001), minute);
 }
 
 /// In how many of 200 runs the site grows.
@@ -62,12 +69,36 @@ TEST(LeakSigns, ALeakThatComesAndGoesWithTheLoadIsOne) {
   EXPECT_GE(growing(1000, [](double u) { return 60 * u + 5 * std::sin(6.28 * u); }), 199);
 }
 
+/// A cache of 240 blocks is filled in the first second; from then on each second one is added and
+/// `freed` of the oldest are freed.
+bool grows_with(std::uint64_t freed_in_a_second) {
+  std::vector<aged_block> blocks;
+  for (std::uint64_t i = 60 * freed_in_a_second; i < 240; ++i) blocks.push_back({minute.begin_ns, 64 * 1024});
+  freed_blocks freed;
+  for (std::uint64_t i = 1; i <= 60; ++i) {
+    blocks.push_back({minute.begin_ns + i * second, 64 * 1024});
+    freed.bytes_by_lifetime[heapwright::segment::lifetime_bucket(i * second)] += freed_in_a_second * 64 * 1024;
+  }
+  return signs_of_leak(blocks, freed, minute).is_growing;
+}
+
+TEST(LeakSigns, ACacheThatIsFullAndRenewedSlowlyIsNone) {
+  EXPECT_FALSE(grows_with(1));
+  EXPECT_TRUE(grows_with(0)) << "nothing of it is freed: it grows";
+}
+
+TEST(LeakSigns, ALeakIsOneThoughOtherBlocksOfItsSiteLiveForAWhile) {
+  std::vector<aged_block> blocks;
+  for (std::uint64_t i = 0; i < 60; ++i) blocks.push_back({minute.begin_ns + i * second, 64 * 1024});
+  EXPECT_TRUE(signs_of_leak(blocks, freed_after(3, 10'000), minute).is_growing);
+}
+
 TEST(LeakSigns, OneLargeSampleAmongManySmallOnesSaysLittle) {
   std::vector<aged_block> blocks;
   for (std::uint64_t i = 0; i < 60; ++i) blocks.push_back({minute.begin_ns + i * second, 1});
-  EXPECT_TRUE(signs_of_leak(blocks, 0, minute).is_growing);
+  EXPECT_TRUE(signs_of_leak(blocks, {}, minute).is_growing);
   blocks.push_back({minute.begin_ns + 30 * second, 1e6});
-  EXPECT_FALSE(signs_of_leak(blocks, 0, minute).is_growing);
+  EXPECT_FALSE(signs_of_leak(blocks, {}, minute).is_growing);
 }
 
 TEST(LeakSigns, FiguresAreThoseOfTheBlocks) {
@@ -76,7 +107,7 @@ TEST(LeakSigns, FiguresAreThoseOfTheBlocks) {
                                        {minute.end_ns, 60},
                                        {0, 1},
                                        {~std::uint64_t{0}, 2}};
-  const leak_signs signs = signs_of_leak(blocks, 10, minute);
+  const leak_signs signs = signs_of_leak(blocks, freed_after(10), minute);
   EXPECT_EQ(signs.samples, 5u);
   EXPECT_EQ(signs.bytes_by_time.front(), 101);
   EXPECT_EQ(signs.bytes_by_time.back(), 662);
@@ -86,8 +117,8 @@ TEST(LeakSigns, FiguresAreThoseOfTheBlocks) {
 }
 
 TEST(LeakSigns, NoTimeAndNoBlocks) {
-  EXPECT_FALSE(signs_of_leak({}, 0, minute).is_growing);
-  EXPECT_FALSE(signs_of_leak(std::vector<aged_block>(100, {5, 5}), 0, {5, 5}).is_growing);
+  EXPECT_FALSE(signs_of_leak({}, {}, minute).is_growing);
+  EXPECT_FALSE(signs_of_leak(std::vector<aged_block>(100, {5, 5}), {}, {5, 5}).is_growing);
 }
 
 }  // namespace

@@ -335,7 +335,8 @@ class program {
       f.short_lived += stands_for;
       f.short_lived_bytes += stands_for / 1024 * bytes;
     }
-    f.lifetimes[is_short ? 3 : 7] += 1;
+    f.freed_samples += 1;
+    f.lifetimes[is_short ? 3 : 7] += stands_for / 1024 * bytes;
   }
 
   layout_of_file at_;

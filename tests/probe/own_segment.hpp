@@ -108,9 +108,8 @@ class own_segment {
       f.live_of_stacks += live;
       const bool has_changed_since = s.counters.peak_number == h.peak_number;
       f.at_peak_of_stacks += has_changed_since ? s.counters.at_peak.load() : live;
-      f.live_samples += s.counters.samples - s.counters.thinned_samples;
+      f.live_samples += s.counters.samples - s.counters.thinned_samples - s.counters.freed_samples;
       f.thinned_samples += s.counters.thinned_samples;
-      for (const auto& n : s.counters.lifetimes) f.live_samples -= n;
       at += stack_length(s.depth);
     }
     for (std::uint64_t at = 0; at < h.samples_used; at += sizeof(sample)) {

@@ -221,7 +221,8 @@ TEST_F(segment_reading, finds_stacks_with_what_they_count) {
   c.allocated_bytes = 350;
   c.freed_bytes = 100;
   c.samples = 11;
-  c.lifetimes[5] = 9;
+  c.freed_samples = 9;
+  c.lifetimes[5] = 100;
   built.stack_at(first).is_cut = 1;
   const auto stacks = segment_reader(built.path()).stacks();
   ASSERT_EQ(stacks.size(), 3u);
@@ -232,7 +233,7 @@ TEST_F(segment_reading, finds_stacks_with_what_they_count) {
   EXPECT_DOUBLE_EQ(stacks[1].allocations, 3.5);
   EXPECT_DOUBLE_EQ(stacks[1].live_blocks(), 2.5);
   EXPECT_EQ(stacks[1].live_bytes(), 250u);
-  EXPECT_EQ(stacks[1].lifetimes[5], 9u);
+  EXPECT_EQ(stacks[1].lifetimes[5], 100u);
   EXPECT_EQ(stacks[1].live_samples, 2u);
   EXPECT_EQ(stacks[2].id, deepest);
   EXPECT_EQ(stacks[2].addresses.size(), 512u);
@@ -280,7 +281,8 @@ TEST_F(segment_reading, adds_up_what_threads_have_counted_of_one_stack) {
     stack_counters& c = built.stack_at(r).counters;
     for (counter* const f : {&c.samples, &c.allocated_bytes, &c.freed_bytes, &c.short_lived_bytes}) *f = n;
     for (counter* const f : {&c.allocations, &c.frees, &c.short_lived}) *f = n * 1024;
-    c.lifetimes[3] = n == 8 ? 1 : 0;
+    c.freed_samples = n == 8 ? 1 : 0;
+    c.lifetimes[3] = n;
     n *= 2;
   }
   built.stack_at(first_threads).counters.first_ns = 50;
@@ -299,6 +301,7 @@ TEST_F(segment_reading, adds_up_what_threads_have_counted_of_one_stack) {
     EXPECT_EQ(f, 13u);
   for (const double f : {sum.allocations, sum.frees, sum.short_lived}) EXPECT_DOUBLE_EQ(f, 13);
   EXPECT_EQ(sum.live_samples, 12u);
+  EXPECT_EQ(sum.lifetimes[3], 13u);
   EXPECT_EQ(sum.first_ns, 40u);
   EXPECT_EQ(sum.last_ns, 90u);
   EXPECT_EQ(stacks[1].id, other);

@@ -10,7 +10,6 @@ namespace heapwright::tool {
 namespace {
 
 using json = nlohmann::ordered_json;
-using segment::lifetime_buckets;
 using segment::stack_figures;
 
 json site_part(const call_site& site, const moment& m, place_table& places) {
@@ -36,18 +35,6 @@ json site_part(const call_site& site, const moment& m, place_table& places) {
           {"live_samples", s.live_samples},
           {"first", m.unix_seconds(s.first_ns)},
           {"last", m.unix_seconds(s.last_ns)}};
-}
-
-/// The longest that all but a hundredth of the freed blocks lived; 0 if none was freed.
-double usual_life_seconds(const stack_figures& s) {
-  std::uint64_t all = 0, sum = 0;
-  for (const std::uint64_t count : s.lifetimes) all += count;
-  if (all == 0) return 0;
-  for (unsigned b = 0; b < lifetime_buckets; ++b) {
-    sum += s.lifetimes[b];
-    if (sum * 100 >= all * 99) return std::ldexp(1e-6, static_cast<int>(2 * b));
-  }
-  return 0;
 }
 
 }  // namespace
@@ -103,7 +90,7 @@ std::string leaks_view(watched_process& process, std::size_t most) {
         blocks.insert(blocks.end(), found->second.begin(), found->second.end());
     if (blocks.empty()) continue;
     ++looked_at;
-    const leak_signs judged = signs_of_leak(std::move(blocks), usual_life_seconds(site.sum), watched);
+    const leak_signs judged = signs_of_leak(std::move(blocks), {site.sum.lifetimes}, watched);
     judged_count += judged.has_enough_samples ? 1 : 0;
     if (judged.is_growing) growing.push_back({std::move(site), judged});
   }
@@ -118,7 +105,7 @@ std::string leaks_view(watched_process& process, std::size_t most) {
     row["bytes_per_second_error"] =
         std::round(error_of(c.found.variance, c.site.sum.unseen() / std::max(watched.seconds() / 2, 1e-3)));
     row["overdue_bytes"] = std::round(c.found.overdue_bytes);
-    row["usual_life"] = usual_life_seconds(c.site.sum);
+    row["usual_life"] = freed_blocks{c.site.sum.lifetimes}.usual_life_seconds();
     row["live_by_time"] = c.found.bytes_by_time;
     rows.push_back(std::move(row));
   }

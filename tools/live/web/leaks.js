@@ -20,11 +20,11 @@ export class LeaksView {
     this.connection = connection;
     this.table = new Table($("leaks"), {
       columns: [...siteColumns,
-        { key: "live_by_time", title: "live, by age", about: "What is live by when it was allocated: from when counting began, left, to now", width: "124px", value: row => row.live_bytes, text: () => "", bars: row => row.live_by_time, tip: row => `from ${row.begin} to ${row.end}` },
+        { key: "live_by_time", title: "live, by age", about: "What is live by when it was allocated: from when counting began, left, to now. A bar with a gap is longer than is shown", width: "124px", value: row => row.live_bytes, text: () => "", bars: row => row.live_by_time, tip: row => `from ${row.begin} to ${row.end}; of the first stretch ${exactBytes(row.live_by_time[0])} are live` },
         figure("bytes_per_second", "stays", v => bytes(v) + "/s", "What was allocated in the second half of the time and is live, per second", { width: "minmax(134px,1.2fr)", text: row => withError(row.bytes_per_second, row.bytes_per_second_error, v => bytes(v) + "/s"), tip: row => `${exactBytes(row.bytes_per_second)}/s, ±${exactBytes(row.bytes_per_second_error)}/s (95 of 100 estimates are within)` }),
         figure("live_bytes", "live", bytes, "", { width: "minmax(134px,1.2fr)", text: row => withError(row.live_bytes, row.live_bytes_error), tip: row => `${exactBytes(row.live_bytes)}, ±${exactBytes(row.live_bytes_error)} (95 of 100 estimates are within)` }), figure("live_blocks", "live blocks", count, "", { width: "minmax(112px,.9fr)", text: row => aboutCount(row.live_blocks, row.live_bytes, row.live_bytes_error) }),
-        figure("overdue_bytes", "overdue", bytes, "Live for longer than 99 of 100 freed blocks of this site lived", { tip: row => exactBytes(row.overdue_bytes) }),
-        figure("usual_life", "usual life", v => (v > 0 ? "< " + duration(v) : "none freed"), "99 of 100 freed blocks lived no longer", { tip: null, width: "minmax(92px,1fr)" }),
+        figure("overdue_bytes", "overdue", bytes, "Live for longer than 99 of 100 freed bytes of this site", { tip: row => exactBytes(row.overdue_bytes) }),
+        figure("usual_life", "usual life", v => (v > 0 ? "< " + duration(v) : "none freed"), "99 of 100 freed bytes lived no longer", { tip: null, width: "minmax(92px,1fr)" }),
         figure("freed_share", "freed", percent, "Share of the allocations that were freed", { tip: null }),
         figure("live_samples", "samples", count, "Live blocks really looked at")],
       sort: { key: "bytes_per_second", falls: true }, key: row => row.id, pick: row => showStack($("leak-stack"), row),

@@ -213,7 +213,8 @@ function histogram() {
 }
 
 function outline(values) {
-  // The first is what the program set up at its start, often the most by far: it may be cut.
+  // The first is what the program set up at its start, often the most by far: it may be cut, which a gap shows.
   const most = Math.max(...values.slice(1), 1), wide = 96 / values.length;
-  return values.map((v, i) => v > 0 ? `M${(i * wide).toFixed(1)} 18v-${Math.min(17, Math.max(1, v / most * 17)).toFixed(1)}h${(wide - 0.8).toFixed(1)}V18z` : "").join("");
+  const bar = (i, bottom, height) => `M${(i * wide).toFixed(1)} ${bottom}v-${height.toFixed(1)}h${(wide - 0.8).toFixed(1)}V${bottom}z`;
+  return values.map((v, i) => (v <= 0 ? "" : v > most ? bar(i, 18, 9) + bar(i, 6, 5) : bar(i, 18, Math.max(1, v / most * 17)))).join("");
 }
