@@ -162,8 +162,8 @@ void* reallocate(void* p, std::size_t size) noexcept {
   if constexpr (heap_type::is_sealed) return the_heap.reallocate_sealed(*any_cache(), p, size);
   const std::size_t usable = the_heap.usable_size(p);
   if (usable == 0) [[unlikely]] {
-    const std::optional<std::size_t> had = the_samples.size(p);
-    return had ? reallocate_sample(p, *had, size) : libc_realloc(p, size);
+    if (const std::optional<std::size_t> had = the_samples.size(p)) return reallocate_sample(p, *had, size);
+    return the_heap.note_no_block(p, realloc_names) ? nullptr : libc_realloc(p, size);
   }
   return the_heap.reallocate(*any_cache(), p, usable, size);
 }

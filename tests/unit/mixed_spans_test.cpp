@@ -256,6 +256,7 @@ TEST(MixedSpansDeathTest, MistakesAreNamed) {
   void* const behind = h.allocate(40);
   EXPECT_DEATH(h.deallocate(p + 16), "heapwright: free of a pointer into a block: 0x");
   EXPECT_DEATH(h.deallocate(p + 8), "heapwright: free of a pointer into a block: 0x");
+  EXPECT_DEATH((void)h.reallocate(p + 16, 100), "heapwright: realloc of a pointer into a block: 0x");
   EXPECT_DEATH(
       {
         h.deallocate(p);

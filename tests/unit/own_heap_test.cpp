@@ -545,7 +545,7 @@ void expect_foreign(Heap& h, void* p) {
   EXPECT_FALSE(h.owns(p)) << p;
   if constexpr (checks_callers) {
     EXPECT_DEATH(h.deallocate(p), "heapwright: free of a foreign pointer: 0x");
-    EXPECT_DEATH((void)h.reallocate(p, 100), "heapwright: free of a foreign pointer: 0x");
+    EXPECT_DEATH((void)h.reallocate(p, 100), "heapwright: realloc of a foreign pointer: 0x");
   } else {
     h.deallocate(p);
     EXPECT_EQ(h.reallocate(p, 100), nullptr) << p;

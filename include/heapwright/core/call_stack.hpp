@@ -213,7 +213,7 @@ class call_stack {
   static text<1000> line_of(unsigned number, const named_frame& frame) noexcept {
     text<1000> line;
     line.add("    #").add(std::uint64_t{number}).add(" ").add(frame.function);
-    if (frame.line.size() != 0) line.add(" ").add(frame.line);
+    if (frame.has_line()) line.add(" ").add(frame.line);
     return line.add("\n");
   }
 

@@ -151,9 +151,9 @@ class heap_core {
     } else if (span* const s = large_at(p, tag)) {
       large::deallocate(shared_.pages(), s, said);
     } else if (tag == large_tag) {
-      return caller_mistakes::note_within(p);
+      return caller_mistakes::note_within(p, free_names);
     } else if (p != nullptr) {
-      return caller_mistakes::note_foreign(p);
+      return caller_mistakes::note_foreign(p, free_names);
     }
     return true;
   }
@@ -171,13 +171,18 @@ class heap_core {
 
   [[nodiscard]] bool owns(const void* p) const noexcept { return usable_size(p) != 0; }
 
+  /// A pointer of which usable_size is 0. False: not of this heap, and nothing was said of it.
+  [[gnu::cold]] bool note_no_block(void* p, const call_names& by) const noexcept {
+    return map().tag(p) != 0 ? caller_mistakes::note_within(p, by) : caller_mistakes::note_foreign(p, by);
+  }
+
   /// A block of `size` bytes with the contents of p, as far as they fit; p is freed if the block is
   /// another. Null when the system has no memory; p is as it was then. Null as well for what is not
   /// a block of this heap; checked builds die instead.
   [[nodiscard]] void* reallocate(cache& mine, void* p, std::size_t size) noexcept {
     const std::size_t usable = usable_size(p);
     if (usable == 0) [[unlikely]]
-      return caller_mistakes::note_foreign(p), nullptr;
+      return note_no_block(p, realloc_names), nullptr;
     return reallocate(mine, p, usable, size);
   }
 
@@ -231,7 +236,7 @@ class heap_core {
 
   /// As reallocate; p is a block of malloc.
   [[nodiscard]] void* reallocate_sealed(cache& mine, void* p, std::size_t size) noexcept {
-    const std::size_t had = sealed().size(p, {});
+    const std::size_t had = sealed().size_to_resize(p);
     if (had == sealed_blocks<R, OS>::not_live) return nullptr;
     if (sealed().resize(p, size, block_origin::malloc)) return p;
     if (size > classes::largest && size <= PTRDIFF_MAX - heap_page && map().tag(p) == large_tag) {

@@ -18,6 +18,16 @@
 
 namespace heapwright {
 
+/// What a call with a pointer that is no block is called in a message.
+struct call_names {
+  const char* of_foreign;
+  const char* of_inner;
+};
+inline constexpr call_names free_names{"free of a foreign pointer", "free of a pointer into a block"};
+inline constexpr call_names realloc_names{"realloc of a foreign pointer", "realloc of a pointer into a block"};
+inline constexpr call_names size_names{"malloc_usable_size of a foreign pointer",
+                                       "malloc_usable_size of a pointer into a block"};
+
 template <const recipe& R, platform OS>
 class misuse {
   using classes = class_table<R>;
@@ -97,16 +107,16 @@ class misuse {
   }
 
   /// A pointer that the page map does not know. False: nothing was said of it.
-  static bool note_foreign(void* p) noexcept {
+  static bool note_foreign(void* p, const call_names& by) noexcept {
     if constexpr (checks)
-      report_mistake("free of a foreign pointer", p,
+      report_mistake(by.of_foreign, p,
                      "(not the beginning of a block of this heap, or of a large one freed already)");
     return checks;
   }
 
-  /// A pointer into the first page of a large block. True: it has been told.
-  static bool note_within(void* p) noexcept {
-    report_mistake("free of a pointer into a block", p, "(not its beginning)");
+  /// A pointer into a block. True: it has been told.
+  static bool note_within(void* p, const call_names& by) noexcept {
+    report_mistake(by.of_inner, p, "(not its beginning)");
     return true;
   }
 

@@ -27,6 +27,7 @@
 
 #include <heapwright/core/check.hpp>
 #include <heapwright/heap/block_seal.hpp>
+#include <heapwright/heap/misuse.hpp>
 #include <heapwright/heap/page_map.hpp>
 #include <heapwright/heap/seal_keys.hpp>
 
@@ -63,7 +64,7 @@ class sealed_blocks {
   /// A block that the heap has just allocated, for `size` bytes.
   [[gnu::noinline]] void give_out(void* p, std::size_t size, block_origin origin,
                                   std::size_t alignment) const noexcept {
-    const place at = find(p, "write after free");
+    const place at = find_linked(p);
     if (at.size_class != 0) {
       const seal_state state = read(at).is.state;
       if (state != seal_state::fresh && state != seal_state::free) {
@@ -91,7 +92,7 @@ class sealed_blocks {
 
   /// A block leaves a quarantine, where nobody wrote to it.
   void check_untouched(const void* p) const noexcept {
-    const place at = find(const_cast<void*>(p), "write after free");
+    const place at = find_linked(const_cast<void*>(p));
     if (read(at).is.state == seal_state::free && (!checks_reuse || is_zero(at.begin, at.room))) return;
     mistake("write after free", at, "in a free block");
     std::memset(at.begin, 0, at.room);
@@ -133,17 +134,17 @@ class sealed_blocks {
     return at.size_class;
   }
 
-  /// What was asked for: of a live block.
-  [[nodiscard]] std::size_t size(void* p, const block_claim& said) const noexcept {
-    const place at = find(p);
+  /// What was asked for: of a live block of malloc, which is to be resized.
+  [[nodiscard]] std::size_t size_to_resize(void* p) const noexcept {
+    const place at = find(p, realloc_names);
     if (at.begin == nullptr) return not_live;
     const seal_reading is = read(at).is;
-    return is_usable(at, is, said) ? at.room - is.slack : not_live;
+    return is_usable(at, is, {}) ? at.room - is.slack : not_live;
   }
 
   /// The same, whatever has given the block out.
   [[nodiscard]] std::size_t size_of_live(const void* p) const noexcept {
-    const place at = find(const_cast<void*>(p));
+    const place at = find(const_cast<void*>(p), size_names);
     if (at.begin == nullptr) return 0;
     const seal_reading is = read(at).is;
     return is_usable(at, is, {.origin = is.origin}) ? at.room - is.slack : 0;
@@ -173,6 +174,9 @@ class sealed_blocks {
   }
 
  private:
+  /// Of what a link in free memory leads to no block.
+  static constexpr const char* link_is_written = "write after free";
+
   struct place {
     std::byte* begin;
     std::size_t room;     ///< before the seal
@@ -180,13 +184,20 @@ class sealed_blocks {
     bool has_head;        ///< the word before it has a mark
   };
 
-  /// The block that begins at p. None is a mistake: p is the program's, and the result has no
-  /// beginning; or it was a link in free memory, and the process ends with a message that begins
-  /// with `link_is`.
-  [[nodiscard]] place find(void* p, const char* link_is = nullptr) const noexcept {
+  /// The block that begins at p, a pointer of the program's. None is a mistake, and the result has
+  /// no beginning.
+  [[nodiscard]] place find(void* p, const call_names& by = free_names) const noexcept {
     const place at = locate(p);
     if (at.begin == nullptr) [[unlikely]]
-      return no_block(p, link_is);
+      note_no_block(p, by.of_foreign, by.of_inner, report_mistake);
+    return at;
+  }
+
+  /// The block that begins at p, a link in free memory.
+  [[nodiscard]] place find_linked(void* p) const noexcept {
+    const place at = locate(p);
+    if (at.begin == nullptr) [[unlikely]]
+      note_no_block(p, link_is_written, link_is_written, die);
     return at;
   }
 
@@ -210,15 +221,13 @@ class sealed_blocks {
     return {};
   }
 
-  [[gnu::cold, gnu::noinline]] place no_block(const void* p, const char* link_is) const noexcept {
-    const bool is_foreign = map_.tag(p) == 0;
-    const char* const what = is_foreign ? "free of a foreign pointer" : "free of a pointer into a block";
-    const char* const detail = is_foreign
-                                   ? "(not the beginning of a block of this heap, or of a large one freed already)"
-                                   : "(not the beginning of a block)";
-    if (link_is != nullptr) die(link_is, p, detail);
-    report_mistake(what, p, detail);
-    return {};
+  [[gnu::cold, gnu::noinline]] void note_no_block(const void* p, const char* of_foreign, const char* of_inner,
+                                                  void (*say)(const char*, const void*,
+                                                              const char*) noexcept) const noexcept {
+    if (map_.tag(p) == 0)
+      say(of_foreign, p, "(not the beginning of a block of this heap, or of a large one freed already)");
+    else
+      say(of_inner, p, "(not the beginning of a block)");
   }
 
   struct reading {

@@ -12,9 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 # By how the name of the mistake begins. Where the library cannot tell which of two it was, both.
 SAYS = {
-    "double-free": "double free|free of a foreign pointer: .*freed already",
-    "invalid": "free of a pointer into a block|free of a foreign pointer",
-    "foreign": "free of a foreign pointer",
+    "double-free": "double free|(free|realloc|malloc_usable_size) of a foreign pointer: .*freed already",
+    "invalid/free": "free of a (pointer into a block|foreign pointer)",
+    "invalid/realloc": "realloc of a (pointer into a block|foreign pointer)",
+    "invalid/usable-size": "malloc_usable_size of a (pointer into a block|foreign pointer)",
+    "foreign/free": "free of a foreign pointer",
+    "foreign/realloc": "realloc of a foreign pointer",
     "wrong-size": "free with a wrong size",
     "wrong-alignment": "free with a wrong alignment",
     "mismatch": "free with the wrong function: .*allocated by .*freed by",
@@ -34,7 +37,7 @@ def fault(program, mistake, library):
     if done.returncode == -signal.SIGSEGV and re.search(r"^(over|under)flow/|/(400000|5000000)$", mistake):
         return None  # a guard page: of a large block, of one that is freed, or by chance behind a span
     if done.returncode == -signal.SIGABRT:
-        said = SAYS.get(mistake.split("/")[0], "(nothing)")
+        said = next((words for name, words in SAYS.items() if mistake.startswith(name)), "(nothing)")
         return None if re.search(rf"^heapwright: ({said})", done.stderr) else done.stderr
     return None if done.returncode == 0 else f"exit code {done.returncode}: {done.stdout}{done.stderr}"
 
