@@ -48,6 +48,11 @@ std::string page_view(const std::vector<process_report>& all, pid_t process, int
   const auto own = std::find_if(all.rbegin(), all.rend(), [&](const process_report& r) {
     return r.process_id == static_cast<std::uint32_t>(process);
   });
+  if (own != all.rend() && own->heap.mapped_peak == 0)
+    return fmt::format(
+        "heapwright: process {}: libheapwright was loaded, but had no memory: another malloc is in effect (that of a "
+        "library which LD_PRELOAD names before it: `heapwright info PID` tells), or the program allocates nothing\n",
+        process);
   if (own != all.rend()) {
     text<2000> page;
     own->write_page(page);
