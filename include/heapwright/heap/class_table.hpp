@@ -103,8 +103,9 @@ class class_table {
   static constexpr bool has_mixed = R.spans.mixed_up_to != 0;
   static constexpr unsigned mixed_begin = R.spans.mixed_from == 0 ? 1 : R.classes.index(R.spans.mixed_from);
   static constexpr unsigned mixed_end = has_mixed ? R.classes.index(R.spans.mixed_up_to) + 1 : mixed_begin;
-  static_assert(!has_mixed || (R.spans.mixed_up_to <= heap_page && R.classes.granule() == 16),
-                "recipe.spans.mixed_up_to: at most 4096, and all sizes of classes.exact are multiples of 16");
+  static_assert(!has_mixed || R.spans.mixed_up_to <= heap_page, "recipe.spans.mixed_up_to: at most 4096");
+  static_assert(!has_mixed || R.classes.granule() == 16,
+                "recipe.spans.mixed_up_to: where all sizes of classes.exact are multiples of 16");
   static_assert(!has_mixed || mixed_begin < mixed_end, "recipe.spans: mixed_from is not above mixed_up_to");
   static_assert(has_mixed || R.spans.mixed_from == 0, "recipe.spans.mixed_from: without mixed_up_to nothing is mixed");
 
