@@ -286,6 +286,19 @@ TEST(Pages, AreHugeAsFarAsThereAreAny) {
   EXPECT_EQ(really.statistics().mapped % (2 * MiB), 0u);
 }
 
+TEST(Pages, OfWholeHugePagesAreUnmappedFromWithinARun) {
+  basic_heap<reserved, few_huge_pages<0>> h;
+  void* const before = h.allocate(100);
+  ASSERT_NE(before, nullptr);
+  h.deallocate(h.allocate(100 * MiB + 12 * KiB));  // begins and ends within a huge page
+  h.trim();
+  EXPECT_LT(h.statistics().mapped, 10 * MiB);
+  EXPECT_EQ(h.statistics().mapped % (2 * MiB), 0u);
+  make_a_peak(h, 40 * MiB);
+  h.deallocate(before);
+  fill_and_check(h);
+}
+
 // --- no more memory
 
 void* spare = nullptr;
