@@ -169,6 +169,8 @@ inline constexpr recipe default_recipe{};
 inline constexpr recipe checked_recipe{.hardening = {.check_callers = true, .guard_large = true}};
 
 /// All of hardening that there is: for a malloc that finds what a program does wrong with memory.
+/// `check_callers` is left out because `sealed` finds the same and more, and `zero_freed` because
+/// `check_reuse` overwrites freed blocks too.
 inline constexpr recipe hardened_recipe{
     .hardening = {
         .guard_large = true, .sealed = true, .check_reuse = true, .quarantine_bytes = 2 * KiB, .random_places = true}};
