@@ -86,7 +86,8 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
       "ever\n\n",
       pid, found.path(), found.is_deleted() ? " (deleted)" : "",
       first.empty() ? "" : fmt::format("  malloc   calls reach {} first\n", first), r.version, r.build, recipe_name(r),
-      wrapped(*r.options != '\0' ? r.options : "all at their defaults", column, column, columns_of(STDOUT_FILENO)), figures.threads.get(), figures.threads_total.get());
+      wrapped(*r.options != '\0' ? r.options : "all at their defaults", column, column, columns_of(STDOUT_FILENO)),
+      figures.threads.get(), figures.threads_total.get());
   const auto whole = static_cast<double>(std::max({rss, figures.mapped.get(), figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
     const auto width = whole > 0 ? std::lround(40 * static_cast<double>(bytes) / whole) : 0;
