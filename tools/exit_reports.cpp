@@ -48,11 +48,6 @@ std::string page_view(const std::vector<process_report>& all, pid_t process, int
   const auto own = std::find_if(all.rbegin(), all.rend(), [&](const process_report& r) {
     return r.process_id == static_cast<std::uint32_t>(process);
   });
-  if (own != all.rend() && own->heap.mapped_peak == 0)
-    return fmt::format(
-        "heapwright: process {}: libheapwright was loaded, but had no memory: another malloc is in effect (that of a "
-        "library which LD_PRELOAD names before it: `heapwright info PID` tells), or the program allocates nothing\n",
-        process);
   if (own != all.rend()) {
     text<2000> page;
     own->write_page(page);
@@ -62,6 +57,10 @@ std::string page_view(const std::vector<process_report>& all, pid_t process, int
       safe += printable(std::string_view(at, static_cast<std::size_t>(end - at))) + '\n';
       at = end;
     }
+    if (own->heap.mapped_peak == 0)
+      safe +=
+          "  libheapwright is loaded, but had nothing to do: another malloc is in effect (that of a library which "
+          "LD_PRELOAD names before it), or the program allocates nothing\n";
     return safe;
   }
   if (died_of != 0) {

@@ -56,8 +56,8 @@ class RunStatistics(Case):
     def test_another_malloc_in_front_is_told(self):
         result = heapwright("run", "--stats", "--", HEAPWRIGHT, "run", "--with", PLAIN, "--", PYTHON, "-c", "print(1)")
         self.assertEqual((result.returncode, result.stdout), (0, "1\n"), result)
-        self.assertRegex(result.stderr, r"^heapwright: process \d+: libheapwright was loaded, but had no memory: another malloc is in effect")
-        self.assertEqual(pages(result.stderr), [])
+        self.assertIn("\n  libheapwright is loaded, but had nothing to do: another malloc is in effect", result.stderr)
+        self.assertNotIn("nothing to do", heapwright("run", "--stats", "--", PYTHON, "-c", "print(1)").stderr)
 
     def test_records_resident_and_reserved(self):
         text = heapwright("run", "--stats", "--", PYTHON, "-c", "1").stderr
