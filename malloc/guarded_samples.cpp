@@ -278,13 +278,17 @@ void guarded_samples::say(const place& s, const char* mistake, const void* p, co
   const std::size_t page = linux_os::page_size();
   line.add("heapwright: ").add(mistake).add(": ").add(p).add(" (");
   const std::uintptr_t at = address_of(p), first = address_of(s.block);
+  const auto add_bytes = [&](std::uint64_t n, const char* words) {
+    line.add(n).add(n == 1 ? " byte" : " bytes").add(words);
+  };
   if (at < first)
-    line.add(std::uint64_t{first - at}).add(" bytes before");
+    add_bytes(first - at, " before");
   else if (at - first >= s.size)
-    line.add(std::uint64_t{at - first - s.size}).add(" bytes behind");
+    add_bytes(at - first - s.size, " behind");
   else
-    line.add(std::uint64_t{at - first}).add(" bytes into");
-  line.add(" a block of ").add(std::uint64_t{s.size}).add(" bytes; ");
+    add_bytes(at - first, " into");
+  line.add(" a block of ");
+  add_bytes(s.size, "; ");
   const bool is_in_its_pages = s.is == state::live && at - address_of(s.begin) - page < s.bytes - 2 * page;
   if (is_in_its_pages && (at < first || at - first >= s.size)) line.add("found when it is freed; ");
   line.add("a guarded sample)\n").write_to(2);

@@ -1,8 +1,21 @@
-# Shared by the scripts here: where things are, one line per step with its log, and packages.
+# Shared by the scripts here: what they say of themselves, where things are, one line per step with its log, and packages.
+this_script=$(realpath "$0")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 logs=$root/build/logs
 mkdir -p "$logs"
 jobs=$(nproc)
+
+# The comment at the top of the script.
+usage() { sed -n '2,${/^#/!q;s/^# \{0,1\}//p}' "$this_script"; }
+
+# refuse ARGUMENT: of one that the script does not know, or of none where it needs one.
+refuse() {
+  [ -z "$1" ] || echo "$(basename "$this_script"): unknown argument: $1" >&2
+  usage >&2
+  exit 2
+}
+
+case ${1:-} in -h | --help) usage; exit ;; esac
 
 # step NAME COMMAND...: says what is done and how long it took; the output goes to build/logs/NAME.log.
 step() {

@@ -57,6 +57,10 @@ std::string page_view(const std::vector<process_report>& all, pid_t process, int
       safe += printable(std::string_view(at, static_cast<std::size_t>(end - at))) + '\n';
       at = end;
     }
+    if (own->heap.mapped_peak == 0)
+      safe +=
+          "  libheapwright is loaded, but had nothing to do: another malloc is in effect (that of a library which "
+          "LD_PRELOAD names before it), or the program allocates nothing\n";
     return safe;
   }
   if (died_of != 0) {

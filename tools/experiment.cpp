@@ -6,8 +6,10 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -25,6 +27,16 @@ bool same_file(const std::string& a, const std::string& b) {
 }
 
 std::string base_name(const std::string& path) { return std::filesystem::path(path).filename(); }
+
+/// Whether the LD_PRELOAD of this process names the library.
+bool is_preloaded(const std::string& library) {
+  std::string words = preload_value("");
+  std::ranges::replace(words, ':', ' ');
+  std::istringstream input(words);
+  return std::any_of(std::istream_iterator<std::string>(input), {}, [&](const std::string& word) {
+    return same_file(word, library) || base_name(word) == base_name(library);
+  });
+}
 
 class running_experiment {
  public:
@@ -65,7 +77,8 @@ class running_experiment {
     const auto first = run(0, 0);
     std::map<std::string, std::set<std::string>> bringers;
     for (const seen_process& p : first)
-      if (!is_libc(p.malloc) && !same_file(p.executable, p.malloc)) bringers[base_name(p.malloc)].insert(p.name);
+      if (!is_libc(p.malloc) && !same_file(p.executable, p.malloc))
+        bringers[base_name(p.malloc)].insert(is_preloaded(p.malloc) ? "LD_PRELOAD" : p.name);
     if (!bringers.empty()) {
       std::vector<std::string> brought;
       for (const auto& [library, programs] : bringers)
@@ -94,16 +107,14 @@ class running_experiment {
   /// The processes seen in the run.
   std::set<seen_process> run(unsigned index, unsigned round) {
     comparison_row& row = result_.rows[index];
-    if (!row.failure.empty()) {
-      --total_;
-      return {};
-    }
+    if (!row.failure.empty()) return {};
     plan_.progress(done_++, total_, round, row.who.name);
     const std::string preload = preload_value(row.who.library);
     const job what{plan_.command, preload, plan_.input, plan_.timeout_seconds, round == 0};
     run_result ran = plan_.server ? serve(row, what) : run_measured(what, signals_);
     if (row.failure.empty()) row.failure = complaint_about(row, ran);
     if (!row.failure.empty()) {
+      total_ -= plan_.rounds - round;
       if (index == 0)
         throw failure(exit_code::judged_no, "under glibc, " + (plan_.server ? row.failure : of_command(row.failure)));
       return {};

@@ -26,6 +26,7 @@
 #include "process_image.hpp"
 #include "quantities.hpp"
 #include "terminal.hpp"
+#include "wrapped_text.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -79,12 +80,14 @@ std::string recipe_name(const process_record& r) {
 void print_loaded(const heap_record& found, const heap_figures& figures, pid_t pid, std::uint64_t rss,
                   const std::string& first) {
   const process_record& r = found.what();
+  constexpr std::size_t column = 11;
   answer(
-      "process {}: loaded\n  library  {}{}\n{}  version  {} ({})\n  recipe   {}\n  options  {}\n  threads  {} now, {} "
+      "process {}: loaded\n  library  {}{}\n{}  version  {} ({})\n  recipe   {}\n  options  {}  threads  {} now, {} "
       "ever\n\n",
       pid, found.path(), found.is_deleted() ? " (deleted)" : "",
       first.empty() ? "" : fmt::format("  malloc   calls reach {} first\n", first), r.version, r.build, recipe_name(r),
-      *r.options != '\0' ? r.options : "all at their defaults", figures.threads.get(), figures.threads_total.get());
+      wrapped(*r.options != '\0' ? r.options : "all at their defaults", column, column, columns_of(STDOUT_FILENO)),
+      figures.threads.get(), figures.threads_total.get());
   const auto whole = static_cast<double>(std::max({rss, figures.mapped.get(), figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
     const auto width = whole > 0 ? std::lround(40 * static_cast<double>(bytes) / whole) : 0;
@@ -210,8 +213,19 @@ std::vector<std::array<std::string, 3>> option_table(const elf_file& library) {
   return rows;
 }
 
+/// On a narrow terminal the meaning begins on a line of its own.
+std::string option_lines(const std::string& name, const std::string& value, const std::string& meaning,
+                         std::size_t width) {
+  const std::string start = fmt::format("  {:<28} {:<10} ", name, value);
+  constexpr std::size_t least = 40, indent = 6;
+  if (width == 0 || width >= start.size() + least) return start + wrapped(meaning, start.size(), start.size(), width);
+  return start.substr(0, start.find_last_not_of(' ') + 1) + '\n' + std::string(indent, ' ') +
+         wrapped(meaning, indent, indent, width);
+}
+
 int about_installation(const info_options& options) {
   const std::string path = own_library();
+  const std::size_t width = columns_of(STDOUT_FILENO);
   const auto table = option_table(elf_file::open(path).value());
   if (options.json) {
     json result = {{"format", "heapwright info 1"},
@@ -225,7 +239,7 @@ int about_installation(const info_options& options) {
   }
   answer("heapwright {}\nlibrary  {}\n", HEAPWRIGHT_VERSION, path);
   if (!table.empty()) answer("\nOptions, from the environment:\n");
-  for (const auto& [name, value, meaning] : table) answer("  {:<28} {:<10} {}\n", name, value, meaning);
+  for (const auto& [name, value, meaning] : table) answer("{}", option_lines(name, value, meaning, width));
   return EXIT_SUCCESS;
 }
 

@@ -31,6 +31,10 @@ std::string show_count(double value) {
   return grouped;
 }
 
+std::string show_count_of(std::uint64_t n, const char* one) {
+  return fmt::format("{} {}{}", show_count(static_cast<double>(n)), one, n == 1 ? "" : "s");
+}
+
 std::string show_number(double value) {
   if (std::abs(value) >= 1000 && std::abs(value) < 1e15) return show_count(value);
   return fmt::format("{:.4g}", value);

@@ -1,6 +1,7 @@
 // Quantities as people read them: a unit, and no more digits than one looks at.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace heapwright::tool {
@@ -11,6 +12,8 @@ std::string show_seconds(double value);
 std::string show_bytes(double value);
 /// Whole, in groups of three digits.
 std::string show_count(double value);
+/// "1 block", "2,048 blocks".
+std::string show_count_of(std::uint64_t n, const char* one);
 /// Four digits: of a figure whose unit only the driver knows.
 std::string show_number(double value);
 

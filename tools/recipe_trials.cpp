@@ -14,6 +14,7 @@
 #include "allocators.hpp"
 #include "elf_file.hpp"
 #include "failure.hpp"
+#include "loader.hpp"
 #include "measured_run.hpp"
 #include "terminal.hpp"
 
@@ -55,6 +56,19 @@ std::string without_limit(const recipe_build& recipe) {
   return library;
 }
 
+/// The library under a path that LD_PRELOAD can express.
+std::string preloadable(const std::string& library, const recipe_build& recipe) {
+  if (can_be_preloaded(library)) return library;
+  std::string link = recipe.scratch().file("tried.so");
+  if (!can_be_preloaded(link))
+    throw failure(exit_code::bad_input,
+                  fmt::format("{}: LD_PRELOAD cannot express a path with a space or a colon; name another folder in "
+                              "TMPDIR",
+                              link));
+  files::create_symlink(files::absolute(library), link);
+  return link;
+}
+
 /// The tests that failed by name; of a trial that names none, its last words.
 std::string what_failed(const run_result& trial) {
   static const std::regex failed(R"(\[  FAILED  \] (\S+) \()");
@@ -78,7 +92,8 @@ void try_out(const std::string& library, const recipe_build& recipe) {
   if (!recipe.probe(is_aligned).good) setenv("HEAPWRIGHT_ALIGNED_TO_8", "1", 1);
   const std::uint64_t limit = limit_of(recipe);
   const bool is_limited = limit != UINT64_MAX;
-  const std::string tried = is_limited ? without_limit(recipe) : library;
+  const std::string preloaded = preloadable(library, recipe);
+  const std::string tried = is_limited ? without_limit(recipe) : preloaded;
   struct trial {
     std::vector<std::string> command;
     const std::string& library;
@@ -86,7 +101,7 @@ void try_out(const std::string& library, const recipe_build& recipe) {
   std::vector<trial> trials = {{{find_trial("malloc_conformance"), "--gtest_brief=1"}, tried},
                                {{find_trial("stress"), "1", "300000"}, tried},
                                {{find_trial("stress"), "8", "100000"}, tried}};
-  if (is_limited) trials.push_back({{find_trial("malloc_limit"), std::to_string(limit)}, library});
+  if (is_limited) trials.push_back({{find_trial("malloc_limit"), std::to_string(limit)}, preloaded});
   for (const trial& one : trials) {
     const std::string name = files::path(one.command.front()).filename();
     show_step(fmt::format("trying it: {}", name));

@@ -57,6 +57,7 @@ class Fit(unittest.TestCase):
         wall = found["proof"]["wall"]
         self.assertTrue(0 < wall["low"] <= wall["ratio"] <= wall["high"], wall)
         self.assertEqual(len(found["proofs"]), 2)
+        self.assertEqual([one for one in found["tried"] if one["failure"]], [])
         with open(found["recipe"]) as file:
             header = file.read()
         self.assertRegex(header, r"(?s)// [A-Z].*r\.classes\.(exact = \{.*272|steps_per_doubling = 16)")
@@ -130,6 +131,29 @@ class Fit(unittest.TestCase):
     def test_a_compiler_that_is_not_there(self):
         done = self.ran("--for", "memory", "--minutes", "0.3", "--compiler", "no-such-compiler", "--", PROGRAM, "rounding", code=125)
         self.assertIn("no-such-compiler", done.stderr)
+
+    def test_a_candidate_that_cannot_be_built(self):
+        """A compiler that takes no recipe but the default; what it says names no file that is gone."""
+        compiler = os.path.join(self.folder, "compiler.sh")
+        with open(compiler, "w") as file:
+            file.write('#!/bin/sh\nfor word; do case $word in */recipe.hpp)\n'
+                       '  grep -q "  r[.]" "$word" && { echo "$word:8: error: not this one" >&2; exit 1; } ;; esac; done\nexec c++ "$@"\n')
+        os.chmod(compiler, 0o755)
+        found = self.fitted("--for", "memory", "--minutes", "0.2", "--compiler", compiler, "--", PROGRAM, "rounding")
+        failures = {one["failure"] for one in found["tried"]}
+        self.assertEqual(len(failures), 1, found["tried"])
+        self.assertRegex(failures.pop(), r"^recipe\.hpp: fitted cannot be built:\s+recipe\.hpp:8: error: not this one$")
+
+    def test_a_report_that_cannot_be_written_is_not_announced(self):
+        os.mkdir(self.output)
+        os.symlink("/dev/full", os.path.join(self.output, "report.html"))
+        answer = os.path.join(self.folder, "answer.json")
+        done = self.ran("--minutes", "0.1", "--json", answer, "--", PROGRAM, "nothing", code=1)
+        self.assertRegex(done.stderr, r"report\.html.*No space left")
+        self.assertRegex(done.stdout, r"\Akeep the default")
+        self.assertNotIn("report.html", done.stdout)
+        with open(answer) as file:
+            self.assertIsNone(json.load(file)["report"])
 
     def test_interrupted_it_tells_what_it_knows(self):
         report = os.path.join(self.folder, "answer.json")

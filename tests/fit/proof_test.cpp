@@ -2,6 +2,7 @@
 #include "proof.hpp"
 
 #include <random>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,11 @@ TEST(proof, a_gain_is_told_with_its_interval) {
   EXPECT_EQ(a.verdict, fit_verdict::fitted);
   EXPECT_TRUE(a.sentence.starts_with("peak RSS -14 %")) << a.sentence;
   EXPECT_NE(a.sentence.find("wall time same"), std::string::npos) << a.sentence;
+}
+
+TEST(proof, an_interval_has_the_sign_of_its_figure) {
+  const fit_answer a = answered({{"glibc"}, {default_row, 1, 1, 0.05}, {fitted_row, 1, 0.7, 0.05}}, fit_goal::memory);
+  EXPECT_TRUE(std::regex_search(a.sentence, std::regex(R"(peak RSS -\d+ % \(-\d+ to -\d+ %\))"))) << a.sentence;
 }
 
 TEST(proof, less_than_two_per_cent_is_no_gain) {

@@ -103,6 +103,19 @@ class Record(unittest.TestCase):
             self.assertEqual(trace.end, "the command has ended (exit code 7)")
             self.assertIn(environment.get("LD_PRELOAD", "libc.so.6").split("/")[-1].split(".")[0], heapwright("trace", "info", self.file).stdout)
 
+    def test_processes_are_noted_when_they_ended(self):
+        self.recorded("sh", "-c", f"{RECORDED} handover 5; exit 0")
+        told = heapwright("trace", "info", self.file).stdout
+        parent, child = re.findall(r"^process \d \((\d+)\)", told, re.MULTILINE)
+        ended = re.findall(r"^([\d.]+) s: process (\d+) has exited$", told, re.MULTILINE)
+        self.assertEqual([process for _, process in ended], [child, parent], told)
+        self.assertLessEqual(float(ended[0][0]), float(ended[1][0]))
+
+    def test_counts_are_as_people_read_them(self):
+        self.recorded(RECORDED, "handover", "5")
+        self.assertRegex(self.message, r"heapwright: \d,\d{3} events in ")
+        self.assertRegex(heapwright("trace", "info", self.file).stdout, r"; \d,\d{3} allocations, \d+ reallocations?, \d,\d{3} frees, of them ")
+
     def test_blocks_that_change_hands(self):
         trace = self.recorded(RECORDED, "handover", "50")
         freed = trace.check_blocks()
@@ -294,7 +307,7 @@ class Record(unittest.TestCase):
             self.assertEqual(os.listdir(small), [os.path.basename(kept)])
             told = heapwright("trace", "info", kept)
             self.assertEqual(told.returncode, 1, told)
-            self.assertRegex(told.stdout, r" [1-9]\d+ allocations.*\n(.*\n)*.*torn: ")
+            self.assertRegex(told.stdout, r" [1-9][\d,]+ allocations.*\n(.*\n)*.*torn: ")
             self.assertEqual(heapwright("replay", "--memory", "--only", "glibc", kept).returncode, 0)
         finally:
             subprocess.run(["umount", small], check=True)

@@ -76,7 +76,7 @@ class Replay(unittest.TestCase):
             return result.stdout
         brief = os.path.join(self.folder, "brief.trace")
         self.assertEqual(heapwright("record", "-o", brief, "--", "ls", "/").returncode, 0)
-        self.assertRegex(said(brief, "--only", "heapwright"), r"Note: how far off the predicted peaks are is not known: its memory was looked at only \d times? while")
+        self.assertRegex(said(brief, "--only", "heapwright"), r"Note: how far off the predicted peaks are is not known: its memory was (not looked at|looked at only \d times?) while")
         elsewhere = os.path.join(self.folder, "elsewhere.trace")
         self.assertEqual(heapwright("run", "--", HEAPWRIGHT, "record", "-o", elsewhere, "--", REPLAYED, "growing").returncode, 0)
         self.assertIn("not known: the program ran on heapwright, which was not replayed", said(elsewhere, "--only", "glibc"))

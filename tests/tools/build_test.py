@@ -62,6 +62,23 @@ class Build(Case):
         result = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{root / 'include'}", str(source)], capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_huge_pages_that_are_not_there_are_no_error(self):
+        result = self.build(self.header(".pages = {.growth = 2 * heapwright::MiB, .huge = heapwright::huge_page_use::reserved}"), "--check")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("tried and good", result.stdout)
+
+    def test_a_path_that_cannot_be_preloaded_is_tried(self):
+        for name, recipe in (("lib of mine.so", ""), ("lib:mine.so", ".pages = {.limit = 3 * heapwright::MiB}")):
+            library = self.folder / name
+            result = heapwright("build", self.header(recipe), "-o", str(library), "--check", env={**os.environ, "TMPDIR": str(self.folder)})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("tried and good", result.stdout)
+            self.assertIn("LD_PRELOAD cannot express this path", result.stdout)
+        odd = self.folder / "a folder"
+        odd.mkdir()
+        result = heapwright("build", self.header(""), "-o", str(odd / "libmine.so"), "--check", env={**os.environ, "TMPDIR": str(odd)})
+        self.refused(result, 125, "name another folder in TMPDIR")
+
     def test_a_limit_without_room_is_refused(self):
         for limit in ("0", "1", "65535"):
             self.refused(self.build(self.header(".pages = {.limit = %s}" % limit)), 125, "recipe.pages.limit: at least 64 KiB")

@@ -53,6 +53,12 @@ class RunStatistics(Case):
         self.assertEqual([command for _, command in pages(result.stdout)], ["sh -c " + self.SCRIPT])
         self.assertRegex(result.stdout, r"\n  mapped at the peak +[\d.]+ [KM]iB\n")
 
+    def test_another_malloc_in_front_is_told(self):
+        result = heapwright("run", "--stats", "--", HEAPWRIGHT, "run", "--with", PLAIN, "--", PYTHON, "-c", "print(1)")
+        self.assertEqual((result.returncode, result.stdout), (0, "1\n"), result)
+        self.assertIn("\n  libheapwright is loaded, but had nothing to do: another malloc is in effect", result.stderr)
+        self.assertNotIn("nothing to do", heapwright("run", "--stats", "--", PYTHON, "-c", "print(1)").stderr)
+
     def test_records_resident_and_reserved(self):
         text = heapwright("run", "--stats", "--", PYTHON, "-c", "1").stderr
         resident = re.search(r"records, in memory +([\d.]+) KiB", text)
@@ -385,6 +391,15 @@ class Compare(Case):
         self.assertEqual(list(rows), ["glibc", "as built", "plain"])
         self.assertIn("libplain_allocator.so", rows["as built"]["remark"])
         self.assertRegex(rows["glibc"]["library"], r"/libc\.so")
+
+    def test_a_preloaded_allocator_is_brought_by_the_environment(self):
+        rows, _ = self.rows("--", sys.executable, "-c", "import time; time.sleep(.3)", env={**os.environ, "LD_PRELOAD": PLAIN})
+        self.assertEqual(rows["as built"]["remark"], "brought along: libplain_allocator.so by LD_PRELOAD")
+
+    def test_runs_that_a_failed_row_does_not_have_are_not_counted(self):
+        result = heapwright("compare", "--rounds", "3", "--only", "glibc", "--with", "plain=" + PLAIN, "--", "sh", "-c", 'test -z "$LD_PRELOAD"')
+        told = re.findall(r"heapwright: (\S+(?: \d)?) \((\d+) of (\d+) runs done\)", result.stderr)
+        self.assertEqual(told, [("warm-up", "0", "8"), ("round 1", "2", "5"), ("round 2", "3", "5"), ("round 3", "4", "5")], result)
 
     def test_a_program_whose_libraries_lie_beside_it_is_found_through_a_link(self):
         link = self.folder / "link"

@@ -447,6 +447,11 @@ class Outputs(unittest.TestCase):
             self.assertLess(max(map(len, lines)), columns)
             self.assertEqual(max(map(len, lines)) == 39, cut, lines)
 
+    def test_info_on_a_narrow_terminal(self):
+        for columns in (60, 100):
+            lines = self.on_a_terminal(["info"], columns).replace("\r", "").splitlines()
+            self.assertLessEqual(max(len(line) for line in lines if not line.startswith("library ")), columns, lines)
+
     def test_plain_terminals(self):
         """NO_COLOR: no colours. TERM=dumb: no escapes at all, and no line that is written over."""
         is_ever_coloured = is_ever_drawn = False

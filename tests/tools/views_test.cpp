@@ -204,6 +204,8 @@ TEST(views, the_page_needs_nothing_from_outside) {
 TEST(views, quantities_are_shown_as_a_person_writes_them) {
   EXPECT_EQ(show_count(0), "0");
   EXPECT_EQ(show_count(1234567), "1,234,567");
+  EXPECT_EQ(show_count_of(1, "block"), "1 block");
+  EXPECT_EQ(show_count_of(2048, "block"), "2,048 blocks");
   EXPECT_EQ(show_number(0.012345), "0.01235");
   EXPECT_EQ(show_number(123456.7), "123,457");
   EXPECT_EQ(show_bytes(1024), "1 KiB");

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <list>
@@ -16,6 +17,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #ifdef HEAPWRIGHT_HAS_ASAN
 #include <sanitizer/lsan_interface.h>
@@ -168,6 +172,44 @@ TEST(DefaultMalloc, ServesThreads) {
   }
   for (auto& t : threads) t.join();
   EXPECT_EQ(h.statistics().in_use, 0u);
+}
+
+TEST(DefaultMalloc, LeavesAChildOfForkAHeapThatWorks) {
+  heap<> h, other;
+  std::atomic<bool> is_done = false;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      while (!is_done) {
+        h.deallocate(h.allocate(100));
+        other.deallocate(other.allocate(100));
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      for (std::size_t size = 1; size < 100; ++size) {
+        h.deallocate(h.allocate(size));
+        other.deallocate(other.allocate(size));
+      }
+      ::_exit(0);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    if (status != 0) break;
+  }
+  is_done = true;
+  for (auto& t : threads) t.join();
+}
+
+TEST(DefaultMalloc, AnotherHeapMayBeCalledForEachBlock) {
+  heap<> h, other;
+  void* const p = h.allocate(100);
+  EXPECT_TRUE(h.for_each_block([&](const void*, std::size_t size) { other.deallocate(other.allocate(size)); }));
+  h.deallocate(p);
 }
 
 #ifdef __SANITIZE_ADDRESS__

@@ -68,6 +68,27 @@ void fill_and_check(Heap& h) {
   EXPECT_EQ(h.statistics().in_use, 0u);
 }
 
+// `first_bytes` need be no size class: between two, below the first, or beside an odd one.
+constexpr recipe first_between{.classes = {.exact = {304, 4096}}};
+constexpr recipe first_of_none{.thread_cache = {.first_bytes = 0}};
+constexpr recipe first_is_odd{.classes = {.exact = {24, 40, 64}}, .thread_cache = {.first_bytes = 24}};
+
+TEST(FirstBytes, SplitShortFromLongClasses) {
+  static_assert(class_table<default_recipe>::of(class_table<default_recipe>::first_long - 1).size == 2 * KiB);
+  static_assert(class_table<first_between>::first_long == 2, "4096 bytes are long");
+  static_assert(class_table<first_of_none>::first_long == 1, "all are");
+  static_assert(class_table<first_is_odd>::first_long == 2, "40 bytes are");
+}
+
+TEST(FirstBytes, MayBeNoSizeClass) {
+  heap<first_between> between;
+  fill_and_check(between);
+  heap<first_of_none> none;
+  fill_and_check(none);
+  heap<first_is_odd> odd;
+  fill_and_check(odd);
+}
+
 TEST(ExactSizes, BlocksAreWhatTheyShouldBe) {
   heap<three_sizes> h;
   EXPECT_EQ(h.usable_size(h.allocate(33)), 40u);
@@ -263,6 +284,19 @@ TEST(Pages, AreHugeAsFarAsThereAreAny) {
   heap<transparent> really;
   make_a_peak(really, 10 * MiB);
   EXPECT_EQ(really.statistics().mapped % (2 * MiB), 0u);
+}
+
+TEST(Pages, OfWholeHugePagesAreUnmappedFromWithinARun) {
+  basic_heap<reserved, few_huge_pages<0>> h;
+  void* const before = h.allocate(100);
+  ASSERT_NE(before, nullptr);
+  h.deallocate(h.allocate(100 * MiB + 12 * KiB));  // begins and ends within a huge page
+  h.trim();
+  EXPECT_LT(h.statistics().mapped, 10 * MiB);
+  EXPECT_EQ(h.statistics().mapped % (2 * MiB), 0u);
+  make_a_peak(h, 40 * MiB);
+  h.deallocate(before);
+  fill_and_check(h);
 }
 
 // --- no more memory

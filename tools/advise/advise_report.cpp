@@ -115,10 +115,9 @@ std::string heading(const advise_report& all, unsigned columns) {
   std::string text =
       lines_of(fmt::format("process {} of {}: {}", p.described.number, all.trace, command_of(all)), 0, columns);
   std::string line =
-      fmt::format("{} allocations at {} call sites by {} thread{} in {}, live at most {}",
-                  show_count(static_cast<double>(all.habits.allocations)), all.habits.sites.size(), all.plan.threads,
-                  all.plan.threads == 1 ? "" : "s", show_seconds(all.program_seconds()),
-                  show_bytes(static_cast<double>(all.habits.live_peak)));
+      fmt::format("{} at {} by {} in {}, live at most {}", show_count_of(all.habits.allocations, "allocation"),
+                  show_count_of(all.habits.sites.size(), "call site"), show_count_of(all.plan.threads, "thread"),
+                  show_seconds(all.program_seconds()), show_bytes(static_cast<double>(all.habits.live_peak)));
   if (all.seconds_as_is > 0)
     line += fmt::format("; under glibc {} in malloc ({} of the recorded run), and a peak of {}",
                         show_seconds(all.seconds_as_is), show_part(all.seconds_as_is, all.program_seconds()),

@@ -21,6 +21,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "experiment.hpp"
@@ -403,11 +404,21 @@ int fit(const fit_options& options) {
   all.run(given.all());
   keep_recipe(all, folder.path(), found);
 
-  found.page = folder.path() / "report.html";
-  std::vector<std::pair<std::string, std::string>> outputs{{found.page, page_view(found)}};
-  if (!options.json.empty()) outputs.emplace_back(options.json, json_view(found));
-  if (options.json != "-") outputs.emplace_back("-", text_view(found, wants_colour(STDOUT_FILENO)));
-  write_outputs(outputs, exit_code::judged_no);
+  std::vector<std::string> lost;
+  const auto is_written = [&](const std::string& path, const std::string& text) {
+    try {
+      write_outputs({{path, text}}, exit_code::judged_no);
+    } catch (const failure& why) {
+      lost.emplace_back(why.what());
+      return false;
+    }
+    return true;
+  };
+  const std::string page = folder.path() / "report.html";
+  if (is_written(page, page_view(found))) found.page = page;
+  if (!options.json.empty()) is_written(options.json, json_view(found));
+  if (options.json != "-") is_written("-", text_view(found, wants_colour(STDOUT_FILENO)));
+  if (!lost.empty()) throw failure(exit_code::judged_no, fmt::format("{}", fmt::join(lost, "; ")));
   if (found.interrupted_by != 0) throw interrupted{found.interrupted_by};
   return EXIT_SUCCESS;
 }

@@ -27,20 +27,19 @@ bool is_goal_of(const metric& m, fit_goal goal) {
   return false;
 }
 
-/// "peak RSS -14 % (11-17 %)".
+/// "peak RSS -14 % (-17 to -11 %)".
 std::string change_of(const judged_figure& f) {
   const bool is_up = f.what.higher_is_better;
-  const auto part = [&](double ratio) { return 100 * std::abs((is_up ? 1 / ratio : ratio) - 1); };
+  const auto percent = [&](double ratio) { return 100 * ((is_up ? 1 / ratio : ratio) - 1); };
   if (f.ratio.judge(least_gain) == ratio_verdict::same || (!f.has_gained && f.ratio.low <= 1 && f.ratio.high >= 1))
     return fmt::format("{} {}", f.what.title,
                        f.ratio.judge(0.03) == ratio_verdict::same
                            ? "same"
                            : fmt::format("unclear ({}-{})", shown_bound(f.ratio.low), shown_bound(f.ratio.high)));
-  const bool is_more = (f.ratio.ratio > 1) != is_up;
-  double from = part(f.ratio.high), to = part(f.ratio.low);
+  double from = percent(f.ratio.low), to = percent(f.ratio.high);
   if (from > to) std::swap(from, to);
-  const std::string range = std::round(from) == std::round(to) ? "" : fmt::format(" ({:.0f}-{:.0f} %)", from, to);
-  return fmt::format("{} {}{:.0f} %{}", f.what.title, is_more ? "+" : "-", part(f.ratio.ratio), range);
+  const std::string range = std::round(from) == std::round(to) ? "" : fmt::format(" ({:+.0f} to {:+.0f} %)", from, to);
+  return fmt::format("{} {:+.0f} %{}", f.what.title, percent(f.ratio.ratio), range);
 }
 
 std::string changes_of(const std::vector<judged_figure>& figures) {

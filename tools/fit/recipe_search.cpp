@@ -28,6 +28,13 @@ double ratio_of(std::uint64_t a, std::uint64_t b) {
   return b == 0 ? 1 : static_cast<double>(a) / static_cast<double>(b);
 }
 
+/// Without the folder of this path, which is gone when somebody reads it.
+std::string without_folder(std::string text, const std::string& path) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder)) text.erase(at, folder.size());
+  return text;
+}
+
 std::uint64_t peak_of(const replay_row& row) { return row.peak() == nullptr ? 0 : row.peak()->bytes; }
 
 }  // namespace
@@ -83,7 +90,7 @@ void recipe_search::try_out(const candidate& what) {
     replay(one);
   } catch (const failure& trouble) {
     if (interruptible::is_noted()) throw interrupted{SIGINT};
-    one.failure = trouble.what();
+    one.failure = without_folder(trouble.what(), one.library);
   }
   if (tried_.empty()) seconds_ = 0;
   seconds_ += seconds_since(begin);

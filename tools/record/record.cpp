@@ -19,6 +19,7 @@
 #include "failure.hpp"
 #include "launched_program.hpp"
 #include "output_file.hpp"
+#include "quantities.hpp"
 #include "recorder.hpp"
 #include "segment_choice.hpp"
 #include "terminal.hpp"
@@ -55,7 +56,7 @@ void finish(recorder& trace, trace_sink& sink, output_file& file, const std::str
   if (trace.has_failed()) throw torn(trace, sink, file);
   file.finish();
   const auto events = static_cast<double>(trace.events());
-  tell("heapwright: {} events in {}{}; {}\n", trace.events(), options.output,
+  tell("heapwright: {} in {}{}; {}\n", show_count_of(trace.events(), "event"), options.output,
        events > 0 ? fmt::format(" ({:.2f} bytes an event)", static_cast<double>(trace.written()) / events) : "", ended);
 }
 

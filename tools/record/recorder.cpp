@@ -221,11 +221,16 @@ void recorder::note_waits(recorded_process& p) {
 void recorder::note_end(recorded_process& p) {
   p.is_gone = true;
   note_modules(p);
-  const auto state = p.reader->process().state;
+  const auto process = p.reader->process();
+  const auto state = process.state;
   const char* const how = state == segment::process_state::exited     ? "has exited"
                           : state == segment::process_state::replaced ? "has become another program"
-                                                                      : "is gone: it was killed, or ended without exit";
-  writer_.add(trace::note{p.number, clock_ns() - began_ns_, fmt::format("process {} {}", p.figures.process_id, how)});
+                                                                      : "is seen to be gone: it was killed, or ended "
+                                                                        "without exit";
+  // A process that was killed does not say when it ended.
+  const std::uint64_t ended_ns = process.ended_ns != 0 ? process.ended_ns : clock_ns();
+  writer_.add(trace::note{p.number, std::max(ended_ns, began_ns_) - began_ns_,
+                          fmt::format("process {} {}", p.figures.process_id, how)});
   p.rings.reset();
   std::error_code ignored;
   std::filesystem::remove(attached_ != nullptr ? attached_->rings() : p.segment->path(), ignored);

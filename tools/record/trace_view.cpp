@@ -168,18 +168,18 @@ int trace_info(const std::string& file) {
     const process_sums& s = all.sums[number];
     answer("process {} ({}): {}\n", number, p.id, printable(fmt::format("{}", fmt::join(p.arguments, " "))));
     answer("  malloc of {}\n", p.allocator);
-    answer("  {} thread{}; {} allocations, {} reallocations, {} frees, of them {} of blocks from before\n",
-           s.threads.size(), s.threads.size() == 1 ? "" : "s", s.allocations, s.reallocations, s.frees, s.unknown);
+    answer("  {}; {}, {}, {}, of them {} of blocks from before\n", show_count_of(s.threads.size(), "thread"),
+           show_count_of(s.allocations, "allocation"), show_count_of(s.reallocations, "reallocation"),
+           show_count_of(s.frees, "free"), show_count(static_cast<double>(s.unknown)));
     answer("  asked for {}; live at most {}, at the end {}\n", show_bytes(static_cast<double>(s.requested)),
            show_bytes(static_cast<double>(s.peak)), show_bytes(static_cast<double>(s.live)));
     if (const auto found = all.memory_of.find(number); found != all.memory_of.end())
-      answer("  anonymous memory of at most {}, looked at {} time{}\n",
-             show_bytes(static_cast<double>(found->second.most)), found->second.count,
-             found->second.count == 1 ? "" : "s");
+      answer("  anonymous memory of at most {}, looked at {}\n", show_bytes(static_cast<double>(found->second.most)),
+             show_count_of(found->second.count, "time"));
   }
+  std::ranges::stable_sort(all.notes, {}, &note::at_ns);
   for (const note& n : all.notes) answer("{:.3f} s: {}\n", static_cast<double>(n.at_ns) / 1e9, n.text);
-  answer("{} call stack{}; {}{}\n", all.stacks, all.stacks == 1 ? "" : "s", ended.is_torn ? "torn: " : "",
-         ended.reason);
+  answer("{}; {}{}\n", show_count_of(all.stacks, "call stack"), ended.is_torn ? "torn: " : "", ended.reason);
   return ended.is_torn ? 1 : EXIT_SUCCESS;
 }
 

@@ -145,9 +145,9 @@ std::string replay_report::why_no_prediction() const {
     return unknown(
         fmt::format("the program ran on {}, which was not replayed", malloc_name(process.described.allocator)));
   if (process.memory.size() < enough_looks || recorded_peak() == 0)
-    return unknown(
-        fmt::format("its memory was looked at only {} time{} while it was recorded: it did not run long enough",
-                    process.memory.size(), process.memory.size() == 1 ? "" : "s"));
+    return unknown(fmt::format(
+        "its memory was {} while it was recorded: it did not run long enough",
+        process.memory.empty() ? "not looked at" : "looked at only " + show_count_of(process.memory.size(), "time")));
   return "";
 }
 
@@ -294,10 +294,10 @@ std::string table_view(const replay_report& all, bool colour, unsigned terminal_
   const std::size_t width = terminal_columns == 0 ? 0 : terminal_columns - 1;
   const auto sentence = [&](const std::string& words) { return wrapped(words, 0, 0, width); };
   std::string text = sentence(fmt::format("process {} of {}: {}", described.number, all.trace, command_of(all)));
-  text += sentence(fmt::format(
-      "{} operations of {} thread{} in {}, live at most {}", show_count(static_cast<double>(all.plan.operations)),
-      all.plan.threads, all.plan.threads == 1 ? "" : "s", show_seconds(static_cast<double>(all.plan.duration_ns) / 1e9),
-      show_bytes(static_cast<double>(all.plan.live_peak))));
+  text += sentence(fmt::format("{} of {} in {}, live at most {}", show_count_of(all.plan.operations, "operation"),
+                               show_count_of(all.plan.threads, "thread"),
+                               show_seconds(static_cast<double>(all.plan.duration_ns) / 1e9),
+                               show_bytes(static_cast<double>(all.plan.live_peak))));
   if (const auto error = all.prediction_error())
     text += sentence(fmt::format("the program itself had at most {} on {}: this replay is off by {}",
                                  show_bytes(static_cast<double>(all.recorded_peak())), malloc_name(described.allocator),

@@ -43,6 +43,7 @@ class basic_heap {
   static constexpr bool is_local = R.concurrency == concurrency_mode::single_threaded;
 
  public:
+  using platform_type = OS;                                      ///< the system it runs on
   static constexpr std::uint64_t default_limit = R.pages.limit;  ///< bytes in memory for blocks
 
   /// `name` must outlive the heap. `limit`: bytes in memory for blocks, instead of

@@ -65,9 +65,8 @@ class class_table {
       is_power_of_two(R.spans.largest_cut) && R.spans.largest_cut <= R.classes.largest &&
           R.spans.largest_cut / R.classes.steps_per_doubling >= heap_page,
       "recipe.spans.largest_cut: a power of two, at least 4096 times classes.steps_per_doubling (64 KiB for 16 steps)");
-  static_assert(R.classes.size(R.classes.index(R.thread_cache.first_bytes)) == R.thread_cache.first_bytes &&
-                    R.thread_cache.first_bytes < 2 * heap_page,
-                "recipe.thread_cache.first_bytes: a size class, shorter than two pages; longer blocks are long");
+  static_assert(R.thread_cache.first_bytes < 2 * heap_page,
+                "recipe.thread_cache.first_bytes: shorter than two pages; longer blocks are long");
   static_assert(R.pages.growth % (64 * KiB) == 0 && R.pages.max_growth >= R.pages.growth,
                 "recipe.pages: growth is a multiple of 64 KiB, max_growth not below it");
 
@@ -103,12 +102,18 @@ class class_table {
   static constexpr bool has_mixed = R.spans.mixed_up_to != 0;
   static constexpr unsigned mixed_begin = R.spans.mixed_from == 0 ? 1 : R.classes.index(R.spans.mixed_from);
   static constexpr unsigned mixed_end = has_mixed ? R.classes.index(R.spans.mixed_up_to) + 1 : mixed_begin;
-  static_assert(!has_mixed || (R.spans.mixed_up_to <= heap_page && R.classes.granule() == 16),
-                "recipe.spans.mixed_up_to: at most 4096, and all sizes of classes.exact are multiples of 16");
+  static_assert(!has_mixed || R.spans.mixed_up_to <= heap_page, "recipe.spans.mixed_up_to: at most 4096");
+  static_assert(!has_mixed || R.classes.granule() == 16,
+                "recipe.spans.mixed_up_to: where all sizes of classes.exact are multiples of 16");
   static_assert(!has_mixed || mixed_begin < mixed_end, "recipe.spans: mixed_from is not above mixed_up_to");
   static_assert(has_mixed || R.spans.mixed_from == 0, "recipe.spans.mixed_from: without mixed_up_to nothing is mixed");
 
-  static constexpr unsigned first_long = R.classes.index(R.thread_cache.first_bytes) + 1;
+  /// The first class of long blocks: longer than `first_bytes`.
+  static constexpr unsigned first_long = [] {
+    unsigned c = 1;
+    while (R.classes.size(c) <= R.thread_cache.first_bytes) ++c;
+    return c;
+  }();
   static_assert(count <= 255,
                 "recipe.classes, recipe.spans.largest_cut: more than 254 classes, with those aligned to a page");
 

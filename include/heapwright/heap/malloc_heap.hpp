@@ -2,8 +2,11 @@
 // and sanitizers then see each block, its end, and what is never freed. <heapwright/heap.hpp> takes
 // it where HEAPWRIGHT_DEFAULT_MALLOC is defined.
 //
-// A table of blocks, under a lock, is the source of statistics, limits and reports. It has the call
-// stack of each request, so every operation is slow.
+// A table of blocks is the source of statistics, limits and reports. It has the call stack of each
+// request, so every operation is slow.
+//
+// One lock guards the tables of all such heaps. fork takes it first, so that a child finds no table
+// half changed. Nothing that a caller brings, a function or a file descriptor, is used under it.
 //
 // A heap in memory of the caller is no case for malloc: its blocks must lie there. It is a
 // basic_heap.
@@ -21,14 +24,30 @@
 #include <new>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/call_stack.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/core/text.hpp>
 #include <heapwright/heap/heap_statistics.hpp>
+#include <heapwright/platform/concept.hpp>
 
 namespace heapwright {
+
+/// The lock of all heaps whose blocks are malloc's.
+template <platform OS>
+struct malloc_heap_lock {
+  static inline constinit std::mutex mutex;
+
+  /// Each heap says it when it is made.
+  static void make_known_to_fork() noexcept {
+    static bool is_known = false;
+    const std::scoped_lock held(mutex);
+    if (!is_known) OS::at_fork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+    is_known = true;
+  }
+};
 
 /// As the basic_heap `Real`, where nothing else is said. Thread-safe whatever the recipe says. Of
 /// the recipe only the limit counts, in the bytes that were asked for.
@@ -39,7 +58,9 @@ template <class Real>
 class malloc_heap {
  public:
   explicit malloc_heap(const char* name = "", std::uint64_t limit = Real::default_limit) noexcept
-      : name_(name), limit_(limit) {}
+      : name_(name), limit_(limit) {
+    lock::make_known_to_fork();
+  }
 
   malloc_heap(void* memory, std::size_t bytes, const char* name = "") noexcept : name_(name), limit_(bytes) {
     in_memory_.emplace(memory, bytes, name);
@@ -62,7 +83,7 @@ class malloc_heap {
 
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (in_memory_) return in_memory_->allocate(l);
-    const std::scoped_lock held(lock_);
+    const std::scoped_lock held(lock::mutex);
     if (l.size > PTRDIFF_MAX || l.alignment > PTRDIFF_MAX / 2 || l.size > limit_ || in_use_ > limit_ - l.size)
       return nullptr;
     const bool is_ordinary = l.alignment <= default_alignment;
@@ -78,7 +99,7 @@ class malloc_heap {
 
   void deallocate(void* p) noexcept {
     if (in_memory_) return in_memory_->deallocate(p);
-    const std::scoped_lock held(lock_);
+    const std::scoped_lock held(lock::mutex);
     if (const auto found = blocks_.find(p); found != blocks_.end()) {
       in_use_ -= found->second.size;
       blocks_.erase(found);
@@ -109,11 +130,13 @@ class malloc_heap {
       std::uint64_t bytes = 0, blocks = 0;
     };
     try {
-      const std::scoped_lock held(lock_);
       std::map<call_stack, sum> by_stack;
-      for (const auto& [p, asked] : blocks_) {
-        by_stack[asked.by].bytes += asked.size;
-        ++by_stack[asked.by].blocks;
+      {
+        const std::scoped_lock held(lock::mutex);
+        for (const auto& [p, asked] : blocks_) {
+          by_stack[asked.by].bytes += asked.size;
+          ++by_stack[asked.by].blocks;
+        }
       }
       std::multimap<std::uint64_t, std::pair<const call_stack*, sum>, std::greater<>> largest_first;
       for (const auto& [stack, total] : by_stack) largest_first.emplace(total.bytes, std::pair(&stack, total));
@@ -126,14 +149,14 @@ class malloc_heap {
   /// What was asked for: more is nobody's.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
     if (in_memory_) return in_memory_->usable_size(p);
-    const std::scoped_lock held(lock_);
+    const std::scoped_lock held(lock::mutex);
     const auto found = blocks_.find(const_cast<void*>(p));
     return found == blocks_.end() ? 0 : found->second.size;
   }
 
   [[nodiscard]] bool owns(const void* p) const noexcept {
     if (in_memory_) return in_memory_->owns(p);
-    const std::scoped_lock held(lock_);
+    const std::scoped_lock held(lock::mutex);
     return blocks_.contains(const_cast<void*>(p));
   }
 
@@ -145,7 +168,7 @@ class malloc_heap {
 
   void set_limit(std::uint64_t bytes) noexcept {
     if (in_memory_) return in_memory_->set_limit(bytes);
-    const std::scoped_lock held(lock_);
+    const std::scoped_lock held(lock::mutex);
     limit_ = bytes;
   }
 
@@ -153,7 +176,7 @@ class malloc_heap {
 
   [[nodiscard]] heap_statistics statistics() noexcept {
     if (in_memory_) return in_memory_->statistics();
-    const std::scoped_lock held(lock_);
+    const std::scoped_lock held(lock::mutex);
     return {.name = name_,
             .mapped = in_use_,
             .in_use = in_use_,
@@ -171,12 +194,21 @@ class malloc_heap {
   template <class F>
   [[nodiscard]] bool for_each_block(F f) noexcept {
     if (in_memory_) return in_memory_->for_each_block(f);
-    const std::scoped_lock held(lock_);
-    for (const auto& [p, asked] : blocks_) f(static_cast<const void*>(p), asked.size);
+    std::vector<std::pair<const void*, std::size_t>> seen;
+    try {
+      const std::scoped_lock held(lock::mutex);
+      seen.reserve(blocks_.size());
+      for (const auto& [p, asked] : blocks_) seen.emplace_back(p, asked.size);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    for (const auto& [p, size] : seen) f(p, size);
     return true;
   }
 
  private:
+  using lock = malloc_heap_lock<typename Real::platform_type>;
+
   struct request {
     std::size_t size;
     call_stack by;
@@ -215,7 +247,6 @@ class malloc_heap {
 
   const char* name_;
   std::uint64_t limit_;
-  mutable std::mutex lock_;
   std::map<void*, request> blocks_;
   std::uint64_t in_use_ = 0;
   std::uint64_t peak_ = 0;

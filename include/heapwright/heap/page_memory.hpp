@@ -165,10 +165,7 @@ class page_memory {
       if (s == nullptr || s->bytes() < shortest) break;
       const std::size_t length = s->bytes();
       free_.remove(s);
-      if (!unmap(s)) {
-        free_.put(s);
-        break;
-      }
+      if (!unmap(s)) break;
       done += length;
     }
   }
@@ -372,12 +369,23 @@ class page_memory {
     return OS::discard(p, bytes);
   }
 
+  /// Unmaps the whole grains of a decommitted run that is in no bin. What is left at its ends is in
+  /// its bin again. False: there is no whole grain, the system refused, or there is no memory for
+  /// records; all of the run is in its bin again.
   bool unmap(span* s) noexcept {
-    const std::size_t bytes = s->bytes();
-    const std::size_t page = supply::grain();
-    if (!is_aligned(s->start, page) || bytes % page != 0) return false;
-    if (!OS::unmap(s->start, bytes)) return false;
-    figures().mapped.subtract(bytes);
+    const std::uintptr_t first = align_up(address_of(s->start), supply::grain());
+    const std::uintptr_t last = align_down(address_of(s->end()), supply::grain());
+    if (first >= last || !free_.reserve(2) || !OS::unmap(reinterpret_cast<void*>(first), last - first)) {
+      free_.put(s);
+      return false;
+    }
+    if (last < address_of(s->end())) free_.put(free_.split(s, (last - address_of(s->start)) / heap_page));
+    if (first > address_of(s->start)) {
+      span* const unmapped = free_.split(s, (first - address_of(s->start)) / heap_page);
+      free_.put(s);
+      s = unmapped;
+    }
+    figures().mapped.subtract(last - first);
     map().clear_ends(s);
     free_.recycle(s);
     return true;

@@ -51,7 +51,9 @@ struct span_plan {
 /// Short blocks have one share. Long ones have another that grows with the program, as they are
 /// fewer, and dear to get; they are kept only where they are seen to be asked for again.
 struct thread_cache_plan {
-  std::size_t first_bytes = 2 * KiB;           ///< kept per class at first, beyond the share; longer blocks are long
+  /// Kept per class at first, beyond the share; less than 8 KiB. The classes of longer blocks are
+  /// long: none of them is kept at first.
+  std::size_t first_bytes = 2 * KiB;
   std::size_t share_bytes = 1 * MiB;           ///< of short blocks, and the least of long ones
   std::size_t long_divisor = 4;                ///< of long ones: a quarter of what is in use, divided by threads, ...
   std::size_t max_long_bytes = 32 * MiB;       ///< ... up to this
@@ -167,6 +169,8 @@ inline constexpr recipe default_recipe{};
 inline constexpr recipe checked_recipe{.hardening = {.check_callers = true, .guard_large = true}};
 
 /// All of hardening that there is: for a malloc that finds what a program does wrong with memory.
+/// `check_callers` is left out because `sealed` finds the same and more, and `zero_freed` because
+/// `check_reuse` overwrites freed blocks too.
 inline constexpr recipe hardened_recipe{
     .hardening = {
         .guard_large = true, .sealed = true, .check_reuse = true, .quarantine_bytes = 2 * KiB, .random_places = true}};
