@@ -329,6 +329,7 @@ segment_header* create_segment(const settings& of) noexcept {
   h.sample_buckets = sample_buckets;
   h.class_count = size_scale::count;
   h.interval = of.interval;
+  h.interval_before_all = of.interval_before_all;
   h.counting = of.is_counting ? 1 : 0;
   h.recording = of.is_recording ? recorded_from_start : 0;
   h.counting_since_ns = of.is_counting ? h.started_ns : 0;

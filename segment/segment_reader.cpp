@@ -73,7 +73,8 @@ process_figures process_of(const segment_header& h) {
   const std::uint64_t interval = h.interval.load(relaxed);
   p.interval = interval & ~interval_adapts;
   p.interval_adapts = interval != p.interval;
-  p.mean_interval = mean_interval(h);
+  p.unseen_interval = unseen_interval(h);
+  p.samples_all = samples_all(h);
   p.sampling_ns = h.sampling_ns.load(relaxed);
   p.processor_ns = h.processor_ns.load(relaxed);
   p.peak = h.peak.load(relaxed);
@@ -347,7 +348,15 @@ void segment_reader::set_counting(bool on) {
   h.counting.store(on ? 1 : 0);
 }
 
-void segment_reader::set_interval(std::uint64_t bytes) { file_->control().interval.store(bytes); }
+void segment_reader::set_interval(std::uint64_t bytes) {
+  segment_header& h = file_->control();
+  const std::uint64_t before = h.interval.load() & ~interval_adapts;
+  if (bytes == 1 && before != 1) {
+    const bool has_room = before != 0 && before < interval_unknown;
+    h.interval_before_all.store(has_room ? static_cast<std::uint32_t>(before) : interval_unknown);
+  }
+  h.interval.store(bytes);
+}
 
 void segment_reader::adapt_interval() { file_->control().interval.fetch_or(interval_adapts); }
 

@@ -119,8 +119,7 @@ constexpr std::size_t shown_callers = 3;
 
 /// What a sample of a site that was not seen at all may stand for.
 double unseen_of_unknown(const segment::process_figures& process) {
-  if (process.interval == 1) return 0;
-  return segment::unseen_weight(0, std::max(process.interval, process.mean_interval));
+  return segment::unseen_weight(0, process.unseen_interval);
 }
 
 /// The name of a site, and what is shown of it.

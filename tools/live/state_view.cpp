@@ -70,6 +70,7 @@ json process_part(const moment& m) {
           {"counts_from_start", p.counts_from_start()},
           {"interval", p.interval},
           {"interval_adapts", p.interval_adapts},
+          {"samples_all", p.samples_all},
           {"sampling_share", sampling_share(p)},
           {"sampling_share_of_time", sampling_share_of_time(m)},
           {"peak", p.peak},

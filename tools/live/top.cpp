@@ -106,7 +106,8 @@ void write_heap(screen_text& text, const moment& m) {
 std::string sampling_text(const moment& m) {
   const segment::process_figures& p = m.figures.process;
   if (p.interval == 0) return "sites: none, no block is sampled";
-  if (p.interval == 1) return "sites: exact, every block is sampled";
+  if (p.samples_all) return "sites: exact, every block is sampled";
+  if (p.interval == 1) return "sites: every block is sampled now; what was allocated before is an estimate";
   std::string text = fmt::format("sites: a sample every {}", show_bytes(static_cast<double>(p.interval)));
   if (p.interval_adapts) text += ", which adapts";
   if (p.interval_adapts && p.processor_ns != 0) {
@@ -123,7 +124,7 @@ std::string sampling_text(const moment& m) {
 
 void write_sampling(screen_text& text, const moment& m) {
   text.line(sampling_text(m));
-  if (m.figures.process.interval > 1)
+  if (m.figures.process.interval > 0 && !m.figures.process.samples_all)
     text.line("95 of 100 figures of sites are within ±, or below what they are \"up to\"");
 }
 

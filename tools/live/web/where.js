@@ -9,7 +9,8 @@ const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "m
 
 /// How exact stacks are, and what that costs.
 function samplingOf(p) {
-  if (p.interval <= 1) return [p.interval === 1 ? "every block: exact" : "no block is sampled: call stacks are not known"];
+  if (p.interval === 0) return ["no block is sampled: call stacks are not known"];
+  if (p.interval === 1) return [p.samples_all ? "every block: exact" : "every block now; what was allocated before is an estimate"];
   // A program that mostly waits: a share of its little time would say little.
   const waits = p.sampling_share > 0.012 && p.sampling_share_of_time !== null;
   const taken = waits ? `${(1000 * p.sampling_share_of_time).toFixed(2)} ms in a second` : `${percent(p.sampling_share)} of the program's processor time`;
