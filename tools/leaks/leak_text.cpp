@@ -21,7 +21,7 @@ std::string amount(const leak_figures& f) {
   const double blocks = std::round(f.blocks);
   if (f.variance > 0) {
     const double bytes = static_cast<double>(f.bytes);
-    const double error = error_of(f.variance, std::max(f.unseen, f.variance / bytes));
+    const double error = error_of(f);
     if (is_vague(bytes, error)) return fmt::format("up to {} (too few samples to say more)", show_bytes(bytes + error));
     return fmt::format("{} ±{:.0f} % in about {} {}", show_bytes(bytes), 100 * error / bytes, show_count(blocks),
                        blocks == 1 ? "block" : "blocks");
@@ -99,14 +99,6 @@ std::string sites_text(const std::vector<named_site>& sites, const char* title, 
   return text;
 }
 
-/// Sites are estimated from samples where not every block was sampled; the sum of all was counted.
-leak_figures unfreed_of(const named_leaks& p) {
-  if (!p.leaks.is_estimate || p.suppressed_sites > 0 || !p.leaks.figures.process.counts_from_start())
-    return p.not_judged;
-  const segment::class_figures counted = p.leaks.figures.own_total();
-  return {counted.allocated_bytes - counted.freed_bytes, static_cast<double>(counted.allocations - counted.frees)};
-}
-
 /// Empty of a process that is no child of fork.
 std::string inherited_text(const segment::process_figures& process) {
   if (process.inherited_blocks == 0) return {};
@@ -117,7 +109,7 @@ std::string inherited_text(const segment::process_figures& process) {
 
 std::string totals_text(const named_leaks& p) {
   if (!p.leaks.not_judged.empty())
-    return fmt::format("  {} not freed\n  Lost is not told from reachable: {}.\n{}", amount(unfreed_of(p)),
+    return fmt::format("  {} not freed\n  Lost is not told from reachable: {}.\n{}", amount(p.not_judged),
                        p.leaks.not_judged,
                        p.leaks.is_estimate ? "  Sites are estimated from samples; ±: 95 of 100 are within.\n" : "") +
            inherited_text(p.leaks.figures.process);
@@ -171,7 +163,7 @@ std::string leak_text(const command_leaks& command, const report_options& option
     const named_leaks& p = processes[i];
     lost += p.lost;
     lost += p.indirectly_lost;
-    not_judged += unfreed_of(p);
+    not_judged += p.not_judged;
     places += static_cast<std::size_t>(std::ranges::count_if(
         p.sites, [](const named_site& s) { return s.suppressed_by.empty() && is_any(s.figures.lost); }));
     if (i > 0 && !options.all && !is_any(p.lost) && !is_any(p.not_judged)) {
