@@ -230,6 +230,8 @@ class Requests(unittest.TestCase):
             status, _, headers = served.ask("/?token=" + TOKEN)
             self.assertEqual((status, headers["Location"]), (303, "/"))
             self.assertEqual(served.ask("/", Cookie=headers["Set-Cookie"].split(";")[0])[0], 200)
+            self.assertEqual(served.ask("/api/state", Authorization="Bearer " + TOKEN, Host="another-name.example")[0], 200)
+            self.assertIn(f"http://{socket.gethostname()}:", served.line, "an address for other machines")
         with Served("0.0.0.0") as served:
             self.assertRegex(served.line, r"\?token=[0-9a-f]{40}")
             self.assertEqual(served.ask("/api/state")[0], 401)

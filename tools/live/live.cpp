@@ -6,6 +6,7 @@
 #include "live.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -111,9 +112,16 @@ void open_browser(const std::string& url, const awaited_signals& signals) {
   if (child > 0) waitpid(child, nullptr, 0);
 }
 
+/// Other machines may know this one by it.
+std::string machine_name() {
+  std::array<char, 256> name{};
+  const bool is_known = gethostname(name.data(), name.size() - 1) == 0 && name.front() != '\0';
+  return is_known ? name.data() : "localhost";
+}
+
 std::string url_of(const live_options& options, std::uint16_t port, const std::string& token) {
   std::string host = options.host;
-  if (host == "0.0.0.0" || host == "::") host = "localhost";
+  if (host == "0.0.0.0" || host == "::") host = machine_name();
   if (host.find(':') != std::string::npos) host = "[" + host + "]";
   return fmt::format("http://{}:{}/{}", host, port, token.empty() ? "" : "?token=" + token);
 }
