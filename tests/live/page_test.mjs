@@ -320,6 +320,9 @@ test("names of functions without symbols, the cost of sampling, one thread", asy
     await s.page.keyboard.press("2");
     await becomes(() => s.page.evaluate(() => document.querySelector("#sites .row .cell")?.textContent), name => name === "python3.11+0x53b227", "the name");
     assert.deepEqual(await s.page.evaluate(() => [...document.getElementById("sampling").options].map(o => o.textContent).filter(t => t.includes("%"))), ["as 0.8 % of the time allows"]);
+    await changed(s.page, "/api/leaks", answer => ({ ...answer, hint: "function names are missing in app" }));
+    await s.page.keyboard.press("3");
+    await becomes(() => s.text("leaks-hint"), hint => hint === "function names are missing in app", "the hint");
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });

@@ -44,6 +44,7 @@ export class LeaksView {
       const time = s => new Date(s * 1000).toLocaleTimeString("en-GB");
       this.table.say(whyNone(answer));
       this.table.set(withPlaces(answer).map(row => ({ ...row, freed_share: row.allocations > 0 ? row.frees / row.allocations : 0, begin: time(answer.begin), end: time(answer.at) })));
+      text($("leaks-hint"), answer.hint);
       text($("leaks-count"), `${exact(answer.sites.length)} of ${exact(answer.sites_with_live_samples)} sites with live samples, over ${duration(answer.at - answer.begin)}` + (answer.left_out > 0 ? `; ${exact(answer.left_out)} more left out` : ""));
     } catch (trouble) {
       if (!this.isLoaded) this.table.say(`not loaded: ${trouble.message}`);
