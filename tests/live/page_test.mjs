@@ -684,7 +684,11 @@ test("memory of a program on libheapwright, with the probe and without; a progra
     await watched.page.waitForFunction(() => [...document.getElementById("process").options].some(o => o.textContent.startsWith("sleep")));
     await watched.page.selectOption("#process", await watched.page.evaluate(() => [...document.getElementById("process").options].find(o => o.textContent.startsWith("sleep")).value));
     await watched.page.waitForFunction(() => document.getElementById("program").textContent === "sleep");
-    process.kill(Number((await watched.text("about")).match(/^process (\d+)/)[1]));
+    const id = Number((await watched.text("about")).match(/^process (\d+)/)[1]);
+    await watched.page.goto(`${watched.url}?process=${id}`);
+    await watched.page.waitForFunction(() => document.getElementById("program").textContent === "sleep");
+    assert.match(watched.page.url(), new RegExp(`process=${id}-`), "the address has the name, by which its list knows it");
+    process.kill(id);
     await watched.page.waitForFunction(() => /program is gone|killed|has ended/.test(document.getElementById("status").textContent));
     assert.deepEqual(watched.troubles, []);
   } finally { await watched.end(); }

@@ -159,6 +159,9 @@ class Requests(unittest.TestCase):
             rows = [dict(zip(processes["columns"], row)) for row in processes["rows"]]
             self.assertEqual([(row["id"], row["running"]) for row in rows], [(served.program.pid, True)])
             self.assertEqual(served.ask("/api/state?process=" + rows[0]["name"])[0], 200)
+            self.assertEqual(served.ask(f"/api/state?process={rows[0]['id']}")[0], 200)
+            status, text, _ = served.ask("/api/state?process=999999999")
+            self.assertEqual((status, b"process=ID takes one that /api/processes lists" in text), (404, True))
             for name in ("1-2-3", "../segment", "%2e%2e%2fsegment", "segment%00", "x" * 4000):
                 for path in ("/api/state", "/api/events", "/api/memory", "/"):
                     with self.subTest(path=path, name=name):

@@ -150,9 +150,15 @@ async function askProcesses() {
 /// The first process is often one that has only started another. Where the address names none, the
 /// page shows the one with most live bytes. One with less than 1 MiB is not preferred to the first.
 async function chooseProcess() {
-  if (shownProcess !== null) return;
+  const isId = /^\d+$/.test(shownProcess ?? "");
+  if (shownProcess !== null && !isId) return;
   try {
     const { rows, running } = await askProcesses();
+    if (isId) {
+      const named = rows.find(row => row.id === Number(shownProcess));
+      if (named) showProcess(named.name);
+      return;
+    }
     const [first] = rows, among = running > 0 ? rows.filter(row => row.running) : rows;
     const largest = among.reduce((most, row) => (row.live > most.live ? row : most), among.includes(first) ? first : among[0]);
     if (largest !== first && largest.live > Math.max(first.live, 2 ** 20)) showProcess(largest.name);
