@@ -367,6 +367,14 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
             self.assertRegex(heapwright("live", "--list").stdout, r"\A *process +live +command\n *\d+ ")
             viewer.stdin.close()
 
+    def test_the_list_has_arguments_as_they_are_now(self):
+        with subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--", "/usr/bin/perl", "-e",
+                               "$0 = 'a title of now'; $| = 1; print \"$$\\n\"; <STDIN>"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as viewer:
+            pid = viewer.stdout.readline().strip()
+            self.assertRegex(heapwright("live", "--list").stdout, rf"(?m)^ *{pid}  running .* a title of now$")
+            viewer.stdin.close()
+
     def test_a_segment_that_cannot_be_saved(self):
         result = heapwright("live", "--no-browser", "--exit-with-program", "--save", self.path("no/such/folder"), "--", "true")
         self.assertEqual(result.returncode, 125)

@@ -66,10 +66,13 @@ int print_list() {
   };
   for (const auto& path : all_segments()) {
     try {
-      const segment::snapshot seen = segment::segment_reader(path).read();
+      segment::snapshot seen = segment::segment_reader(path).read();
       if (seen.process.state == segment::process_state::replaced) continue;  // it goes on as another
       const segment::class_figures total = seen.total();
       const bool is_there = segment::is_there(seen.process);
+      // Some programs say there what they do.
+      if (auto now = arguments_of(static_cast<pid_t>(seen.process.process_id)); is_there && !now.empty())
+        seen.process.arguments = std::move(now);
       const auto live = static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes);
       std::string line = list_line(seen.process, is_there, static_cast<double>(live));
       if (!is_there)
