@@ -107,7 +107,8 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         self.assertNotIn("call site", result.stdout)
 
     def test_bad_conditions(self):
-        for text in ("peak", "peak>", "peak>5%", "peak>+x", "peak>+5furlongs", "hair>+5%", "peak>-5", ">+5%", "peak>nan"):
+        for text in ("peak", "peak>", "peak>5%", "peak>+x", "peak>+5furlongs", "hair>+5%", "peak>-5", ">+5%", "peak>nan", "allocations>1KiB",
+                     "allocations>+1B"):
             with self.subTest(text):
                 result = self.diff("few", "many", text)
                 self.assertEqual(result.returncode, 125)
@@ -116,8 +117,8 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         self.assertIn("diff: --fail-if: it is empty", self.diff("few", "many", "").stderr)
 
     def test_limits_that_nothing_can_reach(self):
-        for text in ("peak>+99999999999999999999999%", "live>1e400", "live>+1e400%", "peak>inf", "peak>1e-400", "allocations>99999999999999999999999",
-                     "allocated>99999999999GiB"):
+        for text in ("peak>+99999999999999999999999%", "live>1e400", "live>+1e400%", "peak>inf", "peak>1e-5000", "allocations>99999999999999999999999",
+                     "allocated>99999999999GiB", "live>18446744073709551617", "live>18446744073709551616"):
             with self.subTest(text):
                 result = self.diff("few", "many", text)
                 self.assertEqual((result.returncode, result.stdout), (125, ""))
