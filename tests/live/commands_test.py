@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -220,6 +221,21 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
                 result = subprocess.run(["true"], env=dict(environment, LD_PRELOAD=probe), capture_output=True, text=True, timeout=60)
                 self.assertEqual(result.returncode, 0)
                 self.assertEqual("HEAPWRIGHT_SAMPLE" in result.stderr, not is_good)
+
+    def test_a_probe_that_the_environment_switches_off(self):
+        probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
+        with tempfile.TemporaryDirectory() as segments:
+            environment = dict(os.environ, LD_PRELOAD=probe, HEAPWRIGHT_SEGMENT_DIR=segments)
+            for value, is_good in (("off", True), ("on", True), ("", True), ("0", False), ("OFF", False)):
+                with self.subTest(value):
+                    result = subprocess.run(["true"], env=dict(environment, HEAPWRIGHT_PROBE=value), capture_output=True, text=True, timeout=60)
+                    self.assertEqual((result.returncode, "HEAPWRIGHT_PROBE is neither off nor on" in result.stderr), (0, not is_good))
+            with subprocess.Popen(["/usr/bin/sleep", "60"], env=dict(environment, HEAPWRIGHT_PROBE="off")) as program:
+                end = time.monotonic() + 30
+                while (result := heapwright("top", str(program.pid))).returncode != 0 and time.monotonic() < end:
+                    time.sleep(0.05)
+                self.assertIn(f"heapwright live {program.pid}", result.stdout)
+                program.kill()
 
     def test_the_folder_for_segments_can_be_chosen(self):
         with tempfile.TemporaryDirectory() as folder:

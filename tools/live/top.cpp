@@ -134,6 +134,8 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   if (!m.has_probe) return write_heap(text, m);
   text.line(printable(fmt::format("process {}  {}{}  {}", p.process_id, words_for(m.state),
                                   p.is_counting ? "" : "  (not counting)", command_of(p))));
+  if (!p.is_counting && m.state == life::running)
+    text.line(fmt::format("the page has the switch (More): heapwright live {}", p.process_id));
   const auto threads =
       std::ranges::count(m.figures.threads, segment::slot_state::alive, &segment::thread_figures::state);
   text.line(fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),
