@@ -627,6 +627,8 @@ test("a saved run of a program that was killed has its last RSS", async () => {
   try {
     await s.page.waitForFunction(() => /killed/.test(document.getElementById("status").textContent));
     assert.match(await s.text("legend"), /RSS \d/);
+    await s.page.waitForSelector("#file:not([hidden])");
+    assert.equal(await s.text("file"), "saved in run");
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });

@@ -158,6 +158,7 @@ class Requests(unittest.TestCase):
             processes = json.loads(served.ask("/api/processes")[1])
             rows = [dict(zip(processes["columns"], row)) for row in processes["rows"]]
             self.assertEqual([(row["id"], row["running"]) for row in rows], [(served.program.pid, True)])
+            self.assertIsNone(processes["file"])
             self.assertEqual(served.ask("/api/state?process=" + rows[0]["name"])[0], 200)
             self.assertEqual(served.ask(f"/api/state?process={rows[0]['id']}")[0], 200)
             status, text, _ = served.ask("/api/state?process=999999999")

@@ -189,6 +189,8 @@ async function fillProcesses() {
     const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${titleOf(row)} ${row.id} · ${bytes(row.live)}` }));
     $("process").replaceChildren(...wanted);
     $("process").value = shownProcess || rows[0].name;
+    $("file").hidden = answer.file === null;
+    text($("file"), `saved in ${answer.file}`);
     $("family").hidden = answer.running < 2;
     tellOfLarger(rows);
     text($("family"), `${exact(answer.running)} processes · ${bytes(answer.live)} live`);
