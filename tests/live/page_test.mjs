@@ -103,6 +103,9 @@ for (const dark of [false, true]) {
       await s.page.waitForSelector("#sites .row");
       assert.match(await s.text("sites"), /remember_session_forever/);
       await save("where");
+      await s.page.fill("#sites-search", "remember_session_forever");
+      await becomes(() => s.text("sites-count"), count => /^\d+ of (the first )?[\d,]+/.test(count), "how many are found");
+      await s.page.keyboard.press("Escape");
       await s.page.keyboard.press("3");
       await s.page.waitForSelector("#leaks .row");
       assert.match(await s.page.textContent("#leaks .row"), /remember_session_forever/);
@@ -129,7 +132,9 @@ test("tables are sorted, searched, and hold only the rows in sight", async () =>
     }, [size, column]);
     const before = await cell(5);
     await s.page.click("#more summary");
+    assert.deepEqual(await s.page.evaluate(() => ["state", "stacks"].map(what => /^heapwright-\d+-/.test(document.getElementById("save-" + what).download))), [true, true]);
     await s.page.click("#from-now");
+    assert.equal(await s.page.getAttribute("#more", "open"), null, "the menu stays open");
     await s.page.waitForSelector("#from-start:not([hidden])");
     await becomes(() => cell(5), n => n < before / 2, "the table counts from now on");
     assert.ok(await cell(3) > 0, "what is live stays what it is");
@@ -628,7 +633,7 @@ test("a saved run of a program that was killed has its last RSS", async () => {
     await s.page.waitForFunction(() => /killed/.test(document.getElementById("status").textContent));
     assert.match(await s.text("legend"), /RSS \d/);
     await s.page.waitForSelector("#file:not([hidden])");
-    assert.equal(await s.text("file"), "saved in run");
+    assert.equal(await s.text("file"), "file run");
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });

@@ -153,12 +153,18 @@ class Requests(unittest.TestCase):
                 self.assertEqual(before[key], after[key])
             self.assertLess(served.resident() - memory, 32 << 20)
 
+    def test_files_have_the_process_id_in_their_names(self):
+        with Served() as served:
+            for path, what in (("/debug/pprof/heap", "heap.pb.gz"), ("/api/sites.csv", "sites.csv")):
+                name = f'filename="heapwright-{served.program.pid}-{what}"'
+                self.assertIn(name, served.ask(path)[2]["Content-Disposition"])
+
     def test_a_process_is_one_of_those_told(self):
         with Served() as served:
             processes = json.loads(served.ask("/api/processes")[1])
             rows = [dict(zip(processes["columns"], row)) for row in processes["rows"]]
             self.assertEqual([(row["id"], row["running"]) for row in rows], [(served.program.pid, True)])
-            self.assertIsNone(processes["file"])
+            self.assertEqual(processes["file"], "segment")
             self.assertEqual(served.ask("/api/state?process=" + rows[0]["name"])[0], 200)
             self.assertEqual(served.ask(f"/api/state?process={rows[0]['id']}")[0], 200)
             status, text, _ = served.ask("/api/state?process=999999999")

@@ -143,10 +143,21 @@ std::string process_text(const named_leaks& p, const report_options& options) {
 std::string unobserved_text(const std::vector<unobserved_process>& processes) {
   if (processes.empty()) return {};
   constexpr std::size_t most = 8;
+  std::vector<std::pair<const unobserved_process*, std::size_t>> programs;  // the first of each, and how many
+  for (const unobserved_process& p : processes) {
+    const auto known = std::ranges::find(programs, p.program, [](const auto& of) { return of.first->program; });
+    if (known == programs.end())
+      programs.emplace_back(&p, 1);
+    else
+      ++known->second;
+  }
   std::string names;
-  for (std::size_t i = 0; i < std::min(processes.size(), most); ++i)
-    names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", printable(processes[i].program), processes[i].id);
-  if (processes.size() > most) names += ", ...";
+  for (std::size_t i = 0; i < std::min(programs.size(), most); ++i) {
+    const auto& [first, count] = programs[i];
+    names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", printable(first->program),
+                         count == 1 ? fmt::format("{}", first->id) : fmt::format("{} processes", count));
+  }
+  if (programs.size() > most) names += fmt::format(" and {} more programs", programs.size() - most);
   return fmt::format("{} ran without the probe and {} not judged: {}.\n",
                      processes.size() == 1 ? "1 process" : fmt::format("{} processes", processes.size()),
                      processes.size() == 1 ? "is" : "are", names);

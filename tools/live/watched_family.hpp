@@ -40,7 +40,7 @@ class watched_family {
   /// By name or process id; empty: the first. Null: there is no such process.
   [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name_or_id);
 
-  /// Of the saved run; empty: it is none.
+  /// The saved run or segment that was given; empty: none.
   [[nodiscard]] std::filesystem::path file() const { return run_ != nullptr ? run_->file() : std::filesystem::path(); }
 
   /// The first, then the newest, no more than `most`.

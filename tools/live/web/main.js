@@ -96,6 +96,7 @@ function show() {
   const threads = p.has_probe ? ` · ${several(state.threads.filter(t => t[2] === "alive").length, "thread")}` : "";
   text($("about"), `process ${p.id} · ${p.arguments.join(" ")} · on ${p.allocator.slice(p.allocator.lastIndexOf("/") + 1) || "an unknown malloc"}${threads}`);
   $("about").title = [p.program, p.arguments.join(" "), `malloc of ${p.allocator}`, p.forked_from ? `forked from ${p.forked_from}, with ${bytes(p.inherited_bytes)} that were live there` : ""].filter(Boolean).join("\n");
+  for (const what of ["state", "stacks"]) $("save-" + what).download = `heapwright-${p.id}-${what}.json`;
   document.body.classList.toggle("bare", !p.has_probe);
   $("tab-mistakes").hidden = !(p.mistakes > 0);
   if (asked === "mistakes") see(asked);
@@ -190,7 +191,7 @@ async function fillProcesses() {
     $("process").replaceChildren(...wanted);
     $("process").value = shownProcess || rows[0].name;
     $("file").hidden = answer.file === null;
-    text($("file"), `saved in ${answer.file}`);
+    text($("file"), `file ${answer.file}`);
     $("family").hidden = answer.running < 2;
     tellOfLarger(rows);
     text($("family"), `${exact(answer.running)} processes · ${bytes(answer.live)} live`);
@@ -252,7 +253,8 @@ $("counting").addEventListener("change", event => order({ counting: event.target
 $("sampling").addEventListener("change", event => order({ interval: event.target.value === "auto" ? "auto" : Number(event.target.value) }));
 $("reset").addEventListener("click", () => order({ reset_peak: true }));
 document.addEventListener("click", event => {
-  if (!$("more").contains(event.target)) $("more").open = false;
+  // What is done at once leaves nothing more to choose.
+  if (!$("more").contains(event.target) || event.target.tagName === "BUTTON") $("more").open = false;
 });
 
 $("help").addEventListener("click", () => $("help-dialog").showModal());
