@@ -262,7 +262,7 @@ settings read_settings(char** environment) noexcept {
       const std::uint64_t bytes = *v >= '0' && *v <= '9' ? std::strtoull(v, &end, 10) : 0;
       const bool is_number = end != nullptr && *end == '\0';
       s.interval = is_number ? std::min(bytes, longest_interval) : settings{}.interval;
-      if (!is_number && std::strcmp(v, "auto") != 0) 
+      if (!is_number && std::strcmp(v, "auto") != 0)
         tell_of_bad_value("HEAPWRIGHT_SAMPLE is neither a number of bytes nor auto", v);
     }
   }

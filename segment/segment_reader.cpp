@@ -331,14 +331,15 @@ std::vector<misuse_report_figures> segment_reader::misuse_reports() const {
   std::vector<misuse_report_figures> reports;
   const auto h = file_->header();
   const std::uint64_t count = std::min<std::uint64_t>(h->misuse_reports_used.load(relaxed), max_misuse_reports);
-  file_->for_each_record(h->misuse_reports_at, count * sizeof(misuse_report), sizeof(misuse_report),
-                         [&](std::uint64_t, const std::byte* bytes) {
-                           const auto& r = *reinterpret_cast<const misuse_report*>(bytes);
-                           const std::uint64_t at = r.at_ns.load(relaxed);
-                           const std::size_t length = std::min<std::size_t>(r.length.load(relaxed), r.text.size());
-                           if (at != 0 && length != 0)
-                             reports.push_back({at, r.thread_id, r.mistakes.load(relaxed), std::string(r.text.data(), length)});
-                         });
+  file_->for_each_record(
+      h->misuse_reports_at, count * sizeof(misuse_report), sizeof(misuse_report),
+      [&](std::uint64_t, const std::byte* bytes) {
+        const auto& r = *reinterpret_cast<const misuse_report*>(bytes);
+        const std::uint64_t at = r.at_ns.load(relaxed);
+        const std::size_t length = std::min<std::size_t>(r.length.load(relaxed), r.text.size());
+        if (at != 0 && length != 0)
+          reports.push_back({at, r.thread_id, r.mistakes.load(relaxed), std::string(r.text.data(), length)});
+      });
   return reports;
 }
 

@@ -59,8 +59,9 @@ TEST(guard, with_the_token_goes_by_any_name) {
     const guard g(host, 80, token);
     EXPECT_EQ(status(g, asking("other-name.example:80", {{"authorization", "Bearer " + token}})), 0);
     EXPECT_EQ(status(g, asking("other-name.example:80")), 401);
-    EXPECT_EQ(status(g, asking("other-name.example:80", {{"authorization", "Bearer " + token},
-                                                         {"origin", "http://evil.example"}})), 403);
+    EXPECT_EQ(status(g, asking("other-name.example:80",
+                               {{"authorization", "Bearer " + token}, {"origin", "http://evil.example"}})),
+              403);
   }
 }
 

@@ -32,7 +32,9 @@ class bad_question : public std::runtime_error {
 };
 
 bad_question wrong(const std::string& why) { return {400, why}; }
-bad_question no_process() { return {404, "there is no such process here; process=NAME or process=ID takes one that /api/processes lists"}; }
+bad_question no_process() {
+  return {404, "there is no such process here; process=NAME or process=ID takes one that /api/processes lists"};
+}
 
 http_response made(std::string type, std::string body) {
   http_response result;

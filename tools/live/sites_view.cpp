@@ -124,11 +124,15 @@ std::string leaks_view(watched_process& process, std::size_t most) {
     rows.push_back(std::move(row));
     listed.push_back(std::move(c.site));
   }
-  const json result = {{"at", m.unix_seconds(now)},    {"begin", m.unix_seconds(watched.begin_ns)},
-                       {"slots", leak_signs::slots},   {"sites_with_live_samples", looked_at},
-                       {"sites_judged", judged_count}, {"left_out", growing.size() - rows.size()},
+  const json result = {{"at", m.unix_seconds(now)},
+                       {"begin", m.unix_seconds(watched.begin_ns)},
+                       {"slots", leak_signs::slots},
+                       {"sites_with_live_samples", looked_at},
+                       {"sites_judged", judged_count},
+                       {"left_out", growing.size() - rows.size()},
                        {"hint", hint_at_symbols(listed, process.places())},
-                       {"places", places.rows()},      {"sites", rows}};
+                       {"places", places.rows()},
+                       {"sites", rows}};
   return result.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

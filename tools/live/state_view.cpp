@@ -155,7 +155,8 @@ std::string mistakes_view(watched_process& process) {
   json result = {{"at", seen->unix_seconds(seen->figures.at_ns)}, {"mistakes", seen->figures.process.mistakes}};
   json& reports = result["reports"] = json::array();
   for (const segment::misuse_report_figures& r : process.misuse_reports())
-    reports.push_back({{"at", seen->unix_seconds(r.at_ns)}, {"thread", r.thread_id}, {"mistakes", r.mistakes}, {"text", r.text}});
+    reports.push_back(
+        {{"at", seen->unix_seconds(r.at_ns)}, {"thread", r.thread_id}, {"mistakes", r.mistakes}, {"text", r.text}});
   return text_of(result);
 }
 
