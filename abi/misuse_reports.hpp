@@ -1,4 +1,5 @@
-// How libheapwright and the probe tell each other of a program's mistakes, where a process has both.
+// How libheapwright and the probe tell each other of a program's mistakes, where a process has
+// both.
 #pragma once
 
 #include <cstddef>

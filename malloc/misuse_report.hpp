@@ -1,5 +1,5 @@
-// What libheapwright writes about a mistake of the program, in pieces: to stderr, to syslog where the
-// user wants that, to the probe where the process has it, and for debuggers.
+// What libheapwright writes about a mistake of the program, in pieces: to stderr, to syslog where
+// the user wants that, to the probe where the process has it, and for debuggers.
 #pragma once
 
 #include <string_view>

@@ -205,6 +205,7 @@ void after_fork_in_child() noexcept {
     chosen.is_recording = is_recorded_from_start();
     chosen.is_counting = is_counting();
     chosen.interval = the_segment->interval.load(relaxed);
+    chosen.interval_before_all = the_segment->interval_before_all.load(relaxed);
     early_header.counting = chosen.is_counting ? 1 : 0;
     early_header.recording = chosen.is_recording ? segment::recorded_from_start : 0;
     copy_meters(*parents_segment, early_header);

@@ -231,9 +231,10 @@ bool make_present(void* begin, std::size_t bytes) noexcept {
 
 namespace {
 
-void tell_of_bad_sample(const char* value) noexcept {
+/// `is`: the variable, and what it should be but is not.
+void tell_of_bad_value(const char* is, const char* value) noexcept {
   text<300> line;
-  line.add("heapwright: HEAPWRIGHT_SAMPLE is neither a number of bytes nor auto, and is passed over: ");
+  line.add("heapwright: ").add(is).add(", and is passed over: ");
   line.add(std::string_view(value, ::strnlen(value, 100))).add("\n");
   (void)!::write(STDERR_FILENO, line.c_str(), std::strlen(line.c_str()));
 }
@@ -249,7 +250,10 @@ settings read_settings(char** environment) noexcept {
     return std::strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : nullptr;
   };
   for (; environment != nullptr && *environment != nullptr; ++environment) {
-    if (const char* const v = value_of(*environment, "HEAPWRIGHT_PROBE")) s.is_counting = std::strcmp(v, "off") != 0;
+    if (const char* const v = value_of(*environment, "HEAPWRIGHT_PROBE"); v != nullptr && *v != '\0') {
+      s.is_counting = std::strcmp(v, "off") != 0;
+      if (s.is_counting && std::strcmp(v, "on") != 0) tell_of_bad_value("HEAPWRIGHT_PROBE is neither off nor on", v);
+    }
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_RECORD")) s.is_recording = std::strcmp(v, "1") == 0;
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_SEGMENT_DIR"); v != nullptr && *v != '\0')
       s.directory = v;
@@ -258,7 +262,8 @@ settings read_settings(char** environment) noexcept {
       const std::uint64_t bytes = *v >= '0' && *v <= '9' ? std::strtoull(v, &end, 10) : 0;
       const bool is_number = end != nullptr && *end == '\0';
       s.interval = is_number ? std::min(bytes, longest_interval) : settings{}.interval;
-      if (!is_number && std::strcmp(v, "auto") != 0) tell_of_bad_sample(v);
+      if (!is_number && std::strcmp(v, "auto") != 0)
+        tell_of_bad_value("HEAPWRIGHT_SAMPLE is neither a number of bytes nor auto", v);
     }
   }
   if (s.is_recording) s.is_counting = false;
@@ -329,6 +334,7 @@ segment_header* create_segment(const settings& of) noexcept {
   h.sample_buckets = sample_buckets;
   h.class_count = size_scale::count;
   h.interval = of.interval;
+  h.interval_before_all = of.interval_before_all;
   h.counting = of.is_counting ? 1 : 0;
   h.recording = of.is_recording ? recorded_from_start : 0;
   h.counting_since_ns = of.is_counting ? h.started_ns : 0;

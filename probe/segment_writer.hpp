@@ -25,6 +25,7 @@ struct settings {
   bool is_counting = true;
   bool is_recording = false;
   std::uint64_t interval = sampling_pace::finest | segment::interval_adapts;  ///< as in segment_header
+  std::uint32_t interval_before_all = 0;                                      ///< as in segment_header, of the parent
   const char* directory = nullptr;                                            ///< null: /dev/shm/heapwright-UID
 };
 

@@ -34,6 +34,7 @@
 // the error of each figure is known.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -53,6 +54,10 @@ inline constexpr std::uint32_t segment_version = 8;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
+
+/// In segment_header::interval_before_all: an interval that has no room there, or there were no
+/// samples.
+inline constexpr std::uint32_t interval_unknown = ~std::uint32_t{0};
 
 inline constexpr std::array<char, 16> segment_magic{"heapwright segm"};
 
@@ -130,7 +135,9 @@ struct segment_header {
   /// recorded_from_start: so do its children. Other numbers: of this process alone, each of another
   /// recorder.
   std::atomic<std::uint32_t> recording{};
-  std::uint32_t padding{};
+  /// The interval that a reader last replaced by 1, at most interval_unknown: blocks from before
+  /// that may be unseen. 0: the interval has been 1 throughout, or is not 1.
+  std::atomic<std::uint32_t> interval_before_all{};
   /// Bytes between samples, on average; 1: all blocks; 0: none. See sampling_interval. With
   /// `interval_adapts` the probe changes it, until a viewer stores one without that bit.
   counter interval{};
@@ -185,6 +192,20 @@ struct segment_header {
   const double mean = std::bit_cast<double>(h.interval_by_seconds.load(relaxed)) /
                       std::bit_cast<double>(h.adapted_seconds.load(relaxed));
   return mean > 0 && mean < 0x1p62 ? static_cast<std::uint64_t>(mean) : 0;  // a damaged segment has any bits
+}
+
+/// Whether the call stack of every block has been noted since counting began.
+[[nodiscard]] inline bool samples_all(const segment_header& h) noexcept {
+  return h.interval.load(relaxed) == 1 && h.interval_before_all.load(relaxed) == 0;
+}
+
+/// The interval by which blocks may be unseen; 1: none is, or nothing is known of those that are.
+[[nodiscard]] inline std::uint64_t unseen_interval(const segment_header& h) noexcept {
+  if (samples_all(h)) return 1;
+  const std::uint32_t before = h.interval_before_all.load(relaxed);
+  std::uint64_t interval = h.interval.load(relaxed) & ~interval_adapts;
+  if (interval == 1 && before != interval_unknown) interval = before;
+  return std::max(interval, mean_interval(h));
 }
 
 /// What was mapped from a file when code in it was first seen in a stack: code at `pc` is at pc -

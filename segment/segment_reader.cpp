@@ -73,7 +73,8 @@ process_figures process_of(const segment_header& h) {
   const std::uint64_t interval = h.interval.load(relaxed);
   p.interval = interval & ~interval_adapts;
   p.interval_adapts = interval != p.interval;
-  p.mean_interval = mean_interval(h);
+  p.unseen_interval = unseen_interval(h);
+  p.samples_all = samples_all(h);
   p.sampling_ns = h.sampling_ns.load(relaxed);
   p.processor_ns = h.processor_ns.load(relaxed);
   p.peak = h.peak.load(relaxed);
@@ -331,14 +332,15 @@ std::vector<misuse_report_figures> segment_reader::misuse_reports() const {
   std::vector<misuse_report_figures> reports;
   const auto h = file_->header();
   const std::uint64_t count = std::min<std::uint64_t>(h->misuse_reports_used.load(relaxed), max_misuse_reports);
-  file_->for_each_record(h->misuse_reports_at, count * sizeof(misuse_report), sizeof(misuse_report),
-                         [&](std::uint64_t, const std::byte* bytes) {
-                           const auto& r = *reinterpret_cast<const misuse_report*>(bytes);
-                           const std::uint64_t at = r.at_ns.load(relaxed);
-                           const std::size_t length = std::min<std::size_t>(r.length.load(relaxed), r.text.size());
-                           if (at != 0 && length != 0)
-                             reports.push_back({at, r.thread_id, r.mistakes.load(relaxed), std::string(r.text.data(), length)});
-                         });
+  file_->for_each_record(
+      h->misuse_reports_at, count * sizeof(misuse_report), sizeof(misuse_report),
+      [&](std::uint64_t, const std::byte* bytes) {
+        const auto& r = *reinterpret_cast<const misuse_report*>(bytes);
+        const std::uint64_t at = r.at_ns.load(relaxed);
+        const std::size_t length = std::min<std::size_t>(r.length.load(relaxed), r.text.size());
+        if (at != 0 && length != 0)
+          reports.push_back({at, r.thread_id, r.mistakes.load(relaxed), std::string(r.text.data(), length)});
+      });
   return reports;
 }
 
@@ -348,7 +350,15 @@ void segment_reader::set_counting(bool on) {
   h.counting.store(on ? 1 : 0);
 }
 
-void segment_reader::set_interval(std::uint64_t bytes) { file_->control().interval.store(bytes); }
+void segment_reader::set_interval(std::uint64_t bytes) {
+  segment_header& h = file_->control();
+  const std::uint64_t before = h.interval.load() & ~interval_adapts;
+  if (bytes == 1 && before != 1) {
+    const bool has_room = before != 0 && before < interval_unknown;
+    h.interval_before_all.store(has_room ? static_cast<std::uint32_t>(before) : interval_unknown);
+  }
+  h.interval.store(bytes);
+}
 
 void segment_reader::adapt_interval() { file_->control().interval.fetch_or(interval_adapts); }
 

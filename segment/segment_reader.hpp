@@ -141,7 +141,8 @@ struct process_figures {
   std::uint64_t counting_since_ns = 0;
   std::uint64_t interval = 0;  ///< bytes between samples, on average
   bool interval_adapts = false;
-  std::uint64_t mean_interval = 0;                  ///< over the time in which it adapted; 0: it never has
+  std::uint64_t unseen_interval = 0;                ///< by which blocks may be unseen
+  bool samples_all = false;                         ///< every block since counting began
   std::uint64_t sampling_ns = 0, processor_ns = 0;  ///< as in segment_header
   std::uint64_t peak = 0, peak_at_ns = 0, peak_grain = 0;
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;

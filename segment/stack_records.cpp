@@ -97,9 +97,7 @@ stack_records::known_stacks stack_records::all() {
                             follow_chain(reinterpret_cast<const std::atomic<reference>*>(bytes)->load(relaxed));
                           });
   known_stacks result = merged(std::move(found_));
-  std::uint64_t interval = header_.interval.load(relaxed) & ~interval_adapts;
-  if (interval != 1) interval = std::max(interval, mean_interval(header_));
-  for (stack_figures& s : result.stacks) s.interval = interval;
+  for (stack_figures& s : result.stacks) s.interval = unseen_interval(header_);
   return result;
 }
 

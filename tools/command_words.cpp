@@ -80,7 +80,8 @@ class words_of {
     bool may_be_option = true;
     for (std::size_t i = 1; i < words.size(); ++i) {
       const std::string& word = words[i];
-      if (may_be_option && is_option(word) && word != "--") {
+      const bool has_dash = word.size() > 1 && word[0] == '-';  // no command is called so
+      if (may_be_option && (is_option(word) || (takes_command && has_dash)) && word != "--") {
         if (is_help_option(word)) return {app_.get_name(), "--help"};
         take_option(word, i + 1 < words.size() ? &words[i + 1] : nullptr);
         if (has_taken_next_) ++i;

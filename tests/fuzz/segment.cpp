@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t leng
     (void)segment::is_there(now.process);
     for (const segment::stack_figures& s : reader.stacks()) require(s.addresses.size() <= 512);
     (void)reader.live_samples();
-    for (const segment::misuse_report_figures& r : reader.misuse_reports()) require(r.text.size() <= sizeof(segment::misuse_report::text));
+    for (const segment::misuse_report_figures& r : reader.misuse_reports())
+      require(r.text.size() <= sizeof(segment::misuse_report::text));
     reader.set_interval(4096);
     reader.reset_peak();
     (void)reader.add_mark("a mark with a name that is longer than there is room for in a segment, and has to be cut");

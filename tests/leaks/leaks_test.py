@@ -165,7 +165,7 @@ class Processes(unittest.TestCase):
         script = f"env -i {LEAKING} most; env LD_PRELOAD= {LEAKING} most; true"
         result = heapwright("leaks", "--", "sh", "-c", script)
         self.assertEqual(result.returncode, 0)
-        self.assertRegex(result.stderr, rf"2 processes ran without the probe and are not judged: {LEAKING} \(\d+\), {LEAKING} ")
+        self.assertRegex(result.stderr, rf"2 processes ran without the probe and are not judged: {LEAKING} \(2 processes\)\.\n")
         self.assertIn("nothing lost where that can be told", result.stderr)
         result = heapwright("leaks", "--json", "--", "sh", "-c", script)
         self.assertEqual([p["program"] for p in json.loads(result.stderr)["processes_without_probe"]], [LEAKING, LEAKING])
@@ -363,6 +363,10 @@ class Segments(unittest.TestCase):
             self.assertAlmostEqual(int(total[1].replace(",", "")) / 1024, exact, delta=0.5)
             self.assertGreaterEqual(int(total[2].replace(",", "")), 500)
             self.assertRegex(result.stdout, r"(?m)^  [\d.]+ KiB ±\d+ % in about \d+ blocks? not freed\n    make_node")
+            [process] = json.loads(heapwright("leaks", "--json", path).stdout)["processes"]
+            self.assertEqual({**process["not_judged"], "bytes_error": 0}, process["not_judged"])
+            self.assertEqual([f"{process['not_judged'][key]:,}" for key in ("bytes", "blocks")], [total[1], total[2]])
+            self.assertGreater(process["sites"][0]["not_judged"]["bytes_error"], 0)
 
     def test_no_segment(self):
         for path in ("/etc/passwd", "/no/such/run.segment", "/"):

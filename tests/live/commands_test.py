@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -107,7 +108,8 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         self.assertNotIn("call site", result.stdout)
 
     def test_bad_conditions(self):
-        for text in ("peak", "peak>", "peak>5%", "peak>+x", "peak>+5furlongs", "hair>+5%", "peak>-5", ">+5%", "peak>nan"):
+        for text in ("peak", "peak>", "peak>5%", "peak>+x", "peak>+5furlongs", "hair>+5%", "peak>-5", ">+5%", "peak>nan", "allocations>1KiB",
+                     "allocations>+1B"):
             with self.subTest(text):
                 result = self.diff("few", "many", text)
                 self.assertEqual(result.returncode, 125)
@@ -116,8 +118,8 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         self.assertIn("diff: --fail-if: it is empty", self.diff("few", "many", "").stderr)
 
     def test_limits_that_nothing_can_reach(self):
-        for text in ("peak>+99999999999999999999999%", "live>1e400", "live>+1e400%", "peak>inf", "peak>1e-400", "allocations>99999999999999999999999",
-                     "allocated>99999999999GiB"):
+        for text in ("peak>+99999999999999999999999%", "live>1e400", "live>+1e400%", "peak>inf", "peak>1e-5000", "allocations>99999999999999999999999",
+                     "allocated>99999999999GiB", "live>18446744073709551617", "live>18446744073709551616"):
             with self.subTest(text):
                 result = self.diff("few", "many", text)
                 self.assertEqual((result.returncode, result.stdout), (125, ""))
@@ -219,6 +221,21 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
                 result = subprocess.run(["true"], env=dict(environment, LD_PRELOAD=probe), capture_output=True, text=True, timeout=60)
                 self.assertEqual(result.returncode, 0)
                 self.assertEqual("HEAPWRIGHT_SAMPLE" in result.stderr, not is_good)
+
+    def test_a_probe_that_the_environment_switches_off(self):
+        probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
+        with tempfile.TemporaryDirectory() as segments:
+            environment = dict(os.environ, LD_PRELOAD=probe, HEAPWRIGHT_SEGMENT_DIR=segments)
+            for value, is_good in (("off", True), ("on", True), ("", True), ("0", False), ("OFF", False)):
+                with self.subTest(value):
+                    result = subprocess.run(["true"], env=dict(environment, HEAPWRIGHT_PROBE=value), capture_output=True, text=True, timeout=60)
+                    self.assertEqual((result.returncode, "HEAPWRIGHT_PROBE is neither off nor on" in result.stderr), (0, not is_good))
+            with subprocess.Popen(["/usr/bin/sleep", "60"], env=dict(environment, HEAPWRIGHT_PROBE="off")) as program:
+                end = time.monotonic() + 30
+                while (result := heapwright("top", str(program.pid))).returncode != 0 and time.monotonic() < end:
+                    time.sleep(0.05)
+                self.assertIn(f"heapwright live {program.pid}", result.stdout)
+                program.kill()
 
     def test_the_folder_for_segments_can_be_chosen(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -365,6 +382,14 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as viewer:
             viewer.stdout.readline()
             self.assertRegex(heapwright("live", "--list").stdout, r"\A *process +live +command\n *\d+ ")
+            viewer.stdin.close()
+
+    def test_the_list_has_arguments_as_they_are_now(self):
+        with subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--", "/usr/bin/perl", "-e",
+                               "$0 = 'a title of now'; $| = 1; print \"$$\\n\"; <STDIN>"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as viewer:
+            pid = viewer.stdout.readline().strip()
+            self.assertRegex(heapwright("live", "--list").stdout, rf"(?m)^ *{pid}  running .* a title of now$")
             viewer.stdin.close()
 
     def test_a_segment_that_cannot_be_saved(self):

@@ -206,6 +206,7 @@ class FromCode(unittest.TestCase):
             processes = get(url, "api/processes")
             [name] = [row[0] for row in processes["rows"] if row[1] == int(child)]
             of_child = get(url, f"api/state?process={name}")
+            self.assertEqual(get(url, f"api/state?process={child}")["process"]["id"], int(child))
             by_name = {m["name"]: m for m in rows(of_child, "meter")}
             self.assertEqual((by_name["m63"]["allocations"], by_name["m63"]["in_use"]), (8, 70))
             self.assertIn("child", [m["name"] for m in of_child["marks"]])

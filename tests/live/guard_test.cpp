@@ -52,7 +52,17 @@ TEST(guard, with_a_token_wants_it_in_one_of_three_places) {
   http_request request = asking("10.0.0.1:80");
   request.query = {{"token", token}};
   EXPECT_EQ(status(g, request), 0);
-  EXPECT_EQ(status(g, asking("evil.example", {{"authorization", "Bearer " + token}})), 403);
+}
+
+TEST(guard, with_the_token_goes_by_any_name) {
+  for (const char* host : {"0.0.0.0", "10.0.0.1", "127.0.0.1"}) {
+    const guard g(host, 80, token);
+    EXPECT_EQ(status(g, asking("other-name.example:80", {{"authorization", "Bearer " + token}})), 0);
+    EXPECT_EQ(status(g, asking("other-name.example:80")), 401);
+    EXPECT_EQ(status(g, asking("other-name.example:80",
+                               {{"authorization", "Bearer " + token}, {"origin", "http://evil.example"}})),
+              403);
+  }
 }
 
 TEST(guard, takes_the_token_out_of_the_pages_address) {

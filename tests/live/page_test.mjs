@@ -103,6 +103,9 @@ for (const dark of [false, true]) {
       await s.page.waitForSelector("#sites .row");
       assert.match(await s.text("sites"), /remember_session_forever/);
       await save("where");
+      await s.page.fill("#sites-search", "remember_session_forever");
+      await becomes(() => s.text("sites-count"), count => /^\d+ of (the first )?[\d,]+/.test(count), "how many are found");
+      await s.page.keyboard.press("Escape");
       await s.page.keyboard.press("3");
       await s.page.waitForSelector("#leaks .row");
       assert.match(await s.page.textContent("#leaks .row"), /remember_session_forever/);
@@ -129,7 +132,9 @@ test("tables are sorted, searched, and hold only the rows in sight", async () =>
     }, [size, column]);
     const before = await cell(5);
     await s.page.click("#more summary");
+    assert.deepEqual(await s.page.evaluate(() => ["state", "stacks"].map(what => /^heapwright-\d+-/.test(document.getElementById("save-" + what).download))), [true, true]);
     await s.page.click("#from-now");
+    assert.equal(await s.page.getAttribute("#more", "open"), null, "the menu stays open");
     await s.page.waitForSelector("#from-start:not([hidden])");
     await becomes(() => cell(5), n => n < before / 2, "the table counts from now on");
     assert.ok(await cell(3) > 0, "what is live stays what it is");
@@ -250,6 +255,9 @@ test("estimates have an error; sites can be those at the peak", async () => {
     await s.page.screenshot({ path: join(shots, "peak-light.png") });
     const names = await s.page.evaluate(() => [...document.querySelectorAll("#sites .row")].filter(r => !r.hidden).map(r => r.children[0].textContent + r.children[1].textContent));
     assert.equal(new Set(names).size, names.length, "two rows look alike");
+    await s.page.click("#more summary");
+    await s.page.selectOption("#sampling", "1");
+    await s.page.waitForFunction(() => /every block now; what was allocated before is an estimate/.test(document.getElementById("flame-note").textContent));
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });
@@ -317,6 +325,9 @@ test("names of functions without symbols, the cost of sampling, one thread", asy
     await s.page.keyboard.press("2");
     await becomes(() => s.page.evaluate(() => document.querySelector("#sites .row .cell")?.textContent), name => name === "python3.11+0x53b227", "the name");
     assert.deepEqual(await s.page.evaluate(() => [...document.getElementById("sampling").options].map(o => o.textContent).filter(t => t.includes("%"))), ["as 0.8 % of the time allows"]);
+    await changed(s.page, "/api/leaks", answer => ({ ...answer, hint: "function names are missing in app" }));
+    await s.page.keyboard.press("3");
+    await becomes(() => s.text("leaks-hint"), hint => hint === "function names are missing in app", "the hint");
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });
@@ -328,14 +339,25 @@ test("why no site is listed as a leak", async () => {
     await changed(s.page, "/api/leaks", answer => ({ ...answer, sites: [], left_out: 0, ...answers, begin: answer.at - answers.time }));
     await s.page.keyboard.press("3");
     for (const [given, words] of [
-      [{ time: 12, sites_with_live_samples: 0, sites_judged: 0 }, /^No sample is live: what was allocated is freed, or no sample met it\. Sites has what lived at the peak\. The program has been watched for 12 s only; a leak shows within about a minute, as a rule\.$/],
-      [{ time: 12, sites_with_live_samples: 5, sites_judged: 0 }, /^None of 5 sites has enough live samples to be judged: 8, from after its start\. The program has been watched for 12 s only;/],
-      [{ time: 600, sites_with_live_samples: 1, sites_judged: 0 }, /^None of 1 site has enough live samples.*Sampling more often \(More\)/],
-      [{ time: 600, sites_with_live_samples: 40, sites_judged: 3 }, /^No site keeps growing: of 40 sites, 3 have enough live samples to be judged, and what is live was not allocated evenly over the 10 min\.$/]]) {
+      [{ time: 12, sites_with_live_samples: 0, sites_judged: 0 }, /^No sample is live: what was allocated is freed, or no sample met it\. Where → At the peak has what lived at the peak\. The program has been watched for 12 s only; a leak shows within about a minute, as a rule\.$/],
+      [{ time: 12, sites_with_live_samples: 5, sites_judged: 0 }, /^None of 5 sites can be judged: that takes 8 live samples of a site from after the first 4 % of the time.* cannot be seen yet\. The program has been watched for 12 s only;/],
+      [{ time: 512, sites_with_live_samples: 1, sites_judged: 0 }, /^None of 1 site can be judged.* A leak slower than about 1 KiB per second cannot be seen yet\. Sampling more often \(More\)/],
+      [{ time: 512, sites_with_live_samples: 40, sites_judged: 3 }, /^No site keeps growing: of 40 sites, 3 have enough live samples to be judged, and what is live was not allocated evenly over the 9 min\. A leak that came in a burst, or pauses, is not listed: Where shows it as growth since a mark \(Mark…\)\. A leak slower than about 1 KiB per second cannot be seen yet\.$/]]) {
       answers = given;
       await s.page.click("#leaks-refresh");
       await becomes(() => s.page.textContent("#leaks .empty"), seen => words.test(seen), String(words));
     }
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("after the end of a program leaks are looked for elsewhere", async () => {
+  const s = await served({ threads: 20, seconds: 1 });
+  try {
+    await s.page.waitForFunction(() => /ended/.test(document.getElementById("status").textContent));
+    await changed(s.page, "/api/leaks", answer => ({ ...answer, sites: [], left_out: 0, sites_judged: 0 }));
+    await s.page.keyboard.press("3");
+    await becomes(() => s.page.textContent("#leaks .empty"), seen => /is not seen by these samples\. A run with --sample 1 has all blocks\. Where → At the peak/.test(seen), "what is left to do");
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });
@@ -610,6 +632,8 @@ test("a saved run of a program that was killed has its last RSS", async () => {
   try {
     await s.page.waitForFunction(() => /killed/.test(document.getElementById("status").textContent));
     assert.match(await s.text("legend"), /RSS \d/);
+    await s.page.waitForSelector("#file:not([hidden])");
+    assert.equal(await s.text("file"), "file run");
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });
@@ -667,7 +691,11 @@ test("memory of a program on libheapwright, with the probe and without; a progra
     await watched.page.waitForFunction(() => [...document.getElementById("process").options].some(o => o.textContent.startsWith("sleep")));
     await watched.page.selectOption("#process", await watched.page.evaluate(() => [...document.getElementById("process").options].find(o => o.textContent.startsWith("sleep")).value));
     await watched.page.waitForFunction(() => document.getElementById("program").textContent === "sleep");
-    process.kill(Number((await watched.text("about")).match(/^process (\d+)/)[1]));
+    const id = Number((await watched.text("about")).match(/^process (\d+)/)[1]);
+    await watched.page.goto(`${watched.url}?process=${id}`);
+    await watched.page.waitForFunction(() => document.getElementById("program").textContent === "sleep");
+    assert.match(watched.page.url(), new RegExp(`process=${id}-`), "the address has the name, by which its list knows it");
+    process.kill(id);
     await watched.page.waitForFunction(() => /program is gone|killed|has ended/.test(document.getElementById("status").textContent));
     assert.deepEqual(watched.troubles, []);
   } finally { await watched.end(); }

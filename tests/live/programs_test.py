@@ -397,14 +397,25 @@ class Programs:
         site, caller, hint, top = self.largest_site_of("-s")
         self.assertRegex(site, r"^app\+0x")
         self.assertEqual(caller, "has_a_name")
-        self.assertEqual(hint, "no function names in app: install debugging symbols, or set DEBUGINFOD_URLS")
+        self.assertEqual(hint, "function names are missing in app: install its debugging symbols, or debuginfod and set DEBUGINFOD_URLS")
         self.assertIn(hint, top)
         self.assertRegex(top, r"app\+0x[0-9a-f]+  <  has_a_name\n")
 
     def test_where_names_are_known_there_is_no_hint(self):
         site, caller, hint, top = self.largest_site_of()
         self.assertEqual((site, caller, hint), ("inner", "outer", ""))
-        self.assertNotIn("no function names", top)
+        self.assertNotIn("function names are missing", top)
+
+    def test_names_come_from_a_file_of_debugging_information_beside_a_stripped_program(self):
+        program = os.path.join(self.folder, "app")
+        subprocess.run(["cc", "-g", "-O1", "-fno-optimize-sibling-calls", "-o", program, "-x", "c", "-"], input=WITH_NAMES_AND_WITHOUT, text=True, check=True)
+        subprocess.run(["objcopy", "--only-keep-debug", program, program + ".debug"], check=True)
+        subprocess.run(["strip", program], check=True)
+        watched = self.watch(program)
+        self.assertEqual(watched.hear(), "ready")
+        answer = watched.get("/api/sites?value=live&most=1")
+        site = answer["sites"][0]
+        self.assertEqual((answer["places"][site["stack"][site["site"]]][0], answer["hint"]), ("inner", ""))
 
     def test_the_labels_of_metrics_stay_when_a_title_changes(self):
         with Watched("bash", "-c", "exec -a 'a title' sleep 60") as w:

@@ -153,12 +153,22 @@ class Requests(unittest.TestCase):
                 self.assertEqual(before[key], after[key])
             self.assertLess(served.resident() - memory, 32 << 20)
 
+    def test_files_have_the_process_id_in_their_names(self):
+        with Served() as served:
+            for path, what in (("/debug/pprof/heap", "heap.pb.gz"), ("/api/sites.csv", "sites.csv")):
+                name = f'filename="heapwright-{served.program.pid}-{what}"'
+                self.assertIn(name, served.ask(path)[2]["Content-Disposition"])
+
     def test_a_process_is_one_of_those_told(self):
         with Served() as served:
             processes = json.loads(served.ask("/api/processes")[1])
             rows = [dict(zip(processes["columns"], row)) for row in processes["rows"]]
             self.assertEqual([(row["id"], row["running"]) for row in rows], [(served.program.pid, True)])
+            self.assertEqual(processes["file"], "segment")
             self.assertEqual(served.ask("/api/state?process=" + rows[0]["name"])[0], 200)
+            self.assertEqual(served.ask(f"/api/state?process={rows[0]['id']}")[0], 200)
+            status, text, _ = served.ask("/api/state?process=999999999")
+            self.assertEqual((status, b"process=ID takes one that /api/processes lists" in text), (404, True))
             for name in ("1-2-3", "../segment", "%2e%2e%2fsegment", "segment%00", "x" * 4000):
                 for path in ("/api/state", "/api/events", "/api/memory", "/"):
                     with self.subTest(path=path, name=name):
@@ -230,6 +240,8 @@ class Requests(unittest.TestCase):
             status, _, headers = served.ask("/?token=" + TOKEN)
             self.assertEqual((status, headers["Location"]), (303, "/"))
             self.assertEqual(served.ask("/", Cookie=headers["Set-Cookie"].split(";")[0])[0], 200)
+            self.assertEqual(served.ask("/api/state", Authorization="Bearer " + TOKEN, Host="another-name.example")[0], 200)
+            self.assertIn(f"http://{socket.gethostname()}:", served.line, "an address for other machines")
         with Served("0.0.0.0") as served:
             self.assertRegex(served.line, r"\?token=[0-9a-f]{40}")
             self.assertEqual(served.ask("/api/state")[0], 401)

@@ -24,11 +24,43 @@ TEST(AllocationWrappers, OfTheLanguages) {
 }
 
 TEST(AllocationWrappers, OfWellKnownPrograms) {
-  for (const char* const name :
-       {"zmalloc_usable", "ztrycalloc_usable_internal", "sdsnewlen", "_sdsnewlen", "sdstrynewlen", "_sdsMakeRoomFor",
-        "sdscatfmt", "hi_sdsnewlen", "palloc0", "MemoryContextAllocZero", "PyObject_Malloc", "_PyObject_GC_NewVar",
-        "os::malloc", "AllocateHeap", "g_malloc0", "sqlite3DbMallocRawNN", "CRYPTO_zalloc", "xrealloc"})
+  for (const char* const name : {"zmalloc_usable",
+                                 "ztrycalloc_usable_internal",
+                                 "sdsnewlen",
+                                 "_sdsnewlen",
+                                 "sdstrynewlen",
+                                 "_sdsMakeRoomFor",
+                                 "sdscatfmt",
+                                 "hi_sdsnewlen",
+                                 "palloc0",
+                                 "MemoryContextAllocZero",
+                                 "PyObject_Malloc",
+                                 "_PyObject_GC_NewVar",
+                                 "os::malloc",
+                                 "AllocateHeap",
+                                 "g_malloc0",
+                                 "sqlite3DbMallocRawNN",
+                                 "CRYPTO_zalloc",
+                                 "xrealloc",
+                                 "Perl_safesysmalloc",
+                                 "Perl_safesyscalloc",
+                                 "Perl_safesysrealloc",
+                                 "ngx_alloc",
+                                 "ngx_memalign",
+                                 "ngx_palloc_large",
+                                 "ngx_pcalloc",
+                                 "Unsafe_AllocateMemory0"})
     EXPECT_TRUE(is_wrapper(name)) << name;
+}
+
+// As perf maps of OpenJDK name them.
+TEST(AllocationWrappers, OfJavaCode) {
+  for (const char* const name :
+       {"long jdk.internal.misc.Unsafe.allocateMemory0(long)", "long jdk.internal.misc.Unsafe.allocateMemory(long)",
+        "void java.nio.DirectByteBuffer.<init>(int)", "java.nio.ByteBuffer java.nio.ByteBuffer.allocateDirect(int)"})
+    EXPECT_TRUE(is_wrapper(name)) << name;
+  for (const char* const name : {"void app.Cache.<init>(int)", "java.nio.ByteBuffer java.nio.DirectByteBuffer.slice()"})
+    EXPECT_FALSE(is_wrapper(name)) << name;
 }
 
 TEST(AllocationWrappers, OfHeapwrightItself) {

@@ -52,6 +52,26 @@ TEST_F(segment_reading, tells_of_the_process) {
   EXPECT_FALSE(segment_reader(built.path()).process().counts_from_start());
 }
 
+TEST_F(segment_reading, is_exact_only_where_all_was_sampled_from_the_start) {
+  segment_header& h = built.header();
+  segment_reader reader(built.path(), true);
+  h.interval = 1;
+  EXPECT_TRUE(reader.process().samples_all);
+  EXPECT_EQ(reader.process().unseen_interval, 1u);
+  reader.set_interval(1);
+  EXPECT_TRUE(reader.process().samples_all);
+  h.interval = 65536 | interval_adapts;
+  EXPECT_FALSE(reader.process().samples_all);
+  for (int i = 0; i < 2; ++i) {
+    reader.set_interval(1);
+    EXPECT_FALSE(reader.process().samples_all);
+    EXPECT_EQ(reader.process().unseen_interval, 65536u) << "blocks from before the change may be unseen";
+  }
+  reader.set_interval(0);
+  reader.set_interval(1);
+  EXPECT_FALSE(reader.process().samples_all);
+}
+
 TEST_F(segment_reading, shows_a_program_by_the_link_that_started_it) {
   segment_header& h = built.header();
   module& program = built.add_module();

@@ -164,6 +164,7 @@ class BadInput(Case):
         self.refused(heapwright("version"), 125, "no subcommand version; did you mean --version?")
         self.refused(heapwright("--version", "extra"), 125, "--version: 'extra' is one word too many")
         self.assertEqual(heapwright("--help", "live").stdout, heapwright("help", "live").stdout)
+        self.refused(heapwright("live", "-5"), 125, "live: no option -5")
         self.refused(heapwright("--versoin"), 125, "no option --versoin; did you mean --version? heapwright --help lists all")
         version = heapwright("--version").stdout
         self.assertRegex(version, r"^heapwright \d+\.\d+\.\d+ \(revision (unknown|[0-9a-f]{12}(\+changes)?)\)\n"

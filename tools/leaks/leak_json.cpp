@@ -15,6 +15,13 @@ using json = nlohmann::ordered_json;
 
 json figures_json(const leak_figures& f) { return {{"bytes", f.bytes}, {"blocks", std::llround(f.blocks)}}; }
 
+/// What is not judged may be estimated from samples.
+json estimate_json(const leak_figures& f) {
+  json result = figures_json(f);
+  result["bytes_error"] = std::llround(error_of(f));
+  return result;
+}
+
 json site_json(const named_site& s) {
   json stack = json::array();
   for (const place& p : s.stack)
@@ -27,7 +34,7 @@ json site_json(const named_site& s) {
           {"lost_with_these", figures_json(s.figures.lost_with_these)},
           {"indirectly_lost", figures_json(s.figures.indirectly_lost)},
           {"reachable", figures_json(s.figures.reachable)},
-          {"not_judged", figures_json(s.figures.not_judged)},
+          {"not_judged", estimate_json(s.figures.not_judged)},
           {"suppressed_by", s.suppressed_by.empty() ? json(nullptr) : json(s.suppressed_by)},
           {"is_cut", s.is_cut},
           {"stack", stack}};
@@ -46,7 +53,7 @@ json process_json(const named_leaks& p) {
                  {"lost", figures_json(p.lost)},
                  {"indirectly_lost", figures_json(p.indirectly_lost)},
                  {"reachable", figures_json(p.reachable)},
-                 {"not_judged", figures_json(p.not_judged)},
+                 {"not_judged", estimate_json(p.not_judged)},
                  {"suppressed", figures_json(p.suppressed)},
                  {"sites", json::array()}};
   if (const auto status = p.leaks.status) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "leak_report.hpp"
+#include "stack_measure.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -56,9 +57,19 @@ void sum_up(named_leaks& all) {
     all.indirectly_lost += f.lost_with_these;
     all.not_judged += f.not_judged;
   }
+  // Sites are estimated from samples where not every block was sampled; the sum of all was counted.
+  if (!all.leaks.is_estimate || all.suppressed_sites > 0 || !all.leaks.figures.process.counts_from_start()) return;
+  const segment::class_figures counted = all.leaks.figures.own_total();
+  all.not_judged = {counted.allocated_bytes - counted.freed_bytes,
+                    static_cast<double>(counted.allocations - counted.frees)};
 }
 
 }  // namespace
+
+double error_of(const leak_figures& f) {
+  if (f.variance <= 0) return 0;
+  return error_of(f.variance, std::max(f.unseen, f.variance / static_cast<double>(f.bytes)));
+}
 
 named_leaks named(process_leaks leaks, const function_patterns& suppressed, bool all_sites) {
   named_leaks result;

@@ -81,7 +81,7 @@ void ask_glibc(const process_memory& memory, std::vector<heap_block>& blocks, sc
 std::string why_not_judged(const ending_process& process, const segment::process_figures& figures) {
   if ((process.status & 0x7f) == SIGKILL) return "the process was killed by SIGKILL";
   if (process.threads.empty()) return "the process could not be held at its end";
-  if (figures.interval != 1) return "not every block was sampled";
+  if (!figures.samples_all) return "not every block was sampled";
   if (!figures.counts_from_start()) return "the probe did not count from the start of the process";
   return {};
 }
@@ -192,7 +192,7 @@ process_leaks unfreed_in(const std::filesystem::path& segment) {
   process_leaks result;
   result.figures = reader.read();
   result.not_judged = "a segment does not hold the memory of the process";
-  result.is_estimate = result.figures.process.interval != 1;
+  result.is_estimate = !result.figures.process.samples_all;
   result.unknown_blocks = result.figures.process.lost_samples;
   site_table sites(reader.stacks());
   for (const segment::sample_figures& s : reader.live_samples())

@@ -21,7 +21,7 @@ std::string amount(const leak_figures& f) {
   const double blocks = std::round(f.blocks);
   if (f.variance > 0) {
     const double bytes = static_cast<double>(f.bytes);
-    const double error = error_of(f.variance, std::max(f.unseen, f.variance / bytes));
+    const double error = error_of(f);
     if (is_vague(bytes, error)) return fmt::format("up to {} (too few samples to say more)", show_bytes(bytes + error));
     return fmt::format("{} ±{:.0f} % in about {} {}", show_bytes(bytes), 100 * error / bytes, show_count(blocks),
                        blocks == 1 ? "block" : "blocks");
@@ -99,14 +99,6 @@ std::string sites_text(const std::vector<named_site>& sites, const char* title, 
   return text;
 }
 
-/// Sites are estimated from samples where not every block was sampled; the sum of all was counted.
-leak_figures unfreed_of(const named_leaks& p) {
-  if (!p.leaks.is_estimate || p.suppressed_sites > 0 || !p.leaks.figures.process.counts_from_start())
-    return p.not_judged;
-  const segment::class_figures counted = p.leaks.figures.own_total();
-  return {counted.allocated_bytes - counted.freed_bytes, static_cast<double>(counted.allocations - counted.frees)};
-}
-
 /// Empty of a process that is no child of fork.
 std::string inherited_text(const segment::process_figures& process) {
   if (process.inherited_blocks == 0) return {};
@@ -117,7 +109,7 @@ std::string inherited_text(const segment::process_figures& process) {
 
 std::string totals_text(const named_leaks& p) {
   if (!p.leaks.not_judged.empty())
-    return fmt::format("  {} not freed\n  Lost is not told from reachable: {}.\n{}", amount(unfreed_of(p)),
+    return fmt::format("  {} not freed\n  Lost is not told from reachable: {}.\n{}", amount(p.not_judged),
                        p.leaks.not_judged,
                        p.leaks.is_estimate ? "  Sites are estimated from samples; ±: 95 of 100 are within.\n" : "") +
            inherited_text(p.leaks.figures.process);
@@ -151,10 +143,21 @@ std::string process_text(const named_leaks& p, const report_options& options) {
 std::string unobserved_text(const std::vector<unobserved_process>& processes) {
   if (processes.empty()) return {};
   constexpr std::size_t most = 8;
+  std::vector<std::pair<const unobserved_process*, std::size_t>> programs;  // the first of each, and how many
+  for (const unobserved_process& p : processes) {
+    const auto known = std::ranges::find(programs, p.program, [](const auto& of) { return of.first->program; });
+    if (known == programs.end())
+      programs.emplace_back(&p, 1);
+    else
+      ++known->second;
+  }
   std::string names;
-  for (std::size_t i = 0; i < std::min(processes.size(), most); ++i)
-    names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", printable(processes[i].program), processes[i].id);
-  if (processes.size() > most) names += ", ...";
+  for (std::size_t i = 0; i < std::min(programs.size(), most); ++i) {
+    const auto& [first, count] = programs[i];
+    names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", printable(first->program),
+                         count == 1 ? fmt::format("{}", first->id) : fmt::format("{} processes", count));
+  }
+  if (programs.size() > most) names += fmt::format(" and {} more programs", programs.size() - most);
   return fmt::format("{} ran without the probe and {} not judged: {}.\n",
                      processes.size() == 1 ? "1 process" : fmt::format("{} processes", processes.size()),
                      processes.size() == 1 ? "is" : "are", names);
@@ -171,7 +174,7 @@ std::string leak_text(const command_leaks& command, const report_options& option
     const named_leaks& p = processes[i];
     lost += p.lost;
     lost += p.indirectly_lost;
-    not_judged += unfreed_of(p);
+    not_judged += p.not_judged;
     places += static_cast<std::size_t>(std::ranges::count_if(
         p.sites, [](const named_site& s) { return s.suppressed_by.empty() && is_any(s.figures.lost); }));
     if (i > 0 && !options.all && !is_any(p.lost) && !is_any(p.not_judged)) {

@@ -89,8 +89,9 @@ std::string hint_at_symbols(const std::vector<call_site>& sites, const places_bo
   for (const auto& [file, value] : nameless)
     if (value > 0 && value >= all / 10) modules.push_back(file);
   if (modules.empty()) return "";
-  return fmt::format("no function names in {}: install debugging symbols, or set DEBUGINFOD_URLS",
-                     fmt::join(modules, ", "));
+  return fmt::format(
+      "function names are missing in {}: install its debugging symbols, or debuginfod and set DEBUGINFOD_URLS",
+      fmt::join(modules, ", "));
 }
 
 std::string short_name(std::string function) {

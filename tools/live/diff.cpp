@@ -59,13 +59,14 @@ struct figure {
   double watched_run::*value;
   std::string (*show)(double);
   const site_table& sites;  ///< that it is the sum of
+  bool is_in_bytes = true;
 };
 
 constexpr figure figures[] = {
     {"peak", &watched_run::peak, show_bytes, peak_table},
     {"live", &watched_run::live, show_bytes, live_table},
     {"allocated", &watched_run::allocated, show_bytes, allocated_table},
-    {"allocations", &watched_run::allocations, show_count, allocated_table},
+    {"allocations", &watched_run::allocations, show_count, allocated_table, false},
 };
 
 struct condition {
@@ -87,8 +88,8 @@ condition parsed(const std::string& text) {
     return failure(
         exit_code::bad_input,
         fmt::format("{}: a condition is FIGURE>LIMIT, as peak>+5%, live>+10MiB or allocations>1000; figures are "
-                    "peak, live, allocated and allocations; a limit in % has a + before it; other units are "
-                    "B, KiB, MiB, GiB and TiB",
+                    "peak, live, allocated and allocations; a limit in % has a + before it; bytes "
+                    "may have B, KiB, MiB, GiB or TiB",
                     text));
   };
   const auto sign = text.find('>');
@@ -99,28 +100,30 @@ condition parsed(const std::string& text) {
   std::string_view limit = std::string_view(text).substr(sign + 1);
   const bool is_change = limit.starts_with('+');
   if (is_change) limit.remove_prefix(1);
-  double value = 0;
-  constexpr double most = 18446744073709551616.0;  // no figure has more than 64 bits
+  // A double cannot tell 2^64 - 1 from 2^64.
+  long double value = 0;
+  constexpr long double beyond_all = 0x1p64L;  // no figure has more than 64 bits
   const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), value);
   const std::string_view unit = limit.substr(static_cast<std::size_t>(end - limit.data()));
   const auto factor = unit_of(unit);
   const bool is_relative = unit == "%";
+  const bool is_count = of != std::end(figures) && !of->is_in_bytes;
+  const bool has_wrong_unit = is_relative ? !is_change : is_count && !unit.empty();
   const bool is_number = error == std::errc() || error == std::errc::result_out_of_range;
-  if (of == std::end(figures) || !is_number || std::isnan(value) || !factor || value < 0 || (is_relative && !is_change))
+  if (of == std::end(figures) || !is_number || std::isnan(value) || !factor || value < 0 || has_wrong_unit)
     throw wrong();
-  if (error != std::errc() || value * *factor > most)
+  if (error != std::errc() || value * *factor >= beyond_all)
     throw failure(
         exit_code::bad_input,
-        fmt::format("{}: the limit is beyond all figures that a run can have; say a number up to 2^64", text));
-  return {of, value * *factor, is_change, is_relative};
+        fmt::format("{}: the limit is beyond all figures that a run can have; say a number below 2^64", text));
+  return {of, static_cast<double>(value * *factor), is_change, is_relative};
 }
 
 constexpr std::size_t shown_callers = 3;
 
 /// What a sample of a site that was not seen at all may stand for.
 double unseen_of_unknown(const segment::process_figures& process) {
-  if (process.interval == 1) return 0;
-  return segment::unseen_weight(0, std::max(process.interval, process.mean_interval));
+  return segment::unseen_weight(0, process.unseen_interval);
 }
 
 /// The name of a site, and what is shown of it.

@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 namespace heapwright::tool {
 namespace {
@@ -32,18 +31,6 @@ std::string name_in(const std::string& host_header) {
   name = name.substr(0, name.find(':'));
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   return name;
-}
-
-bool is_address(const std::string& name) {
-  std::array<unsigned char, 16> address;
-  return inet_pton(AF_INET, name.c_str(), address.data()) == 1 ||
-         inet_pton(AF_INET6, name.c_str(), address.data()) == 1;
-}
-
-std::string own_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return {};
-  return name_in(name.data());
 }
 
 std::string cookie_in(const http_request& request, const std::string& name) {
@@ -77,9 +64,7 @@ guard::guard(std::string host, std::uint16_t port, std::string token)
 bool guard::knows_host(const std::string& header) const {
   const std::string name = name_in(header);
   if (name == "localhost" || name == host_) return true;
-  if (is_loopback(host_)) return is_address(name) && is_loopback(name);
-  // A rebound name is a name: an address is what the user typed.
-  return is_address(name) || (!name.empty() && name == own_name());
+  return is_loopback(name);
 }
 
 bool guard::has_token(const http_request& request) const {
@@ -93,7 +78,7 @@ bool guard::has_token(const http_request& request) const {
 
 std::optional<http_response> guard::objection(const http_request& request) const {
   const std::string& host = *request.header("host");
-  if (!knows_host(host)) return refusal(403, "This server does not go by that name.");
+  if (token_.empty() && !knows_host(host)) return refusal(403, "This server does not go by that name.");
 
   const std::string* origin = request.header("origin");
   if (origin != nullptr && *origin != "http://" + host && *origin != "https://" + host)

@@ -2,7 +2,8 @@
 //
 // Dangers on a loopback address are pages of other sites in the user's own browser: one whose name
 // was made to point here (DNS rebinding: the Host header has its name) or one that posts here (the
-// Origin header has its name). On other addresses anybody may ask, so a token is needed too.
+// Origin header has its name). On other addresses anybody may ask, so a token is needed. With a
+// token the Host header may have any name: a page of another name has no token.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@ namespace heapwright::tool {
 
 class guard {
  public:
-  /// `host`: what the server listens on. `token`: empty for none.
+  /// `host`: what the server listens on. `token`: empty for none, on loopback only.
   guard(std::string host, std::uint16_t port, std::string token);
 
   /// What to answer instead, if the request is not to be obeyed, or is the first one with the token

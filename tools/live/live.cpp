@@ -6,6 +6,7 @@
 #include "live.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -65,10 +66,13 @@ int print_list() {
   };
   for (const auto& path : all_segments()) {
     try {
-      const segment::snapshot seen = segment::segment_reader(path).read();
+      segment::snapshot seen = segment::segment_reader(path).read();
       if (seen.process.state == segment::process_state::replaced) continue;  // it goes on as another
       const segment::class_figures total = seen.total();
       const bool is_there = segment::is_there(seen.process);
+      // Some programs say there what they do.
+      if (auto now = arguments_of(static_cast<pid_t>(seen.process.process_id)); is_there && !now.empty())
+        seen.process.arguments = std::move(now);
       const auto live = static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes);
       std::string line = list_line(seen.process, is_there, static_cast<double>(live));
       if (!is_there)
@@ -111,9 +115,16 @@ void open_browser(const std::string& url, const awaited_signals& signals) {
   if (child > 0) waitpid(child, nullptr, 0);
 }
 
+/// Other machines may know this one by it.
+std::string machine_name() {
+  std::array<char, 256> name{};
+  const bool is_known = gethostname(name.data(), name.size() - 1) == 0 && name.front() != '\0';
+  return is_known ? name.data() : "localhost";
+}
+
 std::string url_of(const live_options& options, std::uint16_t port, const std::string& token) {
   std::string host = options.host;
-  if (host == "0.0.0.0" || host == "::") host = "localhost";
+  if (host == "0.0.0.0" || host == "::") host = machine_name();
   if (host.find(':') != std::string::npos) host = "[" + host + "]";
   return fmt::format("http://{}:{}/{}", host, port, token.empty() ? "" : "?token=" + token);
 }

@@ -117,6 +117,8 @@ std::string processes_view(watched_family& family) {
   for (const family_member& m : members)
     rows.push_back({m.name, m.process.process_id, m.process.forked_from, m.is_running, m.live, m.process.program,
                     m.process.arguments});
+  const std::string file = family.file().filename().string();
+  result["file"] = file.empty() ? json(nullptr) : json(file);
   result["running"] = std::ranges::count_if(members, &family_member::is_running);
   result["live"] = live_of_all(members);
   return result.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -32,7 +32,9 @@ class bad_question : public std::runtime_error {
 };
 
 bad_question wrong(const std::string& why) { return {400, why}; }
-bad_question no_process() { return {404, "there is no such process; /api/processes says which there are"}; }
+bad_question no_process() {
+  return {404, "there is no such process here; process=NAME or process=ID takes one that /api/processes lists"};
+}
 
 http_response made(std::string type, std::string body) {
   http_response result;
@@ -48,9 +50,13 @@ http_response as_file(std::string type, const std::string& name, std::string bod
   return result;
 }
 
+/// "heapwright-PID-WHAT".
+std::string file_name(watched_process& process, const char* what) {
+  return fmt::format("heapwright-{}-{}", process.now()->figures.process.process_id, what);
+}
+
 http_response as_csv(watched_process& process, const char* what, std::string body) {
-  return as_file("text/csv; charset=utf-8",
-                 fmt::format("heapwright-{}-{}.csv", process.now()->figures.process.process_id, what), std::move(body));
+  return as_file("text/csv; charset=utf-8", file_name(process, what) + ".csv", std::move(body));
 }
 
 void only(const http_request& request, std::initializer_list<std::string_view> known) {
@@ -210,7 +216,7 @@ http_response profile(const http_request& request, watched_process& process, boo
   const std::shared_ptr<void> release(nullptr, [&](void*) {
     if (seconds > 0) is_taken = false;
   });
-  return as_file("application/octet-stream", is_heap ? "heap.pb.gz" : "allocs.pb.gz",
+  return as_file("application/octet-stream", file_name(process, is_heap ? "heap.pb.gz" : "allocs.pb.gz"),
                  pprof_answer(process, is_heap, seconds));
 }
 

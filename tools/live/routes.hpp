@@ -1,6 +1,6 @@
 // Which address shows which view, of which process: all but /api/processes take `process`, a name
-// from there, and mean the first without it. An address, parameter or value that is not known is
-// refused by name: a mistyped question gets no answer that looks like one.
+// or an id from there, and mean the first without it. An address, parameter or value that is not
+// known is refused by name: a mistyped question gets no answer that looks like one.
 #pragma once
 
 #include "guard.hpp"

@@ -170,7 +170,7 @@ void save_run(const std::string& file, const std::vector<saved_process>& process
   out.finish();
 }
 
-opened_run::opened_run(const std::string& file) {
+opened_run::opened_run(const std::string& file) : file_(file) {
   if (is_packed(file))
     unpack(file);
   else

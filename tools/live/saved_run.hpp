@@ -38,6 +38,7 @@ class opened_run {
   /// `failure`.
   explicit opened_run(const std::string& file);
 
+  [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
   /// At least one.
   [[nodiscard]] const std::vector<saved_process>& processes() const noexcept { return processes_; }
   /// Where the segments of its processes are; empty: there is only the first.
@@ -46,6 +47,7 @@ class opened_run {
  private:
   void unpack(const std::string& file);
 
+  std::filesystem::path file_;
   std::unique_ptr<segment_folder> folder_;
   std::vector<saved_process> processes_;
 };

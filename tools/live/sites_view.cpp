@@ -98,8 +98,9 @@ std::string leaks_view(watched_process& process, std::size_t most) {
 
   place_table places(process.places());
   json rows = json::array();
+  std::vector<call_site> listed;
   for (std::size_t i = 0; i < std::min(most, growing.size()); ++i) {
-    const candidate& c = growing[i];
+    candidate& c = growing[i];
     json row = site_part(c.site, m, places);
     row["bytes_per_second"] = std::round(c.found.bytes_per_second);
     row["bytes_per_second_error"] =
@@ -108,11 +109,17 @@ std::string leaks_view(watched_process& process, std::size_t most) {
     row["usual_life"] = freed_blocks{c.site.sum.lifetimes}.usual_life_seconds();
     row["live_by_time"] = c.found.bytes_by_time;
     rows.push_back(std::move(row));
+    listed.push_back(std::move(c.site));
   }
-  const json result = {{"at", m.unix_seconds(now)},    {"begin", m.unix_seconds(watched.begin_ns)},
-                       {"slots", leak_signs::slots},   {"sites_with_live_samples", looked_at},
-                       {"sites_judged", judged_count}, {"left_out", growing.size() - rows.size()},
-                       {"places", places.rows()},      {"sites", rows}};
+  const json result = {{"at", m.unix_seconds(now)},
+                       {"begin", m.unix_seconds(watched.begin_ns)},
+                       {"slots", leak_signs::slots},
+                       {"sites_with_live_samples", looked_at},
+                       {"sites_judged", judged_count},
+                       {"left_out", growing.size() - rows.size()},
+                       {"hint", hint_at_symbols(listed, process.places())},
+                       {"places", places.rows()},
+                       {"sites", rows}};
   return result.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

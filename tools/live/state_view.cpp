@@ -70,6 +70,7 @@ json process_part(const moment& m) {
           {"counts_from_start", p.counts_from_start()},
           {"interval", p.interval},
           {"interval_adapts", p.interval_adapts},
+          {"samples_all", p.samples_all},
           {"sampling_share", sampling_share(p)},
           {"sampling_share_of_time", sampling_share_of_time(m)},
           {"peak", p.peak},
@@ -154,7 +155,8 @@ std::string mistakes_view(watched_process& process) {
   json result = {{"at", seen->unix_seconds(seen->figures.at_ns)}, {"mistakes", seen->figures.process.mistakes}};
   json& reports = result["reports"] = json::array();
   for (const segment::misuse_report_figures& r : process.misuse_reports())
-    reports.push_back({{"at", seen->unix_seconds(r.at_ns)}, {"thread", r.thread_id}, {"mistakes", r.mistakes}, {"text", r.text}});
+    reports.push_back(
+        {{"at", seen->unix_seconds(r.at_ns)}, {"thread", r.thread_id}, {"mistakes", r.mistakes}, {"text", r.text}});
   return text_of(result);
 }
 

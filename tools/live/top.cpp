@@ -106,7 +106,8 @@ void write_heap(screen_text& text, const moment& m) {
 std::string sampling_text(const moment& m) {
   const segment::process_figures& p = m.figures.process;
   if (p.interval == 0) return "sites: none, no block is sampled";
-  if (p.interval == 1) return "sites: exact, every block is sampled";
+  if (p.samples_all) return "sites: exact, every block is sampled";
+  if (p.interval == 1) return "sites: every block is sampled now; what was allocated before is an estimate";
   std::string text = fmt::format("sites: a sample every {}", show_bytes(static_cast<double>(p.interval)));
   if (p.interval_adapts) text += ", which adapts";
   if (p.interval_adapts && p.processor_ns != 0) {
@@ -123,7 +124,7 @@ std::string sampling_text(const moment& m) {
 
 void write_sampling(screen_text& text, const moment& m) {
   text.line(sampling_text(m));
-  if (m.figures.process.interval > 1)
+  if (m.figures.process.interval > 0 && !m.figures.process.samples_all)
     text.line("95 of 100 figures of sites are within ±, or below what they are \"up to\"");
 }
 
@@ -133,6 +134,8 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   if (!m.has_probe) return write_heap(text, m);
   text.line(printable(fmt::format("process {}  {}{}  {}", p.process_id, words_for(m.state),
                                   p.is_counting ? "" : "  (not counting)", command_of(p))));
+  if (!p.is_counting && m.state == life::running)
+    text.line(fmt::format("the page has the switch (More): heapwright live {}", p.process_id));
   const auto threads =
       std::ranges::count(m.figures.threads, segment::slot_state::alive, &segment::thread_figures::state);
   text.line(fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),

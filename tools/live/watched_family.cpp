@@ -1,6 +1,7 @@
 #include "watched_family.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "failure.hpp"
 #include "segment_choice.hpp"
@@ -76,8 +77,26 @@ void watched_family::follow_first() {
   }
 }
 
-std::shared_ptr<watched_process> watched_family::find(const std::string& name) {
+std::string watched_family::name_among(const std::string& name_or_id) const {
+  std::uint32_t id = 0;
+  const char* const end = name_or_id.data() + name_or_id.size();
+  if (const auto read = std::from_chars(name_or_id.data(), end, id); read.ec != std::errc() || read.ptr != end)
+    return name_or_id;
+  if (first_->now(false)->figures.process.process_id == id) return {};
+  // The newest comes first: what has been replaced by exec goes on as another.
+  for (const auto& path : segment::segments_in(folder_)) {
+    try {
+      if (segment::segment_reader(path).process().process_id == id) return name_of(path);
+    } catch (const segment::bad_segment&) {
+      continue;
+    }
+  }
+  return name_or_id;
+}
+
+std::shared_ptr<watched_process> watched_family::find(const std::string& name_or_id) {
   const std::lock_guard hold(mutex_);
+  const std::string name = name_among(name_or_id);
   if (name.empty()) follow_first();
   if (name.empty() || name == first_name_) return first_;
   const auto known = std::find(asked_for_.begin(), asked_for_.end(), name);

@@ -37,8 +37,11 @@ class watched_family {
   /// Of a saved run, which must live as long.
   watched_family(const opened_run& run, function_patterns wrappers);
 
-  /// Null: there is no such process. Empty: the first.
-  [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name);
+  /// By name or process id; empty: the first. Null: there is no such process.
+  [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name_or_id);
+
+  /// The saved run or segment that was given; empty: none.
+  [[nodiscard]] std::filesystem::path file() const { return run_ != nullptr ? run_->file() : std::filesystem::path(); }
 
   /// The first, then the newest, no more than `most`.
   [[nodiscard]] std::vector<family_member> members(std::size_t most);
@@ -63,6 +66,8 @@ class watched_family {
   /// All of them with what is watched, as far as that may be so many; the first one first.
   [[nodiscard]] std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_members();
   void follow_first();
+  /// What the process is called that is asked for by its id, the first by "". A name stays itself.
+  [[nodiscard]] std::string name_among(const std::string& name_or_id) const;
   [[nodiscard]] std::shared_ptr<watched_process> open(const std::filesystem::path& segment) const;
 
   std::filesystem::path folder_, first_segment_;

@@ -47,7 +47,11 @@ constexpr const char* patterns[] = {
     "PyType_GenericAlloc", "_PyType_AllocNoTrack",
     // Java
     "os::malloc", "os::realloc", "os::strdup", "AllocateHeap", "ReallocateHeap", "Chunk::*", "ChunkPool::*",
-    "Arena::*", "CHeapObj*", "ResourceObj::*", "AnyObj::*", "ArenaObj::*",
+    "Arena::*", "CHeapObj*", "ResourceObj::*", "AnyObj::*", "ArenaObj::*", "Unsafe_AllocateMemory0",
+    "Unsafe_ReallocateMemory0", "jdk.internal.misc.Unsafe.allocateMemory*", "jdk.internal.misc.Unsafe.reallocateMemory*",
+    "sun.misc.Unsafe.allocateMemory*", "java.nio.DirectByteBuffer.", "java.nio.ByteBuffer.allocateDirect",
+    // Perl
+    "Perl_safesys*alloc", "Perl_savepv*", "Perl_savesv*",
     // Node.js and V8
     "node::Malloc*", "node::Realloc*", "node::Calloc*", "node::UncheckedMalloc*", "node::UncheckedRealloc*",
     "node::UncheckedCalloc*", "v8::internal::Malloced::*", "v8::internal::AllocWithRetry", "v8::base::Malloc*",
@@ -57,7 +61,9 @@ constexpr const char* patterns[] = {
     "sqlite3Malloc*", "sqlite3_malloc*", "sqlite3_realloc*", "sqlite3Realloc*", "sqlite3MemMalloc",
     "sqlite3MemRealloc", "sqlite3Db*alloc*", "sqlite3DbStr*Dup", "dbMallocRawFinish", "dbReallocFinish", "mallocWithAlarm",
     "CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc", "CRYPTO_strdup", "CRYPTO_memdup", "apr_palloc*",
-    "ngx_alloc", "ngx_calloc", "ngx_palloc*", "ngx_pcalloc", "ngx_pnalloc", "av_malloc*", "av_realloc*",
+    "ngx_alloc", "ngx_calloc", "ngx_memalign", "ngx_palloc*", "ngx_pcalloc", "ngx_pnalloc", "ngx_pmemalign",
+    "ngx_create_pool", "ngx_array_create", "ngx_array_push*", "ngx_list_create", "ngx_list_push", "ngx_slab_alloc*",
+    "ngx_slab_calloc*", "av_malloc*", "av_realloc*",
     "av_calloc", "luaM_*", "l_alloc", "git__malloc", "git__calloc", "git__realloc", "ggc_internal_*alloc",
 };
 // clang-format on

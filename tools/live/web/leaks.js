@@ -1,23 +1,28 @@
 // Sites that keep growing.
 import { $, text } from "./dom.js";
-import { aboutCount, bytes, count, duration, exact, exactBytes, percent, several, withError } from "./format.js";
+import { aboutCount, bytes, count, duration, exact, exactBytes, percent, round, several, withError } from "./format.js";
 import { showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
 const figure = (key, title, show, about, more = {}) => ({ key, title, about, width: "minmax(88px,.9fr)", value: row => row[key], text: row => show(row[key]), tip: row => exact(row[key]), ...more });
 
-/// Why no site is listed, as far as is known.
-function whyNone({ at, begin, sites_with_live_samples: sites, sites_judged: judged }) {
-  const time = duration(Math.max(0, at - begin));
-  const short = at - begin < 60 ? ` The program has been watched for ${time} only; a leak shows within about a minute, as a rule.` : "";
-  if (sites === 0) return `No sample is live: what was allocated is freed, or no sample met it. Sites has what lived at the peak.${short}`;
-  if (judged === 0) return `None of ${several(sites, "site")} has enough live samples to be judged: 8, from after its start.${short || " Sampling more often (More) gives more of them."}`;
-  return `No site keeps growing: of ${several(sites, "site")}, ${judged === 1 ? "1 has" : exact(judged) + " have"} enough live samples to be judged, and what is live was not allocated evenly over the ${time}.${short}`;
+/// Why no site is listed, as far as is known, and where else to look. `process` of the state.
+function whyNone({ at, begin, sites_with_live_samples: sites, sites_judged: judged }, process) {
+  const seconds = Math.max(0, at - begin), time = duration(seconds), runs = process.state === "running";
+  const short = runs && seconds < 60 ? ` The program has been watched for ${time} only; a leak shows within about a minute, as a rule.` : "";
+  const atPeak = "Where → At the peak has what lived at the peak.";
+  // By eight samples.
+  const slow = process.interval > 1 && seconds > 0 ? ` A leak slower than about ${round(bytes(8 * process.interval / seconds))} per second ${runs ? "cannot be seen yet" : "is not seen by these samples"}.` : "";
+  if (sites === 0) return `No sample is live: what was allocated is freed, or no sample met it. ${atPeak}${short}`;
+  const more = runs ? short || " Sampling more often (More) gives more of them." : ` A run with --sample 1 has all blocks. ${atPeak}`;
+  if (judged === 0) return `None of ${several(sites, "site")} can be judged: that takes 8 live samples of a site from after the first 4 % of the time, in which a program starts.${slow}${more}`;
+  return `No site keeps growing: of ${several(sites, "site")}, ${judged === 1 ? "1 has" : exact(judged) + " have"} enough live samples to be judged, and what is live was not allocated evenly over the ${time}. A leak that came in a burst, or pauses, is not listed: Where shows it as growth since a mark (Mark…).${slow}${short}`;
 }
 
 export class LeaksView {
   constructor(connection) {
     this.connection = connection;
+    this.process = {};
     this.table = new Table($("leaks"), {
       columns: [...siteColumns,
         { key: "live_by_time", title: "live, by age", about: "What is live by when it was allocated: from when counting began, left, to now. A bar with a gap is longer than is shown", width: "124px", value: row => row.live_bytes, text: () => "", bars: row => row.live_by_time, tip: row => `from ${row.begin} to ${row.end}; of the first stretch ${exactBytes(row.live_by_time[0])} are live` },
@@ -42,8 +47,9 @@ export class LeaksView {
       const answer = await this.connection.get("/api/leaks");
       this.isLoaded = true;
       const time = s => new Date(s * 1000).toLocaleTimeString("en-GB");
-      this.table.say(whyNone(answer));
+      this.table.say(whyNone(answer, this.process));
       this.table.set(withPlaces(answer).map(row => ({ ...row, freed_share: row.allocations > 0 ? row.frees / row.allocations : 0, begin: time(answer.begin), end: time(answer.at) })));
+      text($("leaks-hint"), answer.hint);
       text($("leaks-count"), `${exact(answer.sites.length)} of ${exact(answer.sites_with_live_samples)} sites with live samples, over ${duration(answer.at - answer.begin)}` + (answer.left_out > 0 ? `; ${exact(answer.left_out)} more left out` : ""));
     } catch (trouble) {
       if (!this.isLoaded) this.table.say(`not loaded: ${trouble.message}`);
@@ -52,6 +58,7 @@ export class LeaksView {
   }
 
   set_state(state, isSeen) {
+    this.process = state.process;
     if (isSeen && state.process.state === "running" && performance.now() - (this.at ?? 0) > 5000) this.refresh();
   }
 

@@ -96,6 +96,7 @@ function show() {
   const threads = p.has_probe ? ` · ${several(state.threads.filter(t => t[2] === "alive").length, "thread")}` : "";
   text($("about"), `process ${p.id} · ${p.arguments.join(" ")} · on ${p.allocator.slice(p.allocator.lastIndexOf("/") + 1) || "an unknown malloc"}${threads}`);
   $("about").title = [p.program, p.arguments.join(" "), `malloc of ${p.allocator}`, p.forked_from ? `forked from ${p.forked_from}, with ${bytes(p.inherited_bytes)} that were live there` : ""].filter(Boolean).join("\n");
+  for (const what of ["state", "stacks"]) $("save-" + what).download = `heapwright-${p.id}-${what}.json`;
   document.body.classList.toggle("bare", !p.has_probe);
   $("tab-mistakes").hidden = !(p.mistakes > 0);
   if (asked === "mistakes") see(asked);
@@ -150,9 +151,15 @@ async function askProcesses() {
 /// The first process is often one that has only started another. Where the address names none, the
 /// page shows the one with most live bytes. One with less than 1 MiB is not preferred to the first.
 async function chooseProcess() {
-  if (shownProcess !== null) return;
+  const isId = /^\d+$/.test(shownProcess ?? "");
+  if (shownProcess !== null && !isId) return;
   try {
     const { rows, running } = await askProcesses();
+    if (isId) {
+      const named = rows.find(row => row.id === Number(shownProcess));
+      if (named) showProcess(named.name);
+      return;
+    }
     const [first] = rows, among = running > 0 ? rows.filter(row => row.running) : rows;
     const largest = among.reduce((most, row) => (row.live > most.live ? row : most), among.includes(first) ? first : among[0]);
     if (largest !== first && largest.live > Math.max(first.live, 2 ** 20)) showProcess(largest.name);
@@ -183,6 +190,8 @@ async function fillProcesses() {
     const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${titleOf(row)} ${row.id} · ${bytes(row.live)}` }));
     $("process").replaceChildren(...wanted);
     $("process").value = shownProcess || rows[0].name;
+    $("file").hidden = answer.file === null;
+    text($("file"), `file ${answer.file}`);
     $("family").hidden = answer.running < 2;
     tellOfLarger(rows);
     text($("family"), `${exact(answer.running)} processes · ${bytes(answer.live)} live`);
@@ -244,7 +253,8 @@ $("counting").addEventListener("change", event => order({ counting: event.target
 $("sampling").addEventListener("change", event => order({ interval: event.target.value === "auto" ? "auto" : Number(event.target.value) }));
 $("reset").addEventListener("click", () => order({ reset_peak: true }));
 document.addEventListener("click", event => {
-  if (!$("more").contains(event.target)) $("more").open = false;
+  // What is done at once leaves nothing more to choose.
+  if (!$("more").contains(event.target) || event.target.tagName === "BUTTON") $("more").open = false;
 });
 
 $("help").addEventListener("click", () => $("help-dialog").showModal());

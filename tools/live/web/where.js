@@ -9,7 +9,8 @@ const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "m
 
 /// How exact stacks are, and what that costs.
 function samplingOf(p) {
-  if (p.interval <= 1) return [p.interval === 1 ? "every block: exact" : "no block is sampled: call stacks are not known"];
+  if (p.interval === 0) return ["no block is sampled: call stacks are not known"];
+  if (p.interval === 1) return [p.samples_all ? "every block: exact" : "every block now; what was allocated before is an estimate"];
   // A program that mostly waits: a share of its little time would say little.
   const waits = p.sampling_share > 0.012 && p.sampling_share_of_time !== null;
   const taken = waits ? `${(1000 * p.sampling_share_of_time).toFixed(2)} ms in a second` : `${percent(p.sampling_share)} of the program's processor time`;
@@ -38,7 +39,7 @@ export class WhereView {
     $("flame-refresh").addEventListener("click", () => this.refresh());
     $("flame-reset").addEventListener("click", () => this.flame.zoom(null));
     $("flame-search").addEventListener("input", event => this.searched(event.target.value));
-    $("sites-search").addEventListener("input", event => this.sites.search(event.target.value));
+    $("sites-search").addEventListener("input", event => this.searchSites(event.target.value));
     this.makeTable();
   }
 
@@ -119,9 +120,22 @@ export class WhereView {
     this.mostValue = Math.max(1, ...rows.map(row => row.value));
     this.sites.empty = "no samples yet";
     this.sites.set(rows);
-    text($("sites-count"), sites.left_out.sites > 0 ? `the first ${exact(rows.length)}; ${exact(sites.left_out.sites)} more with ${this.show(sites.left_out.value)} are left out` : several(rows.length, "site"));
+    this.leftOut = sites.left_out;
+    this.countSites();
     text($("sites-hint"), sites.hint);
     if (this.sites.chosen === null) $("site-stack").hidden = true;
+  }
+
+  searchSites(words) {
+    this.sites.search(words);
+    this.countSites();
+  }
+
+  countSites() {
+    const { rows, shown } = this.sites, left = this.leftOut;
+    if (!left) return;
+    const found = shown.length < rows.length ? `${exact(shown.length)} of ` : "";
+    text($("sites-count"), found + (left.sites > 0 ? `the first ${exact(rows.length)}; ${exact(left.sites)} more with ${this.show(left.value)} are left out` : several(rows.length, "site")));
   }
 
   searched(words) {
