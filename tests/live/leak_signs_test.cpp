@@ -15,7 +15,8 @@ constexpr time_span minute{100 * second, 160 * second};
 /// `samples` freed blocks of 64 KiB each, all of which lived so long.
 freed_blocks freed_after(double seconds, std::uint64_t samples = 1) {
   freed_blocks freed;
-  freed.bytes_by_lifetime[heapwright::segment::lifetime_bucket(static_cast<std::uint64_t>(seconds * 1e9))] = samples * 64 * 1024;
+  freed.bytes_by_lifetime[heapwright::segment::lifetime_bucket(static_cast<std::uint64_t>(seconds * 1e9))] =
+      samples * 64 * 1024;
   return freed;
 }
 

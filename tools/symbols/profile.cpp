@@ -18,8 +18,9 @@ Number growth(Number later, Number earlier) {
 
 segment::stack_figures growth(segment::stack_figures later, const segment::stack_figures& earlier) {
   using figures = segment::stack_figures;
-  for (const auto counter : {&figures::samples, &figures::live_samples, &figures::freed_samples, &figures::thinned_samples,
-                             &figures::allocated_bytes, &figures::freed_bytes, &figures::short_lived_bytes})
+  for (const auto counter :
+       {&figures::samples, &figures::live_samples, &figures::freed_samples, &figures::thinned_samples,
+        &figures::allocated_bytes, &figures::freed_bytes, &figures::short_lived_bytes})
     later.*counter = growth(later.*counter, earlier.*counter);
   for (const auto counter : {&figures::allocations, &figures::frees, &figures::short_lived,
                              &figures::allocated_variance, &figures::freed_variance})

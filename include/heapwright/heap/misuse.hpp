@@ -109,8 +109,7 @@ class misuse {
   /// A pointer that the page map does not know. False: nothing was said of it.
   static bool note_foreign(void* p, const call_names& by) noexcept {
     if constexpr (checks)
-      report_mistake(by.of_foreign, p,
-                     "(not the beginning of a block of this heap, or of a large one freed already)");
+      report_mistake(by.of_foreign, p, "(not the beginning of a block of this heap, or of a large one freed already)");
     return checks;
   }
 
