@@ -6,8 +6,6 @@
 #include <cstdint>
 
 extern "C" {
-// The probe's; without it they are null.
-
 /// Number of a new report; negative: there is no room for it.
 [[gnu::weak]] int heapwright_probe_begin_report() noexcept;
 [[gnu::weak]] void heapwright_probe_add_to_report(int number, const char* text, std::size_t bytes) noexcept;
@@ -15,10 +13,4 @@ extern "C" {
 [[gnu::weak]] void heapwright_probe_count_mistake(int number) noexcept;
 /// Whether code at this address is the probe's.
 [[gnu::weak]] bool heapwright_probe_has_code_at(std::uintptr_t address) noexcept;
-
-// libheapwright's.
-
-/// As malloc_usable_size. What is no live block is 0, and is not reported: the program's own call,
-/// which follows, is the mistake.
-std::size_t heapwright_size_for_probe(void* p) noexcept;
 }

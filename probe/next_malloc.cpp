@@ -11,7 +11,6 @@
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/check.hpp>
 
-#include "../abi/misuse_reports.hpp"
 #include "../segment/segment.hpp"
 #include "malloc_mappings.hpp"
 
