@@ -1,5 +1,5 @@
-// How libheapwright and the probe tell each other of a program's mistakes, where a process has
-// both.
+// How libheapwright hands its misuse reports to the probe. The functions are the probe's; where the
+// process has no probe they are null.
 #pragma once
 
 #include <cstddef>
