@@ -1,6 +1,8 @@
 #include "segment_choice.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -89,10 +91,20 @@ std::string command_of(const segment::process_figures& process) {
 
 namespace {
 
+/// A process that has just executed a program has none in memory for a moment.
+bool has_program(pid_t pid) {
+  const std::string maps = fmt::format("/proc/{}/maps", pid);
+  for (int look = 0; mapped_files(pid).empty(); ++look) {
+    if (look == 20 || !read_file(maps)) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
 void check_can_be_looked_into(pid_t pid) {
   if (segment::process_start(static_cast<std::uint32_t>(pid)) == 0)
     throw failure(exit_code::bad_input, fmt::format("no such process: {}", pid));
-  if (mapped_files(pid).empty())
+  if (!has_program(pid))
     throw failure(exit_code::bad_input, fmt::format("process {} may not be looked into; {}", pid, who_may_read()));
 }
 
