@@ -4,7 +4,7 @@ import { aboutCount, bytes, count, duration, exact, exactBytes, percent, round, 
 import { showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
-const figure = (key, title, show, about, more = {}) => ({ key, title, about, width: "minmax(88px,.9fr)", value: row => row[key], text: row => show(row[key]), tip: row => exact(row[key]), ...more });
+const figure = (key, title, show, about, more = {}) => ({ key, title, about, width: "minmax(88px,.3fr)", value: row => row[key], text: row => show(row[key]), tip: row => exact(row[key]), ...more });
 
 /// Why no site is listed, as far as is known, and where else to look. `process` of the state.
 function whyNone({ at, begin, sites_with_live_samples: sites, sites_judged: judged }, process) {
@@ -26,10 +26,10 @@ export class LeaksView {
     this.table = new Table($("leaks"), {
       columns: [...siteColumns,
         { key: "live_by_time", title: "live, by age", about: "What is live by when it was allocated: from when counting began, left, to now. A bar with a gap is longer than is shown", width: "124px", value: row => row.live_bytes, text: () => "", bars: row => row.live_by_time, tip: row => `from ${row.begin} to ${row.end}; of the first stretch ${exactBytes(row.live_by_time[0])} are live` },
-        figure("bytes_per_second", "stays", v => bytes(v) + "/s", "What was allocated in the second half of the time and is live, per second", { width: "minmax(134px,1.2fr)", text: row => withError(row.bytes_per_second, row.bytes_per_second_error, v => bytes(v) + "/s"), tip: row => `${exactBytes(row.bytes_per_second)}/s, ±${exactBytes(row.bytes_per_second_error)}/s (95 of 100 estimates are within)` }),
-        figure("live_bytes", "live", bytes, "", { width: "minmax(134px,1.2fr)", text: row => withError(row.live_bytes, row.live_bytes_error), tip: row => `${exactBytes(row.live_bytes)}, ±${exactBytes(row.live_bytes_error)} (95 of 100 estimates are within)` }), figure("live_blocks", "live blocks", count, "", { width: "minmax(112px,.9fr)", text: row => aboutCount(row.live_blocks, row.live_bytes, row.live_bytes_error) }),
+        figure("bytes_per_second", "stays", v => bytes(v) + "/s", "What was allocated in the second half of the time and is live, per second", { width: "minmax(134px,.3fr)", text: row => withError(row.bytes_per_second, row.bytes_per_second_error, v => bytes(v) + "/s"), tip: row => `${exactBytes(row.bytes_per_second)}/s, ±${exactBytes(row.bytes_per_second_error)}/s (95 of 100 estimates are within)` }),
+        figure("live_bytes", "live", bytes, "", { width: "minmax(134px,.3fr)", text: row => withError(row.live_bytes, row.live_bytes_error), tip: row => `${exactBytes(row.live_bytes)}, ±${exactBytes(row.live_bytes_error)} (95 of 100 estimates are within)` }), figure("live_blocks", "live blocks", count, "", { width: "minmax(112px,.3fr)", text: row => aboutCount(row.live_blocks, row.live_bytes, row.live_bytes_error) }),
         figure("overdue_bytes", "overdue", bytes, "Live for longer than 99 of 100 freed bytes of this site", { tip: row => exactBytes(row.overdue_bytes) }),
-        figure("usual_life", "usual life", v => (v > 0 ? "< " + duration(v) : "none freed"), "99 of 100 freed bytes lived no longer", { tip: null, width: "minmax(92px,1fr)" }),
+        figure("usual_life", "usual life", v => (v > 0 ? "< " + duration(v) : "none freed"), "99 of 100 freed bytes lived no longer", { tip: null, width: "minmax(92px,.3fr)" }),
         figure("freed_share", "freed", percent, "Share of the allocations that were freed", { tip: null }),
         figure("live_samples", "samples", count, "Live blocks really looked at")],
       sort: { key: "bytes_per_second", falls: true }, key: row => row.id, pick: row => showStack($("leak-stack"), row),
@@ -48,7 +48,7 @@ export class LeaksView {
       this.isLoaded = true;
       const time = s => new Date(s * 1000).toLocaleTimeString("en-GB");
       this.table.say(whyNone(answer, this.process));
-      this.table.set(withPlaces(answer).map(row => ({ ...row, freed_share: row.allocations > 0 ? row.frees / row.allocations : 0, begin: time(answer.begin), end: time(answer.at) })));
+      this.table.set(withPlaces(answer).map(row => ({ ...row, freed_share: row.allocations > 0 && row.usual_life > 0 ? row.frees / row.allocations : 0, begin: time(answer.begin), end: time(answer.at) })));
       text($("leaks-hint"), answer.hint);
       text($("leaks-count"), `${exact(answer.sites.length)} of ${exact(answer.sites_with_live_samples)} sites with live samples, over ${duration(answer.at - answer.begin)}` + (answer.left_out > 0 ? `; ${exact(answer.left_out)} more left out` : ""));
     } catch (trouble) {

@@ -5,7 +5,7 @@ import { aboutCount, bytes, count, duration, exact, exactBytes, percent, several
 import { GivenAdvice, placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
-const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(84px,.9fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
+const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(84px,.3fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
 
 /// How exact stacks are, and what that costs.
 function samplingOf(p) {
@@ -19,7 +19,7 @@ function samplingOf(p) {
 }
 
 /// With its error: columns like `live_bytes` have a `live_bytes_error`.
-const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: "minmax(128px,1.2fr)", text: row => withError(row[key], row[key + "_error"]),
+const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: "minmax(128px,.3fr)", text: row => withError(row[key], row[key + "_error"]),
   tip: row => exactBytes(row[key]) + (row[key + "_error"] > 0 ? `, ±${exactBytes(row[key + "_error"])} (95 of 100 estimates are within)` : ", exact"), ...more });
 
 /// Of how many blocks these bytes are: an estimate where the bytes are.
@@ -52,15 +52,15 @@ export class WhereView {
     const search = $("sites-search").value;
     this.sites?.end();
     const atPeak = this.value === "peak" ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
-    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,1.2fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
+    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,.3fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     const hasAdvice = this.advice?.isEmpty === false;
-    const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(96px,.9fr)", about: "What the kit could do: choose the row for more", value: row => row.advice?.kind ?? "", text: row => row.advice?.kind ?? "", tip: row => row.advice?.seen ?? "" }] : [];
+    const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(96px,.3fr)", about: "What the kit could do: choose the row for more", value: row => row.advice?.kind ?? "", text: row => row.advice?.kind ?? "", tip: row => row.advice?.seen ?? "" }] : [];
     this.sites = new Table($("sites"), {
-      columns: [...siteColumns, ...advised, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.9fr)" }), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.9fr)" }),
+      columns: [...siteColumns, ...advised, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.3fr)" }), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.3fr)" }),
         // With growth names need the room more.
-        ...(this.since && this.value !== "short" ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.9fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
-        figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.9fr)" }), figure("samples", "samples", count, { width: "minmax(86px,.7fr)", about: "Blocks really looked at; few make the figures rough" }),
-        ...(this.since ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.6fr)", about: "Call stacks of this site: they differ further out" })])],
+        ...(this.since && this.value !== "short" ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.3fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
+        figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.3fr)" }), figure("samples", "samples", count, { width: "minmax(86px,.3fr)", about: "Blocks really looked at; few make the figures rough" }),
+        ...(this.since ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.3fr)", about: "Call stacks of this site: they differ further out" })])],
       sort: { key: this.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
       key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "",
     });
