@@ -54,8 +54,8 @@ std::size_t trim() noexcept;
 
 [[nodiscard]] std::size_t usable_size(void* p) noexcept;
 
-/// The same for the probe, which asks before the program's own call: what is no live block is no
-/// mistake yet.
+/// What usable_size says of a live block. 0 for all else, without a report: the probe asks before
+/// the program's own call, which is the mistake.
 [[nodiscard]] std::size_t size_for_probe(void* p) noexcept;
 
 /// Of a live block, where blocks have seals.

@@ -121,8 +121,8 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
 /// Bytes that may be used behind p, a live block; 0 for null.
 HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return usable_size(p); }
 
-/// The same for the probe. What is no live block is 0, and is not reported: the program's own call,
-/// which follows, is the mistake.
+/// What malloc_usable_size says of a live block. 0 for all else, without a report: the probe asks
+/// before the program's own call, which is the mistake.
 HEAPWRIGHT_EXPORT std::size_t heapwright_size_for_probe(void* p) noexcept { return size_for_probe(p); }
 
 /// As free. `size` is what malloc, calloc or realloc was asked for. Where it is not, a block of

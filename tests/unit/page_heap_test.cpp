@@ -135,6 +135,9 @@ TYPED_TEST(PageHeap, WhatWasTouchedAtThePeakIsKept) {
   std::memset(second->start, 1, second->bytes());
   this->heap.release(first);
   EXPECT_GE(f.free_resident, 1000 * heap_page);
+  span* const one = this->get(1);
+  EXPECT_GE(f.free_resident, 999 * heap_page) << "the peak is forgotten with the next request";
+  this->heap.release(one);
   this->heap.release(second);
   EXPECT_GE(f.free_resident, 2000 * heap_page);
   EXPECT_EQ(f.decommitted_total, 0u);

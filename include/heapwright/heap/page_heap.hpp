@@ -125,16 +125,16 @@ class page_heap {
   /// Takes back what allocate returned. The caller has cleared the tags of a cut span.
   [[gnu::noinline]] void release(span* s) noexcept {
     holding guard(lock_);
-    const bool was_large = s->state == span_state::large;
-    if (s == youngest_) settle_youngest();
+    const bool is_long = s->state == span_state::large && s->bytes() > policy::worth_a_call;
+    if (youngest_ != nullptr && (s == youngest_ || (is_long && !keeps_all()))) look_at_youngest(s == youngest_);
     if constexpr (hides_large) {
-      if (was_large && s->size_class == 0 && hide(s)) return;
+      if (s->state == span_state::large && s->size_class == 0 && hide(s)) return;
     }
     if constexpr (R.hardening.guard_large || R.hardening.random_places) {
       if (!memory_.remove_guard(s)) return;
     }
     release_held(s);
-    if (was_large) stay_below_peak_of_growing();
+    if (is_long && youngest_ != nullptr) stay_below_peak_of_growing();
   }
 
   // --- large blocks
@@ -397,17 +397,19 @@ class page_heap {
       policy_.note_purged_early(memory_.purge(bytes));
   }
 
-  /// From now on the youngest large block counts, if the program has touched it up to its end.
-  void settle_youngest() noexcept {
-    if (memory_.is_end_resident(*std::exchange(youngest_, nullptr))) policy_.note_in_use(in_use());
+  /// Before a large block is freed. The youngest one counts, with all that is in use, if the
+  /// program has touched it up to its end.
+  void look_at_youngest(bool is_freed) noexcept {
+    const bool is_touched = memory_.is_end_resident(*youngest_);
+    if (is_touched) policy_.note_in_use(in_use());
+    if (is_touched || is_freed) youngest_ = nullptr;
   }
 
-  /// After a large block was freed. An array that grows gets a block twice as long, and frees the
-  /// old one when half of the new one is touched. The program never had both, so the old one must
-  /// not stay.
+  /// After another large block was freed. An array that grows gets a block twice as long, and frees
+  /// the old one when half of the new one is touched. The program never had both, so the old one
+  /// must not stay.
   void stay_below_peak_of_growing() noexcept {
-    if (youngest_ == nullptr || keeps_all()) return;
-    if (memory_.is_end_resident(*youngest_)) return settle_youngest();
+    if (keeps_all()) return;
     if (const std::uint64_t bytes = policy_.beyond_peak(levels()); bytes > 0)
       policy_.note_purged_early(memory_.purge(bytes));
   }
