@@ -399,7 +399,7 @@ class page_heap {
 
   /// Before a large block is freed. The youngest one counts, with all that is in use, if the
   /// program has touched it up to its end.
-  void look_at_youngest(bool is_freed) noexcept {
+  [[gnu::noinline, gnu::cold]] void look_at_youngest(bool is_freed) noexcept {
     const bool is_touched = memory_.is_end_resident(*youngest_);
     if (is_touched) policy_.note_in_use(in_use());
     if (is_touched || is_freed) youngest_ = nullptr;
@@ -408,7 +408,7 @@ class page_heap {
   /// After another large block was freed. An array that grows gets a block twice as long, and frees
   /// the old one when half of the new one is touched. The program never had both, so the old one
   /// must not stay.
-  void stay_below_peak_of_growing() noexcept {
+  [[gnu::noinline, gnu::cold]] void stay_below_peak_of_growing() noexcept {
     if (keeps_all()) return;
     if (const std::uint64_t bytes = policy_.beyond_peak(levels()); bytes > 0)
       policy_.note_purged_early(memory_.purge(bytes));

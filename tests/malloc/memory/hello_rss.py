@@ -4,7 +4,7 @@ at its peak. And where the system gives huge pages unasked, none of its mappings
 
 How much of libc the kernel maps around a fault depends on where libc happens to lie, so we take means of many runs; and on the
 pieces in which it is in the page cache, half a megabyte more after it has been written to a disk. In a tmpfs the pieces
-are single pages: a copy of libc is used that lies there.
+are single pages: copies of libc and of our library are used that lie there.
 
     hello_rss.py HELLO LIBRARY [KIB]     KIB: what is allowed instead, for a library that is no release
 """
@@ -48,6 +48,8 @@ def main():
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         libraries = copy_of_libc(hello, folder)
+        if libraries:
+            library = shutil.copy(library, folder)
         glibc, ours = mean_bytes(hello, "", libraries), mean_bytes(hello, library, libraries)
     failed = False
     for name, theirs, mine in zip(("resident", "peak"), glibc, ours):
