@@ -43,6 +43,7 @@ async function shown(child, dark, ended) {
   await page.goto(url);
   await page.waitForFunction(() => document.getElementById("live").textContent !== "");
   const end = async () => {
+    await page.unrouteAll({ behavior: "ignoreErrors" });  // an answer may be on its way
     await page.close();
     if (child.exitCode === null) { child.removeAllListeners("exit"); child.kill(); }
     ended();

@@ -242,6 +242,7 @@ std::uint64_t recorder::look() {
   if (searches) find_processes();
   const std::uint64_t before = trace::ticks_now();
   std::uint64_t records = 0;
+  std::vector<recorded_process*> ended;
   for (const auto& p : processes_) {
     if (p->is_gone) continue;
     // Asked before its rings are read: what it has recorded by its end is read then.
@@ -254,9 +255,12 @@ std::uint64_t recorder::look() {
     if (!is_there || is_replaced) {
       merger_.settle(before);
       note_waits(*p);
-      note_end(*p);
+      ended.push_back(p.get());
     }
   }
+  // In the order of their ends: a child's before that of its parent, as a rule.
+  std::ranges::sort(ended, {}, [](const recorded_process* p) { return p->reader->process().ended_ns; });
+  for (recorded_process* const p : ended) note_end(*p);
   merger_.settle(before - static_cast<std::uint64_t>(ns_of_margin / clock_.ns_per_tick));
   if (looks_ % looks_per_round == 0) {
     for (const auto& p : processes_) {
