@@ -24,6 +24,7 @@ SWITCHES = {
     "guard_large": ".guard_large = true",
     "check_callers, guard_large": ".check_callers = true, .guard_large = true",  # checked_recipe
     "random_places": ".random_places = true",
+    "guard_large, separate_classes": ".guard_large = true, .separate_classes = true",
     "sealed": ".sealed = true",
     "sealed, check_reuse": ".sealed = true, .check_reuse = true",
     "sealed, quarantine": ".sealed = true, .quarantine_bytes = 2048",

@@ -127,6 +127,7 @@ void expect_blocks_locked(Heap& h) {
 }
 
 constexpr recipe with_guards{.hardening = {.guard_large = true}};
+constexpr recipe separate{.hardening = {.guard_large = true, .separate_classes = true}};
 constexpr recipe at_once{.pages = {.max_free_resident = 256 * KiB, .give_back = give_back_policy::at_once}};
 constexpr recipe unmerged{.pages = {.coalesce = false}};
 constexpr recipe locked_by_recipe{.pages = {.give_back = give_back_policy::when_asked, .locked = true}};
@@ -147,6 +148,7 @@ using heaps =
     ::testing::Types<on<basic_heap<default_recipe, quota_4k>, quota_4k>,
                      on<basic_heap<default_recipe, quota_64k>, quota_64k>,
                      on<basic_heap<with_guards, quota_4k>, quota_4k>, on<basic_heap<with_guards, quota_64k>, quota_64k>,
+                     on<basic_heap<separate, quota_4k>, quota_4k>, on<basic_heap<separate, quota_64k>, quota_64k>,
                      on<basic_heap<at_once, quota_4k>, quota_4k>, on<basic_heap<unmerged, quota_4k>, quota_4k>,
                      on<basic_heap<unmerged, quota_64k>, quota_64k>, on<basic_heap<one_lock, quota_4k>, quota_4k>,
                      on<basic_heap<locked_by_recipe, quota_4k>, quota_4k>,

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -17,6 +19,8 @@
 #include <unistd.h>
 
 #include <heapwright/heap.hpp>
+
+#include "fake_os.hpp"
 
 namespace heapwright {
 namespace {
@@ -168,6 +172,82 @@ TEST_F(Hardened, GuardPagesLieBehindSpans) {
     guards += can_be_read(page) ? 0 : 1;
   EXPECT_GT(guards, 5u) << "of some 130 spans one in four has one";
   for (void* p : blocks) this->heap.deallocate(p);
+}
+
+/// Blocks of all sizes come and go, all of them are freed now and then, and memory is trimmed. 0 is
+/// the class of blocks without one.
+TEST_F(Hardened, PagesOfAClassNeverHaveBlocksOfAnother) {
+  std::map<std::uintptr_t, unsigned> class_of_page;
+  std::mt19937_64 random(7);
+  std::vector<char*> live;
+  std::size_t used_again = 0;
+  for (int round = 0; round < 60; ++round) {
+    // Few sizes in each round, others in the next one.
+    const std::size_t base = std::size_t{16} << random() % 16;
+    for (int i = 0; i < 200; ++i) {
+      const std::size_t size = base + random() % base;
+      const unsigned c = class_table<hardened_recipe>::index(size + block_seal::bytes);
+      char* const p = block_of(size);
+      ASSERT_NE(p, nullptr);
+      p[0] = p[size - 1] = 'x';
+      for (std::uintptr_t page = address_of(p) / 4096; page <= address_of(p + size - 1) / 4096; ++page) {
+        const auto [known, is_new] = class_of_page.emplace(page, c);
+        EXPECT_EQ(known->second, c) << size;
+        used_again += is_new ? 0 : 1;
+      }
+      live.push_back(p);
+    }
+    std::ranges::shuffle(live, random);
+    const std::size_t kept = round % 5 == 4 ? 0 : live.size() / 4;
+    for (; live.size() > kept; live.pop_back()) heap.deallocate(live.back());
+    heap.trim();
+  }
+  EXPECT_GT(used_again, class_of_page.size()) << "nothing was used again";
+}
+
+constexpr recipe separate{.hardening = {.guard_large = true, .separate_classes = true}};
+
+/// Where pages of the system are longer than a span, what is left of one in memory is counted so.
+TEST(SeparateClasses, FiguresAreTrueWherePagesAreLong) {
+  using os = testing::fake_os<64 * KiB>;
+  basic_heap<separate, os> heap;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 2000; ++i) blocks.push_back(std::memset(heap.allocate(1000), 1, 1000));
+  for (void* const p : blocks) heap.deallocate(p);
+  heap.trim();
+  const heap_statistics before = heap.statistics();
+  EXPECT_GT(before.free_decommitted, 0U);
+  for (void*& p : blocks) p = std::memset(heap.allocate(1000), 1, 1000);
+  EXPECT_EQ(heap.statistics().mapped, before.mapped) << "the class has its pages again";
+  for (void* const p : blocks) heap.deallocate(p);
+  heap.trim();
+  EXPECT_EQ(heap.statistics().free_decommitted, before.free_decommitted);
+}
+
+/// A system with 64 MiB of address space.
+struct short_of_addresses : testing::fake_os<4 * KiB> {
+  static inline std::size_t available = 64 * MiB;
+
+  static void* map(std::size_t bytes) noexcept {
+    if (bytes > available) return nullptr;
+    available -= bytes;
+    return fake_os::map(bytes);
+  }
+
+  static bool unmap(void* p, std::size_t bytes) noexcept {
+    available += bytes;
+    return fake_os::unmap(p, bytes);
+  }
+};
+
+TEST(SeparateClasses, GiveFreedLargeBlocksToOthersBeforeThereIsNoMemory) {
+  basic_heap<separate, short_of_addresses> heap;
+  void* const large = heap.allocate(50 * MiB);
+  ASSERT_NE(large, nullptr);
+  heap.deallocate(large);
+  EXPECT_LT(short_of_addresses::available, 20 * MiB) << "its address space is for such blocks";
+  for (int i = 0; i < 400; ++i) ASSERT_NE(heap.allocate(100'000), nullptr) << i;
+  EXPECT_EQ(heap.allocate(50 * MiB), nullptr);
 }
 
 TEST_F(Hardened, ManyLargeBlocksLeaveMappingsToTheProgram) {

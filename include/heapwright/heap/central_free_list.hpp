@@ -275,10 +275,10 @@ class central_free_list {
   span* new_span(unsigned c, page_tag owner, pages& heap) noexcept {
     const std::size_t size = classes::of(c).size;
     const std::size_t bytes = classes::span_pages(c, figures_.outside * size) * heap_page;
-    span* const s = heap.allocate_cut(bytes / heap_page, classes::lines_of_span(c, bytes));
+    span* const s = heap.allocate_cut(c, bytes / heap_page);
     if (s == nullptr) return nullptr;
     figures_.span_bytes += s->bytes();
-    s->capacity = static_cast<std::uint32_t>(bytes / size);
+    s->capacity = static_cast<std::uint32_t>((s->pages - s->guard_pages) * heap_page / size);
     s->size_class = static_cast<std::uint8_t>(c);
     s->owner = owner;
     heap.map().set_all(s, tag_of(owner, c));

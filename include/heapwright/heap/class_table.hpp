@@ -81,6 +81,8 @@ class class_table {
   static_assert(R.pages.huge != huge_page_use::reserved || R.pages.growth % (2 * MiB) == 0,
                 "recipe.pages.growth: a multiple of 2 MiB where huge pages are reserved");
 
+  static_assert(!R.hardening.separate_classes || (R.hardening.guard_large && R.spans.mixed_up_to == 0),
+                "recipe.hardening.separate_classes: with guard_large, and without spans.mixed_up_to");
   static_assert(!R.hardening.guard_large || R.pages.huge != huge_page_use::reserved,
                 "recipe.hardening.guard_large: each guard would take a huge page of its own where they are reserved");
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 #include <heapwright/core/check.hpp>
 #include <heapwright/heap/figures.hpp>
@@ -85,9 +86,7 @@ class free_runs {
   }
 
   /// A run of this kind from the bin of the longest; null when there are none.
-  [[nodiscard]] span* longest(span_state kind) const noexcept {
-    return (kind == span_state::free_resident ? resident_ : decommitted_).longest();
-  }
+  [[nodiscard]] span* longest(span_state kind) noexcept { return bins(kind).longest(); }
 
   // --- giving
 
@@ -219,7 +218,12 @@ class free_runs {
     return kind == span_state::free_resident ? figures_.free_resident : figures_.free_decommitted;
   }
 
-  run_bins& bins(span_state kind) noexcept { return kind == span_state::free_resident ? resident_ : decommitted_; }
+  run_bins& bins(span_state kind) noexcept {
+    if constexpr (R.hardening.separate_classes) {
+      if (kind == span_state::free_large) return for_large_;
+    }
+    return kind == span_state::free_resident ? resident_ : decommitted_;
+  }
 
   /// The first of neighbouring free runs around s that are together long enough, null when they are
   /// not.
@@ -247,7 +251,8 @@ class free_runs {
   }
 
   static bool is_free(const span* s) noexcept {
-    return s->state == span_state::free_resident || s->state == span_state::free_decommitted;
+    return s->state == span_state::free_resident || s->state == span_state::free_decommitted ||
+           (R.hardening.separate_classes && s->state == span_state::free_large);
   }
 
   /// Joins a free run that is in no bin with free neighbours of its kind.
@@ -288,6 +293,8 @@ class free_runs {
   heap_figures figures_{};
   run_bins resident_;
   run_bins decommitted_;
+  struct none {};
+  [[no_unique_address]] std::conditional_t<R.hardening.separate_classes, run_bins, none> for_large_;
   page_map_of<R, OS> map_;
 };
 

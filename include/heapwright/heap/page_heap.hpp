@@ -54,26 +54,32 @@ class page_heap {
     if (s == nullptr) {
       show_all();
       purge_all();
+      if constexpr (R.hardening.separate_classes)
+        memory_.unmap_long_runs(SIZE_MAX, R.pages.unmap_from, span_state::free_large);
       if (memory_.grow(pages, alignment)) s = take(pages, alignment);
-      if (s == nullptr && alignment <= heap_page) s = memory_.take_joined(pages);
+      if (s == nullptr && alignment <= heap_page && !R.hardening.separate_classes) s = memory_.take_joined(pages);
     }
     return s == nullptr ? nullptr : handed_out(s, use, lines);
   }
 
-  /// A run of pages for blocks of a class, maybe with a guard page behind it; null and `lines` as
+  /// A run of about `pages` pages for blocks of class c, maybe with a guard page behind it. Null as
   /// above.
-  [[nodiscard, gnu::noinline]] span* allocate_cut(std::size_t pages, std::size_t lines) noexcept {
+  [[nodiscard, gnu::noinline]] span* allocate_cut(unsigned c, std::size_t pages) noexcept {
+    if (span* const s = take_retired(c, span_state::cut)) return s;
+    const std::size_t lines = classes::lines_of_span(c, pages * heap_page);
+    span* s = nullptr;
     if constexpr (R.hardening.random_places) {
       constexpr std::size_t spans_to_a_guard = 4;
       const bool is_guarded = memory::guard_bytes() == heap_page && is_chosen(spans_to_a_guard);
-      span* const s = is_guarded ? allocate(pages + 1, heap_page, span_state::cut, lines) : nullptr;
+      if (is_guarded) s = allocate(pages + 1, heap_page, span_state::cut, lines);
       if (s != nullptr) {
         holding guard(lock_);
         memory_.add_guard(s);
-        return s;
       }
     }
-    return allocate(pages, heap_page, span_state::cut, lines);
+    if (s == nullptr) s = allocate(pages, heap_page, span_state::cut, lines);
+    if (s != nullptr) s->capacity = static_cast<std::uint32_t>(pages * heap_page / classes::of(c).size);
+    return s;
   }
 
   /// A run of pages for a large block, with as many free resident ones behind it, so that it can
@@ -90,8 +96,9 @@ class page_heap {
   /// A run of pages for one block of page-run class c, allocated by the thread with these owner
   /// bits. Null as above.
   [[nodiscard, gnu::noinline]] span* allocate_page_run(unsigned c, page_tag owner) noexcept {
+    span* s = take_retired(c, span_state::large);
     const std::size_t lines = classes::is_page_aligned(c) ? 1 : classes::lines_of_page_run;
-    span* const s = allocate(classes::of(c).first_pages, heap_page, span_state::large, lines);
+    if (s == nullptr) s = allocate(classes::of(c).first_pages, heap_page, span_state::large, lines);
     if (s == nullptr) return nullptr;
     set_class(s, c, owner);
     return s;
@@ -106,7 +113,9 @@ class page_heap {
         align_up(std::max<std::size_t>(size, 1), std::clamp(alignment, default_alignment, page));
     std::size_t body = align_up(block_bytes, page);
     if (needs_head && body == block_bytes && alignment < heap_page) body += page;
-    span* const s = allocate((body + page) / heap_page, std::max(alignment, page), span_state::large);
+    const std::size_t pages = (body + page) / heap_page;
+    span* s = take_freed_large(pages, std::max(alignment, page));
+    if (s == nullptr) s = allocate(pages, std::max(alignment, page), span_state::large);
     if (s == nullptr) return nullptr;
     holding guard(lock_);
     memory_.add_guard(s);
@@ -127,6 +136,9 @@ class page_heap {
     holding guard(lock_);
     const bool is_long = s->state == span_state::large && s->bytes() > policy::worth_a_call;
     if (youngest_ != nullptr && (s == youngest_ || (is_long && !keeps_all()))) look_at_youngest(s == youngest_);
+    if constexpr (R.hardening.separate_classes) {
+      if (s->state == span_state::cut || s->size_class != 0) return retire(s);
+    }
     if constexpr (hides_large) {
       if (s->state == span_state::large && s->size_class == 0 && hide(s)) return;
     }
@@ -238,6 +250,7 @@ class page_heap {
   [[nodiscard, gnu::cold]] bool lock_pages() noexcept {
     holding guard(lock_);
     show_all();
+    if constexpr (R.hardening.separate_classes) empty_retired(SIZE_MAX);
     return memory_.lock_pages();
   }
 
@@ -311,6 +324,74 @@ class page_heap {
   /// Whether what stands before a block of several pages has a mark (sealed_blocks.hpp).
   static constexpr bool needs_head = R.hardening.sealed;
 
+  // --- pages of a class's own
+
+  /// An empty span stays with its class, in memory at first.
+  void retire(span* s) noexcept {
+    if (s->state == span_state::large) map().set_tag(s->start, 0);
+    count(s->state).subtract(s->bytes());
+    s->state = span_state::retired;
+    s->zeroed = false;
+    figures().free_resident.add(s->bytes());
+    s->next = std::exchange(retired_[s->size_class].resident, s);
+    if (!keeps_all()) purge_early(policy_.beyond_need(levels()));
+  }
+
+  /// Gives the memory of retired spans back, about `bytes` of it. Returns the bytes.
+  std::size_t empty_retired(std::size_t bytes) noexcept {
+    std::size_t done = 0;
+    for (retired_spans& of_class : retired_) {
+      for (span** place = &of_class.resident; *place != nullptr && done < bytes;) {
+        span* const s = *place;
+        if (!memory_.empty(s)) {
+          place = &s->next;
+          continue;
+        }
+        *place = s->next;
+        s->next = std::exchange(of_class.decommitted, s);
+        figures().free_resident.subtract(s->bytes());
+        figures().free_decommitted.add(s->bytes());
+        done += s->bytes();
+      }
+    }
+    return done;
+  }
+
+  /// A span that class c had before, as long as it was; null: there is none.
+  [[nodiscard]] span* take_retired([[maybe_unused]] unsigned c, [[maybe_unused]] span_state use) noexcept {
+    if constexpr (R.hardening.separate_classes) {
+      holding guard(lock_);
+      const bool is_resident = retired_[c].resident != nullptr;
+      span*& first = is_resident ? retired_[c].resident : retired_[c].decommitted;
+      span* const s = first;
+      if (s == nullptr || !fits_limit(s->bytes())) return nullptr;
+      first = std::exchange(s->next, nullptr);
+      (is_resident ? figures().free_resident : figures().free_decommitted).subtract(s->bytes());
+      policy_.note_free(figures().free_resident);
+      if (!is_resident) policy_.note_refaulted(s->bytes());
+      memory_.bring_in(s);
+      const std::uint16_t offset = s->offset;
+      const std::uint8_t guard_pages = s->guard_pages;
+      handed_out(s, use, 1);
+      s->offset = offset;
+      s->guard_pages = guard_pages;
+      return s;
+    }
+    return nullptr;
+  }
+
+  /// Pages that blocks without a class had before; null: there are none.
+  [[nodiscard]] span* take_freed_large([[maybe_unused]] std::size_t pages,
+                                       [[maybe_unused]] std::size_t alignment) noexcept {
+    if constexpr (R.hardening.separate_classes) {
+      holding guard(lock_);
+      if (!fits_limit(pages * heap_page)) return nullptr;
+      span* const s = memory_.take_for_large(pages, alignment);
+      return s == nullptr ? nullptr : handed_out(s, span_state::large, 1);
+    }
+    return nullptr;
+  }
+
   bool without_guard(span* s) noexcept {
     holding guard(lock_);
     return memory_.remove_guard(s);
@@ -340,6 +421,9 @@ class page_heap {
   void release_held(span* s) noexcept {
     if (s->state == span_state::large) map().set_tag(s->start, 0);
     count(s->state).subtract(s->bytes());
+    if constexpr (R.hardening.separate_classes) {
+      if (s->state == span_state::large) return memory_.insert_large(s);
+    }
     memory_.insert(s);
     if (!keeps_all()) purge_early(policy_.beyond_need(levels()));
   }
@@ -376,16 +460,23 @@ class page_heap {
     return R.pages.give_back == give_back_policy::when_asked;
   }
 
+  /// About so many bytes of free resident memory. Returns the bytes.
+  std::size_t give_back(std::uint64_t bytes) noexcept {
+    std::size_t done = 0;
+    if constexpr (R.hardening.separate_classes) done = empty_retired(bytes);
+    return done + (bytes > done ? memory_.purge(bytes - done) : 0);
+  }
+
   void end_window(std::uint64_t now) noexcept {
     youngest_ = nullptr;
     policy_.note_in_use(in_use());
-    memory_.unmap_long_runs(memory_.purge(policy_.unused_in_window()), R.pages.unmap_from);
+    memory_.unmap_long_runs(give_back(policy_.unused_in_window()), R.pages.unmap_from);
     policy_.begin_window(now, figures().free_resident);
   }
 
   void purge_early(std::uint64_t bytes) noexcept {
     if (bytes == 0) return;
-    policy_.note_purged_early(memory_.purge(bytes));
+    policy_.note_purged_early(give_back(bytes));
     memory_.unmap_long_runs(bytes, R.pages.max_free_resident);
   }
 
@@ -394,7 +485,7 @@ class page_heap {
     policy_.note_in_use(in_use() - (youngest_ == nullptr ? 0 : youngest_->bytes()));
     if (keeps_all()) return;
     if (const std::uint64_t bytes = policy_.beyond_peak(levels()); bytes > 0)
-      policy_.note_purged_early(memory_.purge(bytes));
+      policy_.note_purged_early(give_back(bytes));
   }
 
   /// Before a large block is freed. The youngest one counts, with all that is in use, if the
@@ -411,7 +502,7 @@ class page_heap {
   [[gnu::noinline, gnu::cold]] void stay_below_peak_of_growing() noexcept {
     if (keeps_all()) return;
     if (const std::uint64_t bytes = policy_.beyond_peak(levels()); bytes > 0)
-      policy_.note_purged_early(memory_.purge(bytes));
+      policy_.note_purged_early(give_back(bytes));
   }
 
   [[nodiscard]] bool fits_limit(std::uint64_t more) const noexcept { return in_use() + more <= limit(); }
@@ -419,11 +510,11 @@ class page_heap {
   void stay_below_limit() noexcept {
     const std::uint64_t resident = in_use() + figures().free_resident.get();
     if (resident > limit()) [[unlikely]]
-      memory_.purge(resident - limit());
+      give_back(resident - limit());
   }
 
   std::size_t purge_all() noexcept {
-    const std::size_t done = memory_.purge(SIZE_MAX / 2);
+    const std::size_t done = give_back(SIZE_MAX / 2);
     policy_.note_purged_all();
     memory_.unmap_long_runs(SIZE_MAX, R.pages.unmap_from);
     return done;
@@ -439,6 +530,13 @@ class page_heap {
   struct none {};
   [[no_unique_address]] std::conditional_t<hides_large, std::array<span*, 16>, none> hidden_{};
   [[no_unique_address]] std::conditional_t<R.hardening.random_places, small_random<OS>, none> random_{};
+  struct retired_spans {
+    span* resident = nullptr;
+    span* decommitted = nullptr;
+  };
+  [[no_unique_address]] std::conditional_t<R.hardening.separate_classes, std::array<retired_spans, classes::count>,
+                                           none>
+      retired_{};                                 ///< by class
   std::atomic<std::uint64_t> limit_plus_one_{0};  ///< 0: the recipe's, so that a heap is all zero at first
   memory memory_;
 };

@@ -36,11 +36,17 @@ class page_memory {
   /// A free run of `pages` pages, aligned, resident where one fits; null when there is none. Runs
   /// from `join_from` pages on may be joined from neighbours that are each too short.
   [[nodiscard]] span* take(std::size_t pages, std::size_t alignment, std::size_t join_from) noexcept {
+    if constexpr (R.hardening.separate_classes) join_from = SIZE_MAX;
     return brought_in([&] {
       span* found = free_.take(span_state::free_resident, pages, alignment);
       if (found == nullptr && pages >= join_from && alignment <= heap_page) found = free_.take_adjacent(pages);
       return found != nullptr ? found : free_.take(span_state::free_decommitted, pages, alignment);
     });
+  }
+
+  /// As take, of what was a block without a class before.
+  [[nodiscard]] span* take_for_large(std::size_t pages, std::size_t alignment) noexcept {
+    return brought_in([&] { return free_.take(span_state::free_large, pages, alignment); });
   }
 
   /// As take, joined from neighbours only.
@@ -129,6 +135,8 @@ class page_memory {
   /// Whether remap can move this span to a length of `bytes`.
   [[nodiscard]] bool can_remap(const span* s, std::size_t bytes) const noexcept {
     constexpr std::size_t longest = 64 * GiB;  // bounds what is set aside for the page map
+    // The system would give the old address space to others.
+    if constexpr (R.hardening.separate_classes) return false;
     return !is_callers_ && is_aligned(s->start, supply::grain()) && s->bytes() % supply::grain() == 0 &&
            bytes > s->bytes() && bytes <= longest;
   }
@@ -159,9 +167,10 @@ class page_memory {
 
   /// Unmaps decommitted runs of `shortest` bytes and more, up to about `bytes` of them. Shorter
   /// runs keep their address space: each hole costs the system a mapping.
-  [[gnu::noinline, gnu::cold]] void unmap_long_runs(std::size_t bytes, std::size_t shortest) noexcept {
+  [[gnu::noinline, gnu::cold]] void unmap_long_runs(std::size_t bytes, std::size_t shortest,
+                                                    span_state kind = span_state::free_decommitted) noexcept {
     for (std::size_t done = 0; done < bytes;) {
-      span* const s = free_.longest(span_state::free_decommitted);
+      span* const s = free_.longest(kind);
       if (s == nullptr || s->bytes() < shortest) break;
       const std::size_t length = s->bytes();
       free_.remove(s);
@@ -181,6 +190,22 @@ class page_memory {
     std::memset(reinterpret_cast<void*>(last), 0, address_of(s->end()) - last);
     s->zeroed = true;
     return true;
+  }
+
+  /// Gives the contents of a span back that is in use no more. False: the system refused, or the
+  /// span has no whole page of the system; contents are as they were.
+  [[nodiscard]] bool empty(span* s) noexcept {
+    const std::uintptr_t first = align_up(address_of(s->start), supply::grain());
+    const std::uintptr_t last = align_down(address_of(s->usable_end()), supply::grain());
+    if (is_callers_ || first >= last || !discard(reinterpret_cast<void*>(first), last - first)) return false;
+    figures().decommitted_total.add(s->bytes());
+    s->zeroed = first == address_of(s->start) && last == address_of(s->usable_end());
+    return true;
+  }
+
+  /// The opposite, where pages are to be in memory before the program touches them.
+  void bring_in(const span* s) noexcept {
+    if (wants_resident()) make_resident(s->start, static_cast<std::size_t>(s->usable_end() - s->start));
   }
 
   /// Returns everything to the system, spans in use and records included. Nothing here may be used
@@ -243,8 +268,17 @@ class page_memory {
   /// A span that is free now, and was hidden until now.
   void insert_shown(span* s) noexcept {
     figures().decommitted_total.add(s->bytes());
-    s->state = span_state::free_decommitted;
+    s->state = R.hardening.separate_classes ? span_state::free_large : span_state::free_decommitted;
     s->zeroed = true;
+    free_.insert(s);
+  }
+
+  /// What a block without a class had. Its contents are gone, as far as the system has allowed
+  /// that.
+  void insert_large(span* s) noexcept {
+    s->zeroed = false;
+    (void)empty(s);
+    s->state = span_state::free_large;
     free_.insert(s);
   }
 
@@ -258,7 +292,9 @@ class page_memory {
     bool is_done = true;
     // A page that cannot be touched cannot be brought into memory.
     const auto in_memory = [](const span& s) {
-      return s.state == span_state::free_decommitted ? 0 : s.bytes() - s.guard_pages * heap_page;
+      const bool is_absent = s.state == span_state::free_decommitted || s.state == span_state::free_large ||
+                             s.state == span_state::retired;
+      return is_absent ? 0 : s.bytes() - s.guard_pages * heap_page;
     };
     free_.for_each_range(in_memory, [&](std::byte* p, std::size_t n) {
       is_done = is_done && os_pages<OS>::lock(p, n);
@@ -375,7 +411,8 @@ class page_memory {
   bool unmap(span* s) noexcept {
     const std::uintptr_t first = align_up(address_of(s->start), supply::grain());
     const std::uintptr_t last = align_down(address_of(s->end()), supply::grain());
-    if (first >= last || !free_.reserve(2) || !OS::unmap(reinterpret_cast<void*>(first), last - first)) {
+    const unsigned left = (first > address_of(s->start) ? 1 : 0) + (last < address_of(s->end()) ? 1 : 0);
+    if (first >= last || !free_.reserve(left) || !OS::unmap(reinterpret_cast<void*>(first), last - first)) {
       free_.put(s);
       return false;
     }

@@ -128,6 +128,13 @@ struct hardening_plan {
   /// of four, chosen at random, is a page that cannot be touched, and so on both sides of the
   /// heap's records, but for the page map. Costs a system call for each such span.
   bool random_places = false;
+  /// Pages that blocks of one size class had never have blocks of another: an old pointer leads to
+  /// a block of its own class at most. An empty span stays with its class; its memory goes back to
+  /// the system as that of free runs does, its address space does not. Blocks that are too long for
+  /// any class have the pages of such blocks alone; those go back where the system has no other
+  /// address space. Needs `guard_large`. Not with spans.mixed_up_to. Costs address space as of each
+  /// class's own peak, and realloc of such blocks never lets the system move pages.
+  bool separate_classes = false;
 };
 
 /// Somebody who may know what to do when there is no memory. An object with static storage: GCC 12
@@ -171,9 +178,12 @@ inline constexpr recipe checked_recipe{.hardening = {.check_callers = true, .gua
 /// All of hardening that there is: for a malloc that finds what a program does wrong with memory.
 /// `check_callers` is left out because `sealed` finds the same and more, and `zero_freed` because
 /// `check_reuse` overwrites freed blocks too.
-inline constexpr recipe hardened_recipe{
-    .hardening = {
-        .guard_large = true, .sealed = true, .check_reuse = true, .quarantine_bytes = 2 * KiB, .random_places = true}};
+inline constexpr recipe hardened_recipe{.hardening = {.guard_large = true,
+                                                      .sealed = true,
+                                                      .check_reuse = true,
+                                                      .quarantine_bytes = 2 * KiB,
+                                                      .random_places = true,
+                                                      .separate_classes = true}};
 
 /// The recipe R for one thread at a time.
 template <const recipe& R>

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <new>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -84,7 +85,7 @@ TEST_F(NewHandler, IsNotCalledByMalloc) {
 }
 
 #ifndef HEAPWRIGHT_TEST_EMULATED  // qemu-user does not enforce the limit
-void* reserve = nullptr;
+std::vector<void*> reserve;
 
 std::size_t address_space() {
   std::size_t pages = 0;
@@ -98,18 +99,20 @@ TEST_F(NewHandler, FreesMemoryAndTheRetrySucceeds) {
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
   const rlimit limited{address_space() + size + size / 2 + size / 4, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
-  reserve = std::malloc(size);
-  ASSERT_NE(reserve, nullptr);
+  // A malloc may have address space left of what was freed before.
+  while (void* const p = std::malloc(size)) reserve.push_back(p);
+  ASSERT_FALSE(reserve.empty());
   std::set_new_handler([] {
     ++calls;
-    if (reserve == nullptr) throw std::bad_alloc{};
-    std::free(reserve);
-    reserve = nullptr;
+    if (reserve.empty()) throw std::bad_alloc{};
+    std::free(reserve.back());
+    reserve.pop_back();
   });
   void* const p = ::operator new(size);
   EXPECT_NE(p, nullptr);
   EXPECT_EQ(calls, 1);
   ::operator delete(p);
+  for (void* const q : reserve) std::free(q);
   setrlimit(RLIMIT_AS, &before);
 }
 #endif
