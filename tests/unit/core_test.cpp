@@ -212,5 +212,16 @@ TEST(Text, FormatsAndCutsOff) {
   EXPECT_STREQ(zero.add(std::uint64_t{0}).c_str(), "0");
 }
 
+TEST(Text, RoundsBytesToTheNearestTenth) {
+  const auto shown = [](std::uint64_t n) { return std::string(text<32>{}.add_bytes(n).c_str()); };
+  EXPECT_EQ(shown(0), "0 B");
+  EXPECT_EQ(shown(1023), "1023 B");
+  EXPECT_EQ(shown(1024), "1.0 KiB");
+  EXPECT_EQ(shown(1024 + 51), "1.0 KiB");
+  EXPECT_EQ(shown(1024 + 52), "1.1 KiB");
+  EXPECT_EQ(shown(69'296'128), "66.1 MiB");
+  EXPECT_EQ(shown(UINT64_MAX), "16777216.0 TiB");
+}
+
 }  // namespace
 }  // namespace heapwright

@@ -43,8 +43,9 @@ class text {
   [[gnu::noinline]] text& add_bytes(std::uint64_t n) noexcept {
     constexpr const char* units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
     unsigned unit = 0;
-    std::uint64_t tenths = n * 10;
-    while (tenths >= 10240 && unit < 4) tenths /= 1024, ++unit;
+    std::uint64_t one = 1;
+    while (n / one >= 1024 && unit < 4) one *= 1024, ++unit;
+    const std::uint64_t tenths = n / one * 10 + (n % one * 10 + one / 2) / one;
     add(tenths / 10);
     if (unit > 0) add(".").add(tenths % 10);
     return add(units[unit]);
