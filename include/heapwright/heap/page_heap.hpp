@@ -106,18 +106,20 @@ class page_heap {
 
   /// A large block for `size` bytes that ends where a guard page begins, as far as its alignment
   /// allows, and pages longer than the heap's; without a guard page where the system refuses one.
-  /// Null as above.
+  /// One that is aligned to a page at most has a guard page before it too. Null as above.
   [[nodiscard, gnu::noinline, gnu::cold]] span* allocate_guarded(std::size_t size, std::size_t alignment) noexcept {
     const std::size_t page = memory::guard_bytes();
     const std::size_t block_bytes =
         align_up(std::max<std::size_t>(size, 1), std::clamp(alignment, default_alignment, page));
     std::size_t body = align_up(block_bytes, page);
     if (needs_head && body == block_bytes && alignment < heap_page) body += page;
-    const std::size_t pages = (body + page) / heap_page;
+    const std::size_t guards = alignment <= page && !memory_.is_callers() ? 2 : 1;
+    const std::size_t pages = (body + guards * page) / heap_page;
     span* s = take_freed_large(pages, std::max(alignment, page));
     if (s == nullptr) s = allocate(pages, std::max(alignment, page), span_state::large);
     if (s == nullptr) return nullptr;
     holding guard(lock_);
+    if (guards == 2 && (s = behind_guard(s)) == nullptr) return nullptr;
     memory_.add_guard(s);
     const std::size_t before = (body - block_bytes) % heap_page;  // the tag is at the first page
     const bool lacks_head = needs_head && before == 0 && alignment < heap_page;
@@ -145,6 +147,7 @@ class page_heap {
     if constexpr (R.hardening.guard_large || R.hardening.random_places) {
       if (!memory_.remove_guard(s)) return;
     }
+    free_guard_before(s->start);
     release_held(s);
     if (is_long && youngest_ != nullptr) stay_below_peak_of_growing();
   }
@@ -173,6 +176,7 @@ class page_heap {
     map().set_tag(old_start, 0);
     set_class(s, 0, 0);
     figures().large.add(more);
+    free_guard_before(old_start);
     policy_.note_refaulted(more);
     stay_below_peak();
     stay_below_limit();
@@ -392,6 +396,22 @@ class page_heap {
     return nullptr;
   }
 
+  /// A large block without its first page, which is a guard now. Null: there is no memory for a
+  /// record; the block is free.
+  [[nodiscard]] span* behind_guard(span* s) noexcept {
+    span* const rest = memory_.cut_guard(s);
+    if (rest == nullptr) return release_held(s), nullptr;
+    map().set_tag(s->start, 0);
+    map().set_tag(rest->start, large_tag);
+    if (s == youngest_) youngest_ = rest;
+    return rest;
+  }
+
+  /// A large block that began at p is no longer there.
+  void free_guard_before([[maybe_unused]] const std::byte* p) noexcept {
+    if constexpr (R.hardening.guard_large) figures().large.subtract(memory_.free_guard_before(p));
+  }
+
   bool without_guard(span* s) noexcept {
     holding guard(lock_);
     return memory_.remove_guard(s);
@@ -409,7 +429,9 @@ class page_heap {
 
   /// Where the system refuses, the run is lost.
   void show(span* s) noexcept {
-    if (s != nullptr && memory_.show(s)) memory_.insert_shown(s);
+    if (s == nullptr || !memory_.show(s)) return;
+    free_guard_before(s->start);
+    memory_.insert_shown(s);
   }
 
   void show_all() noexcept {

@@ -227,6 +227,9 @@ class page_memory {
 
   // --- guard pages
 
+  /// Whether all memory is the caller's: there are no guards.
+  [[nodiscard]] bool is_callers() const noexcept { return is_callers_; }
+
   /// A page of the system: the shortest guard.
   [[nodiscard]] static std::size_t guard_bytes() noexcept { return supply::grain(); }
 
@@ -247,6 +250,31 @@ class page_memory {
     s->guard_pages = 0;  // lock_pages would pass over the end of the run, which is memory again
     if (wants_resident()) make_resident(s->end() - bytes, bytes);  // it may be older than the lock
     return true;
+  }
+
+  /// Makes the first page of a span in use a guard of its own; returns the rest. Null: no memory
+  /// for a record; it is as it was.
+  [[nodiscard]] span* cut_guard(span* s) noexcept {
+    span* const rest = cut(s, guard_bytes() / heap_page);
+    if (rest == nullptr) return nullptr;
+    map().set_ends(rest);
+    s->state = span_state::guard;
+    add_guard(s);
+    return rest;
+  }
+
+  /// The guard that ends at p, where a large block began that is free or was moved, is free too.
+  /// Returns its bytes; 0: there is none, or it stays.
+  std::size_t free_guard_before(const std::byte* p) noexcept {
+    span* const s = map().span_at(p - heap_page);
+    if (s == nullptr || s->state != span_state::guard || s->end() != p) return 0;
+    const std::size_t bytes = s->bytes();
+    if (!remove_guard(s)) return 0;
+    if constexpr (R.hardening.separate_classes)
+      insert_shown(s);
+    else
+      insert(s);
+    return bytes;
   }
 
   /// Gives the contents of a large block back, and makes it one that cannot be touched. False:

@@ -109,9 +109,10 @@ struct hardening_plan {
   /// Double free, a foreign pointer and a pointer into a block end the program with a message, as
   /// in checked builds.
   bool check_callers = false;
-  /// Behind each block that is too long for any class is a page that cannot be touched, and the
-  /// block ends there: who writes beyond it is stopped by the system. Costs two system calls per
-  /// block, and realloc always copies. Not in memory that is the caller's.
+  /// Before each block that is too long for any class is a page that cannot be touched, and one
+  /// behind it, where the block ends: who writes beyond it is stopped by the system. A block that
+  /// is aligned to more than a page has the one behind it alone. Costs four system calls per block,
+  /// and realloc always copies, where blocks are not sealed. Not in memory that is the caller's.
   bool guard_large = false;
   /// Each block is 8 bytes longer and has a seal at its end (block_seal.hpp). A write beyond what
   /// was asked for, a double free, a wrong size or alignment, and free for new or delete for new[]

@@ -29,8 +29,9 @@ struct block {
 };
 
 /// Where classes have pages of their own: free_large is decommitted, for blocks without a class
-/// alone; retired is an empty span of a class.
-enum class span_state : std::uint8_t { free_resident, free_decommitted, cut, large, mixed, free_large, retired };
+/// alone; retired is an empty span of a class. guard: the pages before a large block, which cannot
+/// be touched.
+enum class span_state : std::uint8_t { free_resident, free_decommitted, cut, large, mixed, free_large, retired, guard };
 
 /// Where a cut span is: it has no free block; or it is in its class's list; or one thread refills
 /// from it.
@@ -57,7 +58,7 @@ struct span {
   span_place place = span_place::exhausted;
 
   bool zeroed = false;              ///< free_decommitted and large: reads as zero; cut: its fresh blocks do
-  std::uint8_t guard_pages = 0;     ///< cut, large and retired: heap pages at the end that cannot be touched
+  std::uint8_t guard_pages = 0;     ///< all but free ones: heap pages at the end that cannot be touched
   std::uint8_t alignment_log2 = 0;  ///< of a large block without a class; 0: none was asked for
   std::uint16_t offset = 0;         ///< where the block begins, or the first of a cut span: bytes from the start
 
