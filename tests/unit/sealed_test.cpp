@@ -154,6 +154,19 @@ TEST_F(Hardened, FreshBlocksComeInRandomOrder) {
   for (char* p : blocks) this->heap.deallocate(p);
 }
 
+TEST_F(Hardened, SpansLieInRandomPlaces) {
+  int higher = 0, lower = 0;
+  const char* last = nullptr;
+  for (int i = 0; i < 400; ++i) {
+    const char* const p = this->block_of(100'000);
+    ASSERT_NE(p, nullptr);
+    (p > last ? higher : lower) += 1;
+    last = p;
+  }
+  EXPECT_GT(higher, 100);
+  EXPECT_GT(lower, 100);
+}
+
 bool can_be_read(const std::byte* p) {
   int ends[2];
   if (::pipe(ends) != 0) return false;

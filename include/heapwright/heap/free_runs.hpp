@@ -24,6 +24,9 @@
 
 namespace heapwright {
 
+/// From where in a run that is longer pages are taken.
+enum class run_part : std::uint8_t { first, last };
+
 template <const recipe& R, platform OS>
 class free_runs {
   using supply = page_supply<R, OS>;
@@ -31,15 +34,18 @@ class free_runs {
  public:
   // --- taking
 
-  /// The first `pages` pages, aligned, of a run of this kind that has so many and `more`; null when
-  /// none is long enough or there is no memory for records.
+  /// The first or last `pages` pages, aligned, of a run of this kind that has so many and `more`
+  /// behind the first; null when none is long enough or there is no memory for records.
   [[nodiscard, gnu::noinline]] span* take(span_state kind, std::size_t pages, std::size_t alignment,
-                                          std::size_t more = 0) noexcept {
+                                          std::size_t more = 0, run_part part = run_part::first) noexcept {
     const std::size_t slack = alignment / heap_page - 1;
     span* s = bins(kind).find(pages + slack + more);
     if (s == nullptr || !reserve(2)) return nullptr;
     remove(s);
-    const std::size_t before = (align_up(address_of(s->start), alignment) - address_of(s->start)) / heap_page;
+    const std::uintptr_t begin = part == run_part::first
+                                     ? align_up(address_of(s->start), alignment)
+                                     : align_down(address_of(s->end()) - pages * heap_page, alignment);
+    const std::size_t before = (begin - address_of(s->start)) / heap_page;
     if (before > 0) {
       span* const rest = split(s, before);
       put(s);

@@ -296,7 +296,9 @@ class page_heap {
   }
 
   span* take(std::size_t pages, std::size_t alignment) noexcept {
-    span* const s = memory_.take(pages, alignment, policy::worth_a_call / heap_page);
+    run_part part = run_part::first;
+    if constexpr (R.hardening.random_places) part = random_.below(2) == 0 ? run_part::first : run_part::last;
+    span* const s = memory_.take(pages, alignment, policy::worth_a_call / heap_page, part);
     policy_.note_free(figures().free_resident);
     return s;
   }

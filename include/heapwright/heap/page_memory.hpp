@@ -35,12 +35,12 @@ class page_memory {
 
   /// A free run of `pages` pages, aligned, resident where one fits; null when there is none. Runs
   /// from `join_from` pages on may be joined from neighbours that are each too short.
-  [[nodiscard]] span* take(std::size_t pages, std::size_t alignment, std::size_t join_from) noexcept {
+  [[nodiscard]] span* take(std::size_t pages, std::size_t alignment, std::size_t join_from, run_part part) noexcept {
     if constexpr (R.hardening.separate_classes) join_from = SIZE_MAX;
     return brought_in([&] {
-      span* found = free_.take(span_state::free_resident, pages, alignment);
+      span* found = free_.take(span_state::free_resident, pages, alignment, 0, part);
       if (found == nullptr && pages >= join_from && alignment <= heap_page) found = free_.take_adjacent(pages);
-      return found != nullptr ? found : free_.take(span_state::free_decommitted, pages, alignment);
+      return found != nullptr ? found : free_.take(span_state::free_decommitted, pages, alignment, 0, part);
     });
   }
 

@@ -125,9 +125,10 @@ struct hardening_plan {
   /// So many bytes of each size class that a thread has freed are held back, 16 blocks at most, and
   /// are handed out again in random order. Needs `sealed`.
   std::uint32_t quarantine_bytes = 0;
-  /// Blocks that were never used are handed out in random order, some 32 at a time. Behind one span
-  /// of four, chosen at random, is a page that cannot be touched, and so on both sides of the
-  /// heap's records, but for the page map. Costs a system call for each such span.
+  /// Blocks that were never used are handed out in random order, some 32 at a time, and pages are
+  /// taken from the beginning or the end of free runs at random. Behind one span of four, chosen at
+  /// random, is a page that cannot be touched, and so on both sides of the heap's records, but for
+  /// the page map. Costs a system call for each such span.
   bool random_places = false;
   /// Pages that blocks of one size class had never have blocks of another: an old pointer leads to
   /// a block of its own class at most. An empty span stays with its class; its memory goes back to
