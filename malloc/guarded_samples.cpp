@@ -144,9 +144,10 @@ bool guarded_samples::draw() noexcept {
   return true;
 }
 
-void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcept {
+void* guarded_samples::allocate(std::size_t size, std::size_t alignment, block_origin origin) noexcept {
   const std::size_t page = linux_os::page_size();
   if (alignment > page || size > PTRDIFF_MAX - 4 * page || !lock_.try_acquire()) return nullptr;
+  const block_claim asked{origin, size, alignment};
   size = std::max<std::size_t>(size, 1);
   void* block = nullptr;
   if (place* const s = free_place()) {
@@ -167,6 +168,7 @@ void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcep
       s->bytes = body + 2 * page;
       s->block = first + from;
       s->size = size;
+      s->asked = asked;
       s->is_told = false;
       s->allocated.note(current_state());
       s->is = state::live;
@@ -179,13 +181,14 @@ void* guarded_samples::allocate(std::size_t size, std::size_t alignment) noexcep
   return block;
 }
 
-bool guarded_samples::deallocate(void* p) noexcept {
+bool guarded_samples::deallocate(void* p, const block_claim* said) noexcept {
   if (!is_on() || p == nullptr) return false;
   holding guard(lock_);
   place* const found = find(p);
   if (found == nullptr) return false;
   place& s = *found;
   if (!is_live(s, p)) return true;
+  if (said != nullptr) check_claim(s, *said);
   if (const std::byte* const at = written_beside(s); at != nullptr)
     mistake(s, at < s.block ? "write before a block" : "write beyond a block", at, current_state());
   const std::size_t page = linux_os::page_size();
@@ -207,8 +210,16 @@ std::optional<std::size_t> guarded_samples::size(void* p) noexcept {
 std::size_t guarded_samples::size_if_live(const void* p) noexcept {
   if (!is_on() || p == nullptr) return 0;
   holding guard(lock_);
-  const place* const s = find(p);
-  return s != nullptr && s->is == state::live && s->block == p ? s->size : 0;
+  const place* const s = find_live(p);
+  return s != nullptr ? s->size : 0;
+}
+
+bool guarded_samples::set_origin(const void* p, block_origin origin) noexcept {
+  if (!is_on()) return false;
+  holding guard(lock_);
+  place* const s = find_live(p);
+  if (s != nullptr) s->asked.origin = origin;
+  return s != nullptr;
 }
 
 /// Where another thread is here, or a signal handler has interrupted one, as nothing.
@@ -253,6 +264,20 @@ guarded_samples::place* guarded_samples::find(const void* p) noexcept {
     if (s.contains(p)) return &s;
   }
   return nullptr;
+}
+
+guarded_samples::place* guarded_samples::find_live(const void* p) noexcept {
+  place* const s = find(p);
+  return s != nullptr && s->is == state::live && s->block == p ? s : nullptr;
+}
+
+void guarded_samples::check_claim(const place& s, const block_claim& said) noexcept {
+  const char* const what = said.origin != s.asked.origin ? "free with the wrong function"
+                           : said.size != block_claim::not_said && said.size != s.asked.size ? "free with a wrong size"
+                           : said.alignment != block_claim::not_said && said.alignment != s.asked.alignment
+                               ? "free with a wrong alignment"
+                               : nullptr;
+  if (what != nullptr) mistake(s, what, s.block, current_state());
 }
 
 /// p lies in the sample. False: a mistake, and the process goes on.

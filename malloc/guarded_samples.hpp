@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <heapwright/heap/block_claim.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
 #include <heapwright/sync/lock.hpp>
 
@@ -46,13 +47,17 @@ class guarded_samples {
     return left_.fetch_sub(count, std::memory_order_relaxed) <= static_cast<std::int64_t>(count) && draw();
   }
 
-  /// A block of `size` bytes, aligned to `alignment`, a power of two up to a page. Null: all places
-  /// are live, or another thread is here, or there is no memory.
-  [[nodiscard, gnu::noinline]] void* allocate(std::size_t size, std::size_t alignment) noexcept;
+  /// A block of `size` bytes, aligned to `alignment`, a power of two up to a page, or 0. Null: all
+  /// places are live, or another thread is here, or there is no memory.
+  [[nodiscard, gnu::noinline]] void* allocate(std::size_t size, std::size_t alignment,
+                                              block_origin origin = block_origin::malloc) noexcept;
 
   /// False: p lies in no sample. A mistake where it lies in one and is no live block, or the block
-  /// was written beyond.
-  [[nodiscard]] bool deallocate(void* p) noexcept;
+  /// was written beyond, or is not what is said. `said`: null where anything may be said.
+  [[nodiscard]] bool deallocate(void* p, const block_claim* said = nullptr) noexcept;
+
+  /// Of a live block. False: p is none.
+  bool set_origin(const void* p, block_origin origin) noexcept;
 
   /// Of a live block; nothing where p lies in no sample. A mistake as in deallocate; 0 where the
   /// process goes on.
@@ -81,6 +86,7 @@ class guarded_samples {
     std::size_t bytes;
     std::byte* block;
     std::size_t size;
+    block_claim asked;
     std::uint64_t freed_as;  ///< in which order
     bool is_told;            ///< of a fault at its pages: once
     calls allocated, freed;
@@ -94,7 +100,9 @@ class guarded_samples {
   bool draw() noexcept;
   place* free_place() noexcept;
   place* find(const void* p) noexcept;
+  place* find_live(const void* p) noexcept;
   static bool is_live(const place& s, const void* p) noexcept;
+  static void check_claim(const place& s, const block_claim& said) noexcept;
   /// The first byte beside the block, in its pages, that is no filler; null: there is none.
   static const std::byte* written_beside(const place& s) noexcept;
   static void mistake(const place& s, const char* what, const void* p, unwind::machine_state from) noexcept;

@@ -147,19 +147,30 @@ void* allocate_zeroed_slow(std::size_t size) noexcept {
 
 namespace {
 
+[[nodiscard]] void* allocate_unsampled(std::size_t size) noexcept {
+  if constexpr (heap_type::is_sealed)
+    return the_heap.allocate_sealed(*any_cache(), size, block_origin::malloc, 0);
+  else
+    return the_heap.allocate_slow(*any_cache(), size);
+}
+
 [[gnu::noinline, gnu::cold]] void* reallocate_sample(void* p, std::size_t had, std::size_t size) noexcept {
   if (had == 0) return nullptr;  // a mistake, and the process goes on
-  void* const fresh = the_heap.allocate_slow(*any_cache(), size);
+  void* const fresh = allocate_unsampled(size);
   if (fresh == nullptr) return nullptr;
   std::memcpy(fresh, p, std::min(had, size));
-  (void)the_samples.deallocate(p);
+  constexpr block_claim of_malloc;
+  (void)the_samples.deallocate(p, heap_type::is_sealed ? &of_malloc : nullptr);
   return fresh;
 }
 
 }  // namespace
 
 void* reallocate(void* p, std::size_t size) noexcept {
-  if constexpr (heap_type::is_sealed) return the_heap.reallocate_sealed(*any_cache(), p, size);
+  if constexpr (heap_type::is_sealed) {
+    if (const std::optional<std::size_t> had = the_samples.size(p)) return reallocate_sample(p, *had, size);
+    return the_heap.reallocate_sealed(*any_cache(), p, size);
+  }
   const std::size_t usable = the_heap.usable_size(p);
   if (usable == 0) [[unlikely]] {
     if (const std::optional<std::size_t> had = the_samples.size(p)) return reallocate_sample(p, *had, size);
@@ -177,6 +188,12 @@ void deallocate_slow(void* p, std::size_t size, std::size_t alignment) noexcept 
 
 namespace {
 
+/// A guarded block, if one is due; null otherwise. Nothing can be written to a block of no bytes.
+[[gnu::noinline, gnu::cold]] void* sample_sealed(std::size_t size, block_origin origin,
+                                                 std::size_t alignment) noexcept {
+  return size != 0 && the_samples.is_due(1) ? the_samples.allocate(size, alignment, origin) : nullptr;
+}
+
 [[gnu::noinline, gnu::cold]] void* allocate_sealed_without_cache(std::size_t size, block_origin origin,
                                                                  std::size_t alignment) noexcept {
   if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed(*any_cache(), size, origin, alignment);
@@ -189,7 +206,12 @@ namespace {
 
 }  // namespace
 
+// Blocks with seals have no step of their own that is slow enough: each allocation is looked at.
+
 void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignment) noexcept {
+  if (the_samples.is_on()) [[unlikely]] {
+    if (void* const p = sample_sealed(size, origin, alignment)) return p;
+  }
   if (this_cache == no_cache_of_its_own) [[unlikely]]
     return allocate_sealed_without_cache(size, origin, alignment);
   if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed(*this_cache, size, origin, alignment);
@@ -197,25 +219,35 @@ void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignme
 }
 
 void deallocate_sealed(void* p, const block_claim& said) noexcept {
+  if (the_samples.is_on() && the_samples.deallocate(p, &said)) [[unlikely]]
+    return;
   if (this_cache == no_cache_of_its_own) [[unlikely]]
     return deallocate_sealed_without_cache(p, said);
   if constexpr (heap_type::is_sealed) the_heap.deallocate_sealed(*this_cache, p, said);
 }
 
 std::size_t usable_size(void* p) noexcept {
-  if constexpr (heap_type::is_sealed) return p == nullptr ? 0 : the_heap.size_of_sealed(p);
+  if constexpr (heap_type::is_sealed) {
+    if (const std::optional<std::size_t> of_sample = the_samples.size(p)) return *of_sample;
+    return p == nullptr ? 0 : the_heap.size_of_sealed(p);
+  }
   const std::size_t usable = the_heap.usable_size(p);
   return usable == 0 ? the_samples.size(p).value_or(0) : usable;
 }
 
 std::size_t size_for_probe(void* p) noexcept {
-  if constexpr (heap_type::is_sealed) return p == nullptr ? 0 : the_heap.size_if_live_sealed(p);
+  if constexpr (heap_type::is_sealed) {
+    if (const std::size_t of_sample = the_samples.size_if_live(p); of_sample != 0) return of_sample;
+    return p == nullptr ? 0 : the_heap.size_if_live_sealed(p);
+  }
   const std::size_t usable = the_heap.usable_size(p);
   return usable == 0 ? the_samples.size_if_live(p) : usable;
 }
 
 void set_origin([[maybe_unused]] void* p, [[maybe_unused]] block_origin origin) noexcept {
-  if constexpr (heap_type::is_sealed) the_heap.set_origin_of_sealed(p, origin);
+  if constexpr (heap_type::is_sealed) {
+    if (!the_samples.set_origin(p, origin)) the_heap.set_origin_of_sealed(p, origin);
+  }
 }
 
 std::size_t trim() noexcept { return the_heap.trim(*any_cache()); }

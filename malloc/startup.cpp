@@ -108,7 +108,7 @@ void record_options() noexcept {
   record_heap();
   record_options();
   begin_misuse_reports(settings[option_id::on_misuse] == 1, settings[option_id::syslog] == 1);
-  if constexpr (!heap_type::is_sealed) the_samples.begin(static_cast<std::uint32_t>(settings[option_id::guard_sample]));
+  the_samples.begin(static_cast<std::uint32_t>(settings[option_id::guard_sample]));
   register_this_thread();  // hooks fork, before other libraries do
   if (settings.stats_file() != nullptr || settings[option_id::stats] == 1) report_at_exit(settings.stats_file());
   if (settings[option_id::verbose] == 1) {

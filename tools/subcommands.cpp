@@ -179,7 +179,6 @@ subcommand add_run(CLI::App& app) {
                  "with a report")
       ->type_name("N")
       ->check(from_to(1, most_guard_interval))
-      ->excludes("--hardened")
       ->excludes(with);
   take_command(sub, options.command);
   sub.footer(

@@ -5,12 +5,15 @@
 //
 // Exit code 3: none was found. 7: the program's own handler of faults was called.
 #include <atomic>
+#include <cerrno>
 #include <csetjmp>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -67,16 +70,38 @@ void read_before(std::size_t size) {
   std::free(p);
 }
 
+/// Whether the system would read the pages before and behind a block shorter than a page.
+bool is_guarded(char* p) {
+  const auto cannot_be_touched = [](char* at) { return access(at, F_OK) != 0 && errno == EFAULT; };
+  char* const page = p - reinterpret_cast<std::uintptr_t>(p) % 4096;
+  return cannot_be_touched(page - 4096) && cannot_be_touched(page + 4096);
+}
+
 void free_inside(std::size_t size) {
   char* const p = block_of(size);
-  std::free(opaque(malloc_usable_size(p) == size ? p + 1 : p));
+  std::free(opaque(is_guarded(p) ? p + 1 : p));
 }
 
 void free_twice(std::size_t size) {
   char* const p = block_of(size);
-  const bool is_guarded = malloc_usable_size(p) == size;
+  const bool twice = is_guarded(p);
   std::free(opaque(p));
-  if (is_guarded) std::free(opaque(p));
+  if (twice) std::free(opaque(p));
+}
+
+void wrong_size(std::size_t size) {
+  void* const p = opaque(::operator new(size));
+  ::operator delete(p, is_guarded(static_cast<char*>(p)) ? size + 1 : size);
+}
+
+void wrong_alignment(std::size_t size) {
+  void* const p = opaque(::operator new(size, std::align_val_t{64}));
+  ::operator delete(p, std::align_val_t{is_guarded(static_cast<char*>(p)) ? 128U : 64U});
+}
+
+void wrong_function(std::size_t size) {
+  void* const p = opaque(::operator new(size));
+  is_guarded(static_cast<char*>(p)) ? std::free(p) : ::operator delete(p);
 }
 
 /// What is right: in all ways that blocks come and go.
@@ -160,6 +185,9 @@ int main(int count, char** arguments) {
   if (name == "read_before") return make(read_before, threads, 3000);
   if (name == "free_inside") return make(free_inside, threads, 1001);
   if (name == "free_twice") return make(free_twice, threads, 1001);
+  if (name == "wrong_size") return make(wrong_size, threads, 1001);
+  if (name == "wrong_alignment") return make(wrong_alignment, threads, 1001);
+  if (name == "wrong_function") return make(wrong_function, threads, 1001);
   if (name == "nothing") return make(nothing, threads, 101);
   if (name == "own_handler") {
     std::signal(SIGSEGV, own_handler);
