@@ -119,7 +119,8 @@ class page_heap {
     if (s == nullptr) s = allocate(pages, std::max(alignment, page), span_state::large);
     if (s == nullptr) return nullptr;
     holding guard(lock_);
-    if (guards == 2 && (s = behind_guard(s)) == nullptr) return nullptr;
+    if (guards == 2) s = behind_guard(s);
+    if (s == nullptr) return nullptr;
     memory_.add_guard(s);
     const std::size_t before = (body - block_bytes) % heap_page;  // the tag is at the first page
     const bool lacks_head = needs_head && before == 0 && alignment < heap_page;
