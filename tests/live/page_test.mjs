@@ -557,10 +557,15 @@ test("at 400 pixels names, figures and explanations can be read", async () => {
     assert.deepEqual(await s.page.evaluate(() => [...document.querySelectorAll(".tile small, .tile span")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)), []);
     await s.page.keyboard.press("2");
     await s.page.waitForSelector("#sites .row");
-    assert.deepEqual(await seen("sites", ["site", "live", "live blocks"]), [true, true, true]);
+    assert.deepEqual(await seen("sites", ["site", "called by", "live", "live blocks"]), [true, true, true, true]);
+    /// The first rows' parts stand one below the other, and the rows do not overlap.
+    const lines = table => s.page.evaluate(table => [...document.querySelectorAll(`#${table} .row:not([hidden])`)].slice(0, 2).flatMap(row =>
+      [row, ...row.children].slice(0, 4).map(e => Math.round(e.getBoundingClientRect().top - document.querySelector(`#${table} .row`).getBoundingClientRect().top))), table);
+    await becomes(() => lines("sites"), tops => String(tops) === "0,0,22,39,62,62,84,101", "lines of two rows");
+    await s.page.screenshot({ path: join(shots, "sites-400.png"), fullPage: true });
     await s.page.keyboard.press("3");
     await s.page.waitForSelector("#leaks .row");
-    assert.deepEqual(await seen("leaks", ["site", "stays", "live, by age"]), [true, true, true]);
+    assert.deepEqual(await seen("leaks", ["site", "called by", "stays", "live, by age"]), [true, true, true, true]);
     await s.page.keyboard.press("4");
     await s.page.waitForSelector("#memory-table .row");
     assert.deepEqual(await seen("memory-table", ["kind", "RSS", "PSS", "private dirty"]), [true, true, true, true]);
