@@ -2,11 +2,11 @@
 //
 //   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT HEAPWRIGHT LIBHEAPWRIGHT LIBHEAPWRIGHT-HARDENED MISTAKEN_SERVER    screenshots go to PACKAGES/screenshots
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { several, timesLive } from "../../tools/live/web/format.js";
 
@@ -14,6 +14,7 @@ const [packages, executablePath, server, makeSegment, heapwright, library, harde
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
 const shots = join(packages, "screenshots");
 mkdirSync(shots, { recursive: true });
+const probe = join(dirname(library), "libheapwright-probe.so");
 
 const line = (child, stream) => new Promise((resolve, reject) => {
   let all = "";
@@ -542,6 +543,68 @@ test("a crowded header shows the process id", async () => {
   } finally { await s.end(); }
 });
 
+/// What the list of processes offers.
+const offered = page => page.evaluate(() => [...document.getElementById("process").options].map(option => option.textContent));
+
+test("of several processes the header says all, and what begins and ends is in it soon", async () => {
+  const wait = "import sys, time; x = [bytes(1000) for i in range(3000)]; sys.argv[1:] and time.sleep(100)", python = "/usr/bin/python3";
+  const script = `read -r line; ${python} -c "$0" first of two & read -r line; ${python} -c "$0" second of two & wait`;
+  const s = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/sh", "-c", script, wait], { stdio: ["pipe", "ignore", "pipe"] }), false, () => {});
+  try {
+    const asked = [];
+    s.page.on("request", request => { if (request.url().includes("/api/processes")) asked.push(performance.now()); });
+    await becomes(() => asked.length, times => times >= 4, "the list is asked for");
+    assert.ok(asked[3] - asked[0] < 10000, `three times in ${asked[3] - asked[0]} ms`);
+    s.child.stdin.write("a\nb\n");
+    await becomes(() => offered(s.page), all => all.filter(words => words.startsWith("python3")).length === 2, "two have begun");
+    const id = Number((await offered(s.page)).find(words => words.startsWith("python3")).match(/ (\d+) ·/)[1]);
+    await s.page.goto(`${s.url}?process=${id}`);
+    await s.page.waitForSelector("#family:not([hidden])");
+    for (const dark of [false, true]) {
+      await s.page.emulateMedia({ colorScheme: dark ? "dark" : "light" });
+      for (const width of [1280, 800, 400]) {
+        await s.page.setViewportSize({ width, height: 800 });
+        const cut = await s.page.evaluate(() => ["program", "about", "process", "family", "status"].filter(id => {
+          const e = document.getElementById(id);
+          return e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight + 1 || e.getBoundingClientRect().right > innerWidth;
+        }));
+        assert.deepEqual(cut, [], `at ${width} pixels`);
+        await s.page.screenshot({ path: join(shots, `several-${width}-${dark ? "dark" : "light"}.png`) });
+      }
+    }
+    process.kill(id);
+    await becomes(() => offered(s.page), all => all.some(words => words.startsWith(`ended: python3 ${id} `)), "one has ended");
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("attached by its id: the page opens on it, and what others have left is one line of the list", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "heapwright-page-")), probed = { ...process.env, HEAPWRIGHT_SEGMENT_DIR: folder, LD_PRELOAD: probe };
+  for (let i = 0; i < 3; ++i) spawnSync("/bin/echo", [], { env: probed });
+  const start = async blocks => {
+    const made = spawn("/usr/bin/python3", ["-c", `x = [bytes(1000) for i in range(${blocks})]; print("ready", flush=True); input()`], { env: probed, stdio: ["pipe", "pipe", "inherit"] });
+    await line(made, "stdout");
+    made.removeAllListeners("exit");
+    return made;
+  };
+  const large = await start(40000), small = await start(10);
+  const s = await shown(spawn(heapwright, ["live", "--no-browser", String(small.pid)], { env: { ...process.env, HEAPWRIGHT_SEGMENT_DIR: folder }, stdio: ["ignore", "ignore", "pipe"] }), false,
+    () => { large.kill(); small.kill(); rmSync(folder, { recursive: true }); });
+  try {
+    assert.match(await s.text("about"), new RegExp(`^process ${small.pid} `));
+    const left = "… 3 that ended before live began";
+    await becomes(() => offered(s.page), all => all.length === 3 && all[0].startsWith(`python3 ${small.pid}`) && all[1].startsWith(`python3 ${large.pid}`) && all[2] === left, "what runs, and one line");
+    assert.doesNotMatch(await s.text("notes"), /Most live bytes/);
+    await s.page.selectOption("#process", { label: left });
+    await becomes(() => offered(s.page), all => all.length === 5 && all.filter(words => words.startsWith("ended: echo")).length === 3, "all");
+    assert.match(await s.page.inputValue("#process"), new RegExp(`^${small.pid}-`), "another process is shown");
+    await s.page.selectOption("#process", { index: 2 });
+    await s.page.waitForFunction(() => document.getElementById("program").textContent === "echo");
+    await becomes(() => s.page.evaluate(() => document.getElementById("process").selectedOptions[0]?.textContent), words => words?.startsWith("ended: echo"), "it stands in the list");
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
 test("at 400 pixels names, figures and explanations can be read", async () => {
   const s = await served();
   try {
@@ -557,10 +620,15 @@ test("at 400 pixels names, figures and explanations can be read", async () => {
     assert.deepEqual(await s.page.evaluate(() => [...document.querySelectorAll(".tile small, .tile span")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)), []);
     await s.page.keyboard.press("2");
     await s.page.waitForSelector("#sites .row");
-    assert.deepEqual(await seen("sites", ["site", "live", "live blocks"]), [true, true, true]);
+    assert.deepEqual(await seen("sites", ["site", "called by", "live", "live blocks"]), [true, true, true, true]);
+    /// The first rows' parts stand one below the other, and the rows do not overlap.
+    const lines = table => s.page.evaluate(table => [...document.querySelectorAll(`#${table} .row:not([hidden])`)].slice(0, 2).flatMap(row =>
+      [row, ...row.children].slice(0, 4).map(e => Math.round(e.getBoundingClientRect().top - document.querySelector(`#${table} .row`).getBoundingClientRect().top))), table);
+    await becomes(() => lines("sites"), tops => String(tops) === "0,0,22,39,62,62,84,101", "lines of two rows");
+    await s.page.screenshot({ path: join(shots, "sites-400.png"), fullPage: true });
     await s.page.keyboard.press("3");
     await s.page.waitForSelector("#leaks .row");
-    assert.deepEqual(await seen("leaks", ["site", "stays", "live, by age"]), [true, true, true]);
+    assert.deepEqual(await seen("leaks", ["site", "called by", "stays", "live, by age"]), [true, true, true, true]);
     await s.page.keyboard.press("4");
     await s.page.waitForSelector("#memory-table .row");
     assert.deepEqual(await seen("memory-table", ["kind", "RSS", "PSS", "private dirty"]), [true, true, true, true]);

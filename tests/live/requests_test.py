@@ -132,7 +132,7 @@ BAD_QUERIES = [
     "/api/events?interval=99", "/api/events?interval=60001", "/api/events?interval=1s", "/api/events?intervall=100",
     "/api/stacks?value=lives", "/api/stacks?most=0", "/api/stacks?most=1000000000", "/api/stacks?most=-1", "/api/stacks?most=1e9",
     "/api/stacks?value=live&value=live", "/api/stacks?x=1", "/api/history?since=now", "/api/history?since=nan", "/api/history?most=1",
-    "/debug/pprof/heap?seconds=61", "/api/state?x", "/?x=1", "/api/processes?process=1", "/api/memory?since=0",
+    "/debug/pprof/heap?seconds=61", "/api/state?x", "/?x=1", "/api/processes?process=1", "/api/processes?ended=1", "/api/memory?since=0",
 ]
 
 

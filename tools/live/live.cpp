@@ -304,9 +304,10 @@ int live(const live_options& options) {
                                              : segment_of(options.pid);
   if (path.empty() && !options.save.empty())
     throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
-  const auto family_pointer = saved ? std::make_unique<watched_family>(*saved, options.wrappers)
-                                    : std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path,
-                                                                       path.parent_path(), options.wrappers);
+  const auto family_pointer =
+      saved ? std::make_unique<watched_family>(*saved, options.wrappers)
+            : std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path, path.parent_path(),
+                                               options.wrappers, started ? found_by::start : found_by::id);
   watched_family& family = *family_pointer;
   const routes answers({family, advice}, guard(options.host, server->port(), token));
   if (!started && !tell_address(options, url, token)) throw lost_address();

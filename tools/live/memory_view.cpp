@@ -109,16 +109,18 @@ std::string memory_view(watched_process& process) {
   return result.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string processes_view(watched_family& family) {
+std::string processes_view(watched_family& family, bool with_ended_before) {
   constexpr std::size_t most = 200;
   json result = {{"columns", {"name", "id", "forked_from", "running", "live", "program", "arguments"}}};
   json& rows = result["rows"] = json::array();
-  const std::vector<family_member> members = family.members(most);
+  const std::vector<family_member> members = family.members(most, with_ended_before);
   for (const family_member& m : members)
     rows.push_back({m.name, m.process.process_id, m.process.forked_from, m.is_running, m.live, m.process.program,
                     m.process.arguments});
   const std::string file = family.file().filename().string();
   result["file"] = file.empty() ? json(nullptr) : json(file);
+  result["is_asked_for"] = family.is_asked_for();
+  result["ended_before"] = family.ended_before();
   result["running"] = std::ranges::count_if(members, &family_member::is_running);
   result["live"] = live_of_all(members);
   return result.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -129,8 +129,9 @@ http_response events(const http_request& request, const shown_run& what) {
 
 http_response processes(const http_request& request, const shown_run& what) {
   if (request.parameter("process") != nullptr) throw wrong("/api/processes knows no parameter process");
-  only(request, {});
-  return as_json(processes_view(what.family));
+  only(request, {"ended"});
+  const bool with_ended_before = choice<bool>(request, "ended", {{"since", false}, {"all", true}});
+  return as_json(processes_view(what.family, with_ended_before));
 }
 
 /// Of all processes: it may name a site in each.

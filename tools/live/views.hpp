@@ -51,7 +51,7 @@ struct stack_question {
 [[nodiscard]] std::string mistakes_view(watched_process& process);
 
 /// The processes that this server shows.
-[[nodiscard]] std::string processes_view(watched_family& family);
+[[nodiscard]] std::string processes_view(watched_family& family, bool with_ended_before);
 
 /// Prometheus's text format. Each line says which process it is of. Those of a family that are not
 /// watched have no PSS and no figures of their heaps.

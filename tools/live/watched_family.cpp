@@ -20,15 +20,32 @@ bool is_of_process(const std::filesystem::path& segment, const segment::process_
   }
 }
 
+/// Which process each has been forked from, by process id. An id may have been another process's
+/// before.
+using fork_parents = std::map<std::uint32_t, std::uint64_t>;
+
+/// Whether it comes of the other one by forks alone, or is the same.
+bool is_descendant(const fork_parents& parents, std::uint32_t id, std::uint32_t of) {
+  for (std::size_t steps = 0; steps < parents.size() && id != of; ++steps) {
+    const auto found = parents.find(id);
+    if (found == parents.end()) return false;
+    id = static_cast<std::uint32_t>(found->second);
+  }
+  return id == of;
+}
+
 }  // namespace
 
 watched_family::watched_family(std::shared_ptr<watched_process> first, const std::filesystem::path& segment,
-                               std::filesystem::path folder, function_patterns wrappers)
+                               std::filesystem::path folder, function_patterns wrappers, found_by how)
     : folder_(std::move(folder)),
       first_segment_(segment),
       wrappers_(std::move(wrappers)),
+      how_(how),
       first_(std::move(first)),
-      first_name_(name_of(segment)) {}
+      first_name_(name_of(segment)) {
+  if (how_ == found_by::id) leave_out_ended();
+}
 
 watched_family::watched_family(const opened_run& run, function_patterns wrappers)
     : folder_(run.folder()),
@@ -58,6 +75,38 @@ std::shared_ptr<watched_process> watched_family::open(const std::filesystem::pat
   } catch (const failure&) {
     return nullptr;
   }
+}
+
+/// The folder that all programs share has what the last ones have left, of whatever program: that
+/// is for `live --list` and `--file`, and would hide what runs.
+void watched_family::leave_out_ended() {
+  const segment::process_figures first = first_->now(false)->figures.process;
+  std::vector<std::pair<std::string, segment::process_figures>> ended;
+  fork_parents parents;
+  for (const auto& path : segment::segments_in(folder_)) {
+    try {
+      segment::process_figures process = segment::segment_reader(path).process();
+      parents.emplace(process.process_id, process.forked_from);  // the newest of this id comes first
+      if (process.state == segment::process_state::exited || !segment::is_there(process))
+        ended.emplace_back(name_of(path), std::move(process));
+    } catch (const segment::bad_segment&) {
+      continue;
+    }
+  }
+  for (const auto& [name, process] : ended) {
+    // Older ones had a parent of the same id.
+    const bool is_child = process.process_id != first.process_id && process.process_start >= first.process_start &&
+                          is_descendant(parents, process.process_id, first.process_id);
+    if (!is_child && name != first_name_) ended_before_.insert(name);
+  }
+}
+
+std::size_t watched_family::ended_before() const {
+  // Those that begin make room for themselves.
+  return static_cast<std::size_t>(std::ranges::count_if(ended_before_, [&](const std::string& name) {
+    std::error_code unknown;
+    return std::filesystem::exists(folder_ / (name + ".segment"), unknown);
+  }));
 }
 
 void watched_family::follow_first() {
@@ -121,7 +170,7 @@ std::shared_ptr<watched_process> watched_family::find(const std::string& name_or
   return nullptr;
 }
 
-std::vector<family_member> watched_family::members(std::size_t most) {
+std::vector<family_member> watched_family::members(std::size_t most, bool with_ended_before) {
   const auto first = find("");
   std::string first_name;
   {
@@ -135,6 +184,7 @@ std::vector<family_member> watched_family::members(std::size_t most) {
   for (const auto& path : segment::segments_in(folder_)) {
     if (result.size() == most) break;
     if (name_of(path) == first_name) continue;
+    if (!with_ended_before && ended_before_.contains(name_of(path))) continue;
     try {
       auto other = std::make_shared<const moment>(moment_of(segment::segment_reader(path), run_ == nullptr));
       if (other->state == life::replaced) continue;  // it goes on as another
@@ -167,22 +217,14 @@ void watched_family::watch_all() {
 
 std::vector<saved_process> watched_family::saved(bool only_descendants) {
   std::map<std::string, process_past> pasts;
-  std::map<std::uint32_t, std::uint64_t> parents;
+  fork_parents parents;
   for (const auto& [name, process] : watched_members()) pasts[name] = process->past();
   const auto all = members(SIZE_MAX);
   for (const family_member& m : all) parents[m.process.process_id] = m.process.forked_from;
   const std::uint32_t first = all.front().process.process_id;
-  const auto is_descendant = [&](std::uint32_t id) {
-    for (std::size_t steps = 0; steps < parents.size() && id != first; ++steps) {
-      const auto found = parents.find(id);
-      if (found == parents.end()) return false;
-      id = static_cast<std::uint32_t>(found->second);
-    }
-    return id == first;
-  };
   std::vector<saved_process> result;
   for (const family_member& m : all) {
-    if (only_descendants && !is_descendant(m.process.process_id)) continue;
+    if (only_descendants && !is_descendant(parents, m.process.process_id, first)) continue;
     const bool is_first = result.empty();
     saved_process one{m.name, is_first ? first_segment_ : folder_ / (m.name + ".segment"), std::nullopt};
     if (const auto past = pasts.find(m.name); past != pasts.end()) one.past = std::move(past->second);

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,14 @@ struct family_member {
   std::shared_ptr<const moment> seen;  ///< where it is not watched: without PSS and the heap's own figures
 };
 
+/// How the first process came to be watched: started here, or there before and named by its id.
+enum class found_by { start, id };
+
 class watched_family {
  public:
   /// `folder`: where other segments may be; empty: there are no others.
   watched_family(std::shared_ptr<watched_process> first, const std::filesystem::path& segment,
-                 std::filesystem::path folder, function_patterns wrappers);
+                 std::filesystem::path folder, function_patterns wrappers, found_by how);
   /// Of a saved run, which must live as long.
   watched_family(const opened_run& run, function_patterns wrappers);
 
@@ -43,8 +47,15 @@ class watched_family {
   /// The saved run or segment that was given; empty: none.
   [[nodiscard]] std::filesystem::path file() const { return run_ != nullptr ? run_->file() : std::filesystem::path(); }
 
-  /// The first, then the newest, no more than `most`.
-  [[nodiscard]] std::vector<family_member> members(std::size_t most);
+  /// Whether the first is what the user has asked for by its id.
+  [[nodiscard]] bool is_asked_for() const { return how_ == found_by::id; }
+
+  /// How many processes had ended before the first was attached to, and are not its children.
+  [[nodiscard]] std::size_t ended_before() const;
+
+  /// The first, then the newest, no more than `most`. Without those that `ended_before` counts,
+  /// unless they are asked for.
+  [[nodiscard]] std::vector<family_member> members(std::size_t most, bool with_ended_before = false);
 
   /// All members, and what is seen of them now: of those that are watched more than of the others.
   [[nodiscard]] std::vector<family_member> all_members();
@@ -66,6 +77,7 @@ class watched_family {
   /// All of them with what is watched, as far as that may be so many; the first one first.
   [[nodiscard]] std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_members();
   void follow_first();
+  void leave_out_ended();
   /// What the process is called that is asked for by its id, the first by "". A name stays itself.
   [[nodiscard]] std::string name_among(const std::string& name_or_id) const;
   [[nodiscard]] std::shared_ptr<watched_process> open(const std::filesystem::path& segment) const;
@@ -73,6 +85,8 @@ class watched_family {
   std::filesystem::path folder_, first_segment_;
   const opened_run* run_ = nullptr;
   function_patterns wrappers_;
+  found_by how_ = found_by::start;
+  std::set<std::string> ended_before_;  ///< names
 
   std::mutex mutex_;  ///< of what follows
   std::shared_ptr<watched_process> first_;

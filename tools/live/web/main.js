@@ -137,29 +137,44 @@ function showNotes() {
 
 // --- which process
 
+/// The last of the list: not a process, but those that are left out.
+const openEnded = "…";
+
 /// What the process is called now: some programs say in their arguments what each of their processes does.
 const titleOf = row => {
   const isTitle = row.arguments.length === 1 && row.arguments[0].includes(" ");
   return isTitle ? row.arguments[0].slice(0, 60) : nameOf(row);
 };
 
+/// Whether the list has those too that had ended before the server came to a process that ran.
+let withEnded = false;
+
 async function askProcesses() {
-  const answer = await connection.get("/api/processes", { process: null });
+  const answer = await connection.get("/api/processes", { process: null, ended: withEnded ? "all" : null });
+  if (!withEnded && answer.ended_before > 0 && shownProcess && !answer.rows.some(row => isNamed(row, shownProcess))) {
+    withEnded = true;
+    return askProcesses();
+  }
   return { ...answer, rows: answer.rows.map(row => Object.fromEntries(answer.columns.map((name, i) => [name, row[i]]))) };
 }
 
-/// The first process is often one that has only started another. Where the address names none, the
-/// page shows the one with most live bytes. One with less than 1 MiB is not preferred to the first.
+/// Whether a row of the server's is of that name or process id.
+const isNamed = ([name, id], wanted) => name === wanted || String(id) === wanted;
+
+/// The first process is often one that has only started another. Where neither the address names one
+/// nor whoever started the server, the page shows the one with most live bytes. One with less than
+/// 1 MiB is not preferred to the first.
 async function chooseProcess() {
   const isId = /^\d+$/.test(shownProcess ?? "");
   if (shownProcess !== null && !isId) return;
   try {
-    const { rows, running } = await askProcesses();
+    const { rows, running, is_asked_for: isAskedFor } = await askProcesses();
     if (isId) {
       const named = rows.find(row => row.id === Number(shownProcess));
       if (named) showProcess(named.name);
       return;
     }
+    if (isAskedFor) return;
     const [first] = rows, among = running > 0 ? rows.filter(row => row.running) : rows;
     const largest = among.reduce((most, row) => (row.live > most.live ? row : most), among.includes(first) ? first : among[0]);
     if (largest !== first && largest.live > Math.max(first.live, 2 ** 20)) showProcess(largest.name);
@@ -167,10 +182,10 @@ async function chooseProcess() {
 }
 
 /// A process that has grown since the page was loaded is named, and not changed to.
-function tellOfLarger(rows) {
+function tellOfLarger(rows, isAskedFor) {
   const shown = rows.find(row => row.name === shownProcess) ?? rows[0];
   const largest = rows.filter(row => row.running).reduce((most, row) => (row.live > most.live ? row : most), shown);
-  const isNews = !shownProcess && largest.live > Math.max(10 * shown.live, 2 ** 20);
+  const isNews = !shownProcess && !isAskedFor && largest.live > Math.max(10 * shown.live, 2 ** 20);
   note("larger", isNews ? `Most live bytes are in another process: ${titleOf(largest)} ${largest.id} has ${bytes(largest.live)}. It can be chosen above.` : null);
 }
 
@@ -181,26 +196,60 @@ function noteAnswer(isThere) {
   showStatus();
 }
 
+/// Options are the same elements from one answer to the next: few are new, and an open list stays.
+function listProcesses(rows, endedBefore) {
+  const known = new Map([...$("process").options].map(option => [option.value, option]));
+  const option = (value, words) => {
+    const made = known.get(value) ?? element("option", { value });
+    text(made, words);
+    return made;
+  };
+  const wanted = rows.map(row => option(row.name, `${row.running ? "" : "ended: "}${titleOf(row)} ${row.id} · ${bytes(row.live)}`));
+  if (endedBefore > 0 && !withEnded) wanted.push(option(openEnded, `… ${exact(endedBefore)} that ended before live began`));
+  if (wanted.some((one, i) => one !== $("process").options[i]) || wanted.length !== known.size) $("process").replaceChildren(...wanted);
+  $("process").value = shownProcess || rows[0].name;
+  $("process").hidden = wanted.length < 2;
+  document.querySelector("header").classList.toggle("several", wanted.length > 1);
+}
+
 async function fillProcesses() {
-  if (document.hidden || document.activeElement === $("process")) return;
+  if (document.hidden) return;
   try {
     const { rows, ...answer } = await askProcesses();
     noteAnswer(true);
-    $("process").hidden = rows.length < 2;
-    const wanted = rows.map(row => element("option", { value: row.name, textContent: `${row.running ? "" : "ended: "}${titleOf(row)} ${row.id} · ${bytes(row.live)}` }));
-    $("process").replaceChildren(...wanted);
-    $("process").value = shownProcess || rows[0].name;
+    // What somebody is choosing from stands still.
+    if (document.activeElement !== $("process")) listProcesses(rows, answer.ended_before);
     $("file").hidden = answer.file === null;
     text($("file"), `file ${answer.file}`);
     $("family").hidden = answer.running < 2;
-    tellOfLarger(rows);
+    tellOfLarger(rows, answer.is_asked_for);
     text($("family"), `${exact(answer.running)} processes · ${bytes(answer.live)} live`);
   } catch (trouble) {
     noteAnswer(!trouble.isLost);
   }
 }
-$("process").addEventListener("change", event => {
-  location.search = new URLSearchParams({ process: event.target.value });
+
+/// Once a second, as processes come and go; less often where there are so many of them that the
+/// answer takes long, and where figures are to come less often.
+async function followProcesses() {
+  const begin = performance.now();
+  await fillProcesses();
+  const took = performance.now() - begin;
+  setTimeout(followProcesses, Math.min(5000, Math.max(1000, connection.interval, 50 * took)));
+}
+
+$("process").addEventListener("change", async event => {
+  if (event.target.value !== openEnded) {
+    location.search = new URLSearchParams({ process: event.target.value });
+    return;
+  }
+  withEnded = true;
+  event.target.blur();
+  await fillProcesses();
+  event.target.focus();
+  try {
+    event.target.showPicker();
+  } catch { /* it is opened by hand */ }
 });
 
 const steps = [1, 4096, 65536, 524288, 4194304, 33554432];
@@ -275,6 +324,7 @@ document.addEventListener("change", event => {
 document.addEventListener("keydown", event => {
   if (event.key === "Escape") {
     $("more").open = false;
+    if (event.target === $("process")) event.target.blur();
     if (event.target.type === "search") endSearch(event.target);
     return;
   }
@@ -293,8 +343,7 @@ async function begin() {
   useTheme();
   await chooseProcess();
   linkFiles();
-  setInterval(fillProcesses, 5000);
-  fillProcesses();
+  followProcesses();
   see(names.includes(asked) && isThere(asked) ? asked : "now");
   connection.open();
 }

@@ -5,7 +5,7 @@
 // figure), bars(row) (a histogram instead of text), mood(row) (a class), about (what the column means). Search looks at the texts of left columns.
 import { element, hideTip, showTip, text } from "./dom.js";
 
-// Where the page is narrow a row with a name has it in a line of its own; main.css has the same width and heights.
+// Where the page is narrow a row with a name has it in a line of its own, and a second name in the next; main.css has the same width and heights.
 const narrow = matchMedia("(max-width: 600px)");
 
 export class Table {
@@ -15,8 +15,9 @@ export class Table {
     host.setAttribute("role", "grid");
     host.classList.toggle("picks", !!pick);
     host.replaceChildren();
-    this.hasName = columns.some(c => c.name);
-    host.classList.toggle("named", this.hasName);
+    this.names = columns.filter(c => c.name).length;
+    host.classList.toggle("named", this.names > 0);
+    host.classList.toggle("twice", this.names > 1);
     const figures = columns.filter(c => !c.name);
     host.style.setProperty("--columns", columns.map(c => c.width).join(" "));
     host.style.setProperty("--least", leastWidth(columns));
@@ -35,8 +36,8 @@ export class Table {
     this.markSort();
   }
 
-  get rowHeight() { return this.hasName && narrow.matches ? 44 : 23; }
-  get headHeight() { return this.hasName && narrow.matches ? 48 : 27; }
+  get rowHeight() { return this.names > 0 && narrow.matches ? (this.names > 1 ? 62 : 44) : 23; }
+  get headHeight() { return this.names > 0 && narrow.matches ? 48 : 27; }
 
   listen() {
     this.stop?.abort();
