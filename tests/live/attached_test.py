@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from watched import HEAPWRIGHT, LIBRARY as PROBE, PATIENCE, PYTHON, Watched, clean_environment, wait_for
+from watched import LIBRARY as PROBE, PATIENCE, PYTHON, Viewer, Watched, clean_environment, wait_for
 
 # Forks a child that ends, once before and once for each line.
 FORKING = """
@@ -25,29 +25,6 @@ fork()
 for line in sys.stdin:
     fork()
 """
-
-
-class Attached:
-    """`live PID`, asked over HTTP."""
-    text, get = Watched.text, Watched.get
-    token = None
-
-    def __init__(self, pid, folder, *more):
-        self.tool = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", *more, str(pid)], env=clean_environment(HEAPWRIGHT_SEGMENT_DIR=folder),
-                                     stderr=subprocess.PIPE, text=True)
-        self.port = int(re.search(r":(\d+)/", self.tool.stderr.readline())[1])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.tool.terminate()
-        self.tool.wait(PATIENCE)
-        self.tool.stderr.close()
-
-    def processes(self, parameters=""):
-        answer = self.get("/api/processes" + parameters)
-        return {row["id"]: row for row in (dict(zip(answer["columns"], row)) for row in answer["rows"])}, answer
 
 
 class AttachedTest(unittest.TestCase):
@@ -70,25 +47,25 @@ class AttachedTest(unittest.TestCase):
             self.addCleanup(program.kill)
             early_child = int(program.stdout.readline())
             self.run_briefly()
-            with Attached(program.pid, self.folder) as viewer:
-                rows, answer = viewer.processes()
-                self.assertEqual(list(rows), [program.pid, early_child])
+            with Viewer(str(program.pid), environment={"HEAPWRIGHT_SEGMENT_DIR": self.folder}) as viewer:
+                answer = viewer.get("/api/processes")
+                self.assertEqual([row[1] for row in answer["rows"]], [program.pid, early_child])
                 self.assertEqual((answer["ended_before"], answer["is_asked_for"]), (21, True))
                 program.stdin.write("fork\n")
                 program.stdin.flush()
                 late_child = int(program.stdout.readline())
                 self.run_briefly()
-                rows, answer = viewer.processes()
-                self.assertEqual({program.pid, early_child, late_child} - set(rows), set())
-                self.assertEqual((len(rows), answer["ended_before"]), (4, 21), "what ends from now on is told")
+                answer = viewer.get("/api/processes")
+                self.assertEqual({program.pid, early_child, late_child} - {row[1] for row in answer["rows"]}, set())
+                self.assertEqual((len(answer["rows"]), answer["ended_before"]), (4, 21), "what ends from now on is told")
                 metrics = viewer.text("/metrics")
                 self.assertEqual(len(re.findall("(?m)^heapwright_live_bytes{", metrics)), 4)
-                rows, answer = viewer.processes("?ended=all")
-                self.assertEqual((len(rows), answer["ended_before"]), (25, 21))
+                answer = viewer.get("/api/processes?ended=all")
+                self.assertEqual((len(answer["rows"]), answer["ended_before"]), (25, 21))
                 [earlier] = [row for row in answer["rows"] if row[5].endswith("echo")][-1:]
                 self.assertEqual(viewer.get("/api/state?process=" + earlier[0])["process"]["id"], earlier[1], "it can be asked for")
                 os.remove(os.path.join(self.folder, earlier[0] + ".segment"))
-                self.assertEqual(viewer.processes()[1]["ended_before"], 20)
+                self.assertEqual(viewer.get("/api/processes")["ended_before"], 20)
             self.assertEqual(len(self.segments()), 24, "the viewer removes none")
             program.stdin.close()
 

@@ -17,7 +17,7 @@ import unittest
 import urllib.parse
 import zlib
 
-from watched import HEAPWRIGHT, PATIENCE, Watched, clean_environment, wait_for
+from watched import HEAPWRIGHT, PATIENCE, Viewer, Watched, clean_environment, wait_for
 
 # Keeps 30 MB for a while, frees most of it, and tells its own process id.
 PROGRAM = """
@@ -57,28 +57,6 @@ def heapwright(*arguments, **more):
     return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=PATIENCE, env=clean_environment(), **more)
 
 
-class Viewer:
-    """`live --file`, asked over HTTP."""
-    text, get, state = Watched.text, Watched.get, Watched.state
-    token = None
-
-    def __init__(self, file):
-        self.tool = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--file", file], env=clean_environment(), stderr=subprocess.PIPE, text=True)
-        self.port = int(re.search(r":(\d+)/", self.tool.stderr.readline())[1])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.tool.terminate()
-        self.tool.wait(PATIENCE)
-        self.tool.stderr.close()
-
-    def processes(self):
-        answer = self.get("/api/processes")
-        return [dict(zip(answer["columns"], row)) for row in answer["rows"]]
-
-
 def is_left_behind(folder, names):
     """Nobody holds its lock, and it has nothing but segments with these names. Other tests have folders there, too."""
     try:
@@ -113,12 +91,12 @@ class SavedRuns(unittest.TestCase):
         self.assertEqual(self.result.returncode, 3, self.result.stderr)
         self.assertLess(os.path.getsize(self.file), 1 << 20)
         self.assertEqual(os.stat(self.file).st_mode & 0o777, 0o600)
-        with Viewer(self.file) as viewer:
+        with Viewer("--file", self.file) as viewer:
             self.assertEqual([p["arguments"][0] for p in viewer.processes()], ["sh", sys.executable, sys.executable])
             self.assertEqual(viewer.state()["process"]["state"], "exited")
 
     def test_time_line_resident_memory_and_memory_map_are_there(self):
-        with Viewer(self.file) as viewer:
+        with Viewer("--file", self.file) as viewer:
             longest = min((p for p in viewer.processes() if p["arguments"][0] == sys.executable), key=lambda p: p["id"])
             about = "?" + urllib.parse.urlencode({"process": longest["name"]})
             history = viewer.get("/api/history" + about)
@@ -153,7 +131,7 @@ class SavedRuns(unittest.TestCase):
         self.assertEqual(result.returncode, 1, "each child keeps 1 MB of its own")
 
         # Each process by itself, from its segment.
-        with Viewer(saved[3]) as viewer:
+        with Viewer("--file", saved[3]) as viewer:
             parent, *children = sorted(viewer.processes(), key=lambda p: p["forked_from"])
             self.assertTrue(all(c["forked_from"] == parent["id"] and c["live"] > 20_000_000 for c in children))
             metrics = viewer.text("/metrics")
@@ -194,7 +172,7 @@ class SavedRuns(unittest.TestCase):
             many = "for i in $(seq 70); do sleep 3 & done; wait"
             result = heapwright("live", "--no-browser", "--exit-with-program", "--save", file, "--", "sh", "-c", many)
             self.assertEqual(result.returncode, 0, result.stderr)
-            with Viewer(file) as viewer:
+            with Viewer("--file", file) as viewer:
                 ids = {row["id"] for row in viewer.processes()}
                 self.assertGreaterEqual(len(ids), 71)
                 self.assertEqual({int(found) for found in re.findall(r'heapwright_live_bytes{process="(\d+)"', viewer.text("/metrics"))}, ids)
@@ -207,7 +185,7 @@ class SavedRuns(unittest.TestCase):
         result = heapwright("live", "--no-browser", "--exit-with-program", "--save", file, "--", sys.executable, "-c",
                             PROGRAM + "os.kill(os.getpid(), 9)", "1.5")
         self.assertEqual(result.returncode, 137)
-        with Viewer(file) as viewer:
+        with Viewer("--file", file) as viewer:
             self.assertEqual(viewer.state()["process"]["state"], "killed")
             self.assertGreater(viewer.state()["memory"]["rss"], 1_000_000)
 
@@ -225,7 +203,7 @@ class SavedRuns(unittest.TestCase):
                 self.assertEqual(tool.wait(PATIENCE), 0)
                 tool.stderr.close()
                 program.kill()
-        with Viewer(file) as viewer:
+        with Viewer("--file", file) as viewer:
             self.assertEqual(viewer.state()["process"]["state"], "left")
 
     def test_a_segment_as_the_probe_leaves_it_is_read_too(self):

@@ -193,3 +193,25 @@ for line in sys.stdin:
     if what == "enough": goes_on.clear()
     print("done", flush=True)
 """
+
+
+class Viewer:
+    """`heapwright live` of what it has not started, a process id or `--file FILE`, asked over HTTP."""
+    text, get, state = Watched.text, Watched.get, Watched.state
+    token = None
+
+    def __init__(self, *arguments, environment=None):
+        self.tool = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", *arguments], env=clean_environment(**(environment or {})), stderr=subprocess.PIPE, text=True)
+        self.port = int(re.search(r":(\d+)/", self.tool.stderr.readline())[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.tool.terminate()
+        self.tool.wait(PATIENCE)
+        self.tool.stderr.close()
+
+    def processes(self):
+        answer = self.get("/api/processes")
+        return [dict(zip(answer["columns"], row)) for row in answer["rows"]]
