@@ -111,8 +111,9 @@ struct hardening_plan {
   bool check_callers = false;
   /// Before each block that is too long for any class is a page that cannot be touched, and one
   /// behind it, where the block ends: who writes beyond it is stopped by the system. A block that
-  /// is aligned to more than a page has the one behind it alone. Costs four system calls per block,
-  /// and realloc always copies, where blocks are not sealed. Not in memory that is the caller's.
+  /// is aligned to more than a page, or that the system has moved for realloc, has the one behind
+  /// it alone. Costs four system calls per block, and realloc always copies, where blocks are not
+  /// sealed. Not in memory that is the caller's.
   bool guard_large = false;
   /// Each block is 8 bytes longer and has a seal at its end (block_seal.hpp). A write beyond what
   /// was asked for, a double free, a wrong size or alignment, and free for new or delete for new[]
