@@ -147,7 +147,6 @@ bool guarded_samples::draw() noexcept {
 void* guarded_samples::allocate(std::size_t size, std::size_t alignment, block_origin origin) noexcept {
   const std::size_t page = linux_os::page_size();
   if (alignment > page || size > PTRDIFF_MAX - 4 * page || !lock_.try_acquire()) return nullptr;
-  const block_claim asked{origin, size, alignment};
   size = std::max<std::size_t>(size, 1);
   void* block = nullptr;
   if (place* const s = free_place()) {
@@ -168,7 +167,8 @@ void* guarded_samples::allocate(std::size_t size, std::size_t alignment, block_o
       s->bytes = body + 2 * page;
       s->block = first + from;
       s->size = size;
-      s->asked = asked;
+      s->origin = origin;
+      s->asked_alignment = alignment;
       s->is_told = false;
       s->allocated.note(current_state());
       s->is = state::live;
@@ -218,7 +218,7 @@ bool guarded_samples::set_origin(const void* p, block_origin origin) noexcept {
   if (!is_on()) return false;
   holding guard(lock_);
   place* const s = find_live(p);
-  if (s != nullptr) s->asked.origin = origin;
+  if (s != nullptr) s->origin = origin;
   return s != nullptr;
 }
 
@@ -272,9 +272,9 @@ guarded_samples::place* guarded_samples::find_live(const void* p) noexcept {
 }
 
 void guarded_samples::check_claim(const place& s, const block_claim& said) noexcept {
-  const char* const what = said.origin != s.asked.origin ? "free with the wrong function"
-                           : said.size != block_claim::not_said && said.size != s.asked.size ? "free with a wrong size"
-                           : said.alignment != block_claim::not_said && said.alignment != s.asked.alignment
+  const char* const what = said.origin != s.origin                                     ? "free with the wrong function"
+                           : said.size != block_claim::not_said && said.size != s.size ? "free with a wrong size"
+                           : said.alignment != block_claim::not_said && said.alignment != s.asked_alignment
                                ? "free with a wrong alignment"
                                : nullptr;
   if (what != nullptr) mistake(s, what, s.block, current_state());

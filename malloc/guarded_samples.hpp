@@ -86,9 +86,10 @@ class guarded_samples {
     std::size_t bytes;
     std::byte* block;
     std::size_t size;
-    block_claim asked;
-    std::uint64_t freed_as;  ///< in which order
-    bool is_told;            ///< of a fault at its pages: once
+    block_origin origin;
+    std::size_t asked_alignment;  ///< 0: none was asked for
+    std::uint64_t freed_as;       ///< in which order
+    bool is_told;                 ///< of a fault at its pages: once
     calls allocated, freed;
 
     [[nodiscard]] bool contains(const void* p) const noexcept;
