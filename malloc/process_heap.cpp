@@ -219,7 +219,8 @@ void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignme
 }
 
 void deallocate_sealed(void* p, const block_claim& said) noexcept {
-  if (the_samples.is_on() && the_samples.deallocate(p, &said)) [[unlikely]]
+  // Where the page map knows the page, no sample lies: the samples' lock is left alone.
+  if (the_samples.is_on() && the_heap.pages().map().tag(p) == 0 && the_samples.deallocate(p, &said)) [[unlikely]]
     return;
   if (this_cache == no_cache_of_its_own) [[unlikely]]
     return deallocate_sealed_without_cache(p, said);

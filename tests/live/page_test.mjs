@@ -551,10 +551,9 @@ test("of several processes the header says all, and what begins and ends is in i
   const script = `read -r line; ${python} -c "$0" first of two & read -r line; ${python} -c "$0" second of two & wait`;
   const s = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/sh", "-c", script, wait], { stdio: ["pipe", "ignore", "pipe"] }), false, () => {});
   try {
-    const asked = [];
-    s.page.on("request", request => { if (request.url().includes("/api/processes")) asked.push(performance.now()); });
-    await becomes(() => asked.length, times => times >= 4, "the list is asked for");
-    assert.ok(asked[3] - asked[0] < 10000, `three times in ${asked[3] - asked[0]} ms`);
+    let asked = 0;
+    s.page.on("request", request => { asked += request.url().includes("/api/processes") ? 1 : 0; });
+    await becomes(() => asked, times => times >= 4, "the list is asked for again and again");
     s.child.stdin.write("a\nb\n");
     await becomes(() => offered(s.page), all => all.filter(words => words.startsWith("python3")).length === 2, "two have begun");
     const id = Number((await offered(s.page)).find(words => words.startsWith("python3")).match(/ (\d+) ·/)[1]);

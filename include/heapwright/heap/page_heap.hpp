@@ -62,8 +62,8 @@ class page_heap {
     return s == nullptr ? nullptr : handed_out(s, use, lines);
   }
 
-  /// A run of about `pages` pages for blocks of class c, maybe with a guard page behind it. Null as
-  /// above.
+  /// A run of about `pages` pages for blocks of class c, maybe with a guard page behind it. Null
+  /// when the system has no memory.
   [[nodiscard, gnu::noinline]] span* allocate_cut(unsigned c, std::size_t pages) noexcept {
     if (span* const s = take_retired(c, span_state::cut)) return s;
     const std::size_t lines = classes::lines_of_span(c, pages * heap_page);
@@ -106,7 +106,8 @@ class page_heap {
 
   /// A large block for `size` bytes that ends where a guard page begins, as far as its alignment
   /// allows, and pages longer than the heap's; without a guard page where the system refuses one.
-  /// One that is aligned to a page at most has a guard page before it too. Null as above.
+  /// A block whose alignment is at most a page has a guard page before it too. Null when the system
+  /// has no memory.
   [[nodiscard, gnu::noinline, gnu::cold]] span* allocate_guarded(std::size_t size, std::size_t alignment) noexcept {
     const std::size_t page = memory::guard_bytes();
     const std::size_t block_bytes =

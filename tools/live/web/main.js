@@ -161,9 +161,9 @@ async function askProcesses() {
 /// Whether a row of the server's is of that name or process id.
 const isNamed = ([name, id], wanted) => name === wanted || String(id) === wanted;
 
-/// The first process is often one that has only started another. Where neither the address names one
-/// nor whoever started the server, the page shows the one with most live bytes. One with less than
-/// 1 MiB is not preferred to the first.
+/// The first process is often one that has only started another. So the page shows the process with
+/// most live bytes, if it has 1 MiB or more, and the first process else. A process id in the page's
+/// address, or in the command line of `live`, comes before that.
 async function chooseProcess() {
   const isId = /^\d+$/.test(shownProcess ?? "");
   if (shownProcess !== null && !isId) return;
