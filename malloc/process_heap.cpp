@@ -149,7 +149,7 @@ namespace {
 
 [[nodiscard]] void* allocate_unsampled(std::size_t size) noexcept {
   if constexpr (heap_type::is_sealed)
-    return the_heap.allocate_sealed(*any_cache(), size, block_origin::malloc, 0);
+    return the_heap.allocate_sealed_slow(*any_cache(), size, block_origin::malloc, 0);
   else
     return the_heap.allocate_slow(*any_cache(), size);
 }
@@ -196,19 +196,30 @@ namespace {
 
 [[gnu::noinline, gnu::cold]] void* allocate_sealed_without_cache(std::size_t size, block_origin origin,
                                                                  std::size_t alignment) noexcept {
-  if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed(*any_cache(), size, origin, alignment);
+  if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed_slow(*any_cache(), size, origin, alignment);
   return nullptr;
 }
 
-[[gnu::noinline, gnu::cold]] void deallocate_sealed_without_cache(void* p, const block_claim& said) noexcept {
-  if constexpr (heap_type::is_sealed) the_heap.deallocate_sealed(*any_cache(), p, said);
+[[gnu::noinline, gnu::cold]] bool deallocate_sample(void* p, block_origin origin, std::size_t size,
+                                                    std::size_t alignment) noexcept {
+  const block_claim said{.origin = origin, .size = size, .alignment = alignment};
+  // Where the page map knows the page, no sample lies: the samples' lock is left alone.
+  return the_heap.pages().map().tag(p) == 0 && the_samples.deallocate(p, &said);
+}
+
+[[gnu::noinline, gnu::cold]] void deallocate_sealed_without_cache(void* p, block_origin origin, std::size_t size,
+                                                                  std::size_t alignment) noexcept {
+  if constexpr (heap_type::is_sealed) the_heap.deallocate_sealed_slow(*any_cache(), p, origin, size, alignment);
 }
 
 }  // namespace
 
 // Blocks with seals have no step of their own that is slow enough: each allocation is looked at.
 
-void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignment) noexcept {
+namespace {
+
+[[gnu::always_inline]] inline void* allocate_sealed_inline(std::size_t size, block_origin origin,
+                                                           std::size_t alignment) noexcept {
   if (the_samples.is_on()) [[unlikely]] {
     if (void* const p = sample_sealed(size, origin, alignment)) return p;
   }
@@ -218,13 +229,30 @@ void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignme
   return nullptr;
 }
 
-void deallocate_sealed(void* p, const block_claim& said) noexcept {
-  // Where the page map knows the page, no sample lies: the samples' lock is left alone.
-  if (the_samples.is_on() && the_heap.pages().map().tag(p) == 0 && the_samples.deallocate(p, &said)) [[unlikely]]
+[[gnu::always_inline]] inline void deallocate_sealed_inline(void* p, block_origin origin, std::size_t size,
+                                                            std::size_t alignment) noexcept {
+  if (the_samples.is_on() && deallocate_sample(p, origin, size, alignment)) [[unlikely]]
     return;
   if (this_cache == no_cache_of_its_own) [[unlikely]]
-    return deallocate_sealed_without_cache(p, said);
-  if constexpr (heap_type::is_sealed) the_heap.deallocate_sealed(*this_cache, p, said);
+    return deallocate_sealed_without_cache(p, origin, size, alignment);
+  if constexpr (heap_type::is_sealed)
+    the_heap.deallocate_sealed(*this_cache, p, {.origin = origin, .size = size, .alignment = alignment});
+}
+
+}  // namespace
+
+void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignment) noexcept {
+  return allocate_sealed_inline(size, origin, alignment);
+}
+
+void deallocate_sealed(void* p, block_origin origin, std::size_t size, std::size_t alignment) noexcept {
+  deallocate_sealed_inline(p, origin, size, alignment);
+}
+
+void* malloc_sealed(std::size_t size) noexcept { return allocate_sealed_inline(size, block_origin::malloc, 0); }
+
+void free_sealed(void* p) noexcept {
+  deallocate_sealed_inline(p, block_origin::malloc, block_claim::not_said, block_claim::not_said);
 }
 
 std::size_t usable_size(void* p) noexcept {

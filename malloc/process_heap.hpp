@@ -50,7 +50,13 @@ std::size_t trim() noexcept;
 // The same where recipe.hardening.sealed says so.
 [[nodiscard, gnu::noinline]] void* allocate_sealed(std::size_t size, block_origin origin,
                                                    std::size_t alignment) noexcept;
-[[gnu::noinline]] void deallocate_sealed(void* p, const block_claim& said) noexcept;
+/// The last three are a block_claim, in registers.
+[[gnu::noinline]] void deallocate_sealed(void* p, block_origin origin, std::size_t size,
+                                         std::size_t alignment) noexcept;
+
+/// The same for malloc and free, which say least.
+[[nodiscard, gnu::noinline]] void* malloc_sealed(std::size_t size) noexcept;
+[[gnu::noinline]] void free_sealed(void* p) noexcept;
 
 [[nodiscard]] std::size_t usable_size(void* p) noexcept;
 
@@ -62,7 +68,11 @@ std::size_t trim() noexcept;
 void set_origin(void* p, block_origin origin) noexcept;
 
 inline void deallocate(void* p, [[maybe_unused]] const block_claim& said = {}) noexcept {
-  if constexpr (heap_type::is_sealed) return deallocate_sealed(p, said);
+  if constexpr (heap_type::is_sealed) {
+    const bool says_least = said.origin == block_origin::malloc && said.size == block_claim::not_said &&
+                            said.alignment == block_claim::not_said;
+    return says_least ? free_sealed(p) : deallocate_sealed(p, said.origin, said.size, said.alignment);
+  }
   if (this_cache->push(p)) [[likely]]
     return;
   deallocate_slow(p, said.size, said.alignment);

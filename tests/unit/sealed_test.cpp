@@ -218,6 +218,92 @@ TEST_F(Hardened, GuardPagesLieOnBothSidesOfALargeBlock) {
   EXPECT_EQ(s.mapped, s.in_caches + s.free_in_spans + s.free_resident + s.free_decommitted);
 }
 
+TEST_F(Hardened, ALargeBlockThatGrowsSeldomMoves) {
+  std::vector<char*> others;
+  char* p = block_of(300'000);
+  std::memset(p, 'a', 300'000);
+  std::size_t size = 300'000, moves = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::size_t longer = size + 4096;
+    char* const resized = static_cast<char*>(heap.reallocate(p, longer));
+    ASSERT_NE(resized, nullptr);
+    moves += resized != p ? 1 : 0;
+    p = resized;
+    EXPECT_EQ(std::count(p + size, p + longer, '\0'), 4096) << "old contents";
+    EXPECT_FALSE(can_be_read(reinterpret_cast<std::byte*>(align_up(address_of(p) + longer + block_seal::bytes, 4096))));
+    std::memset(p + size, 'a', 4096);
+    size = longer;
+    if (i % 50 == 0) {
+      others.push_back(block_of(300'000 + static_cast<std::size_t>(i) * 500));
+      std::memset(others.back(), 'b', 300'000);
+    }
+  }
+  EXPECT_LE(moves, 6u);
+  EXPECT_EQ(std::count(p, p + size, 'a'), static_cast<std::ptrdiff_t>(size));
+  heap.deallocate(p);
+  for (char* const other : others) {
+    EXPECT_EQ(std::count(other, other + 300'000, 'b'), 300'000);
+    heap.deallocate(other);
+  }
+  heap.trim();
+  const heap_statistics s = heap.statistics();
+  EXPECT_EQ(s.mapped, s.in_caches + s.free_in_spans + s.free_resident + s.free_decommitted);
+}
+
+using counted_os = testing::fake_os<4 * KiB>;
+
+/// A block that has grown, and may grow more without being moved.
+char* grown_block(basic_heap<hardened_recipe, counted_os>& heap, std::size_t size) {
+  return static_cast<char*>(heap.reallocate(heap.reallocate(nullptr, size - 100'000), size));
+}
+
+TEST(Room, IsGivenUpWhereTheSystemHasNoMore) {
+  basic_heap<hardened_recipe, counted_os> heap;
+  char* const p = grown_block(heap, 8 * MiB);
+  ASSERT_NE(p, nullptr);
+  EXPECT_GE(heap.statistics().free_decommitted, 8 * MiB) << "there is no room";
+  counted_os::fail_from = counted_os::calls.load();
+  while (heap.allocate(300'000) != nullptr) {
+  }
+  counted_os::fail_from = counted_os::never;
+  EXPECT_LT(heap.statistics().free_decommitted, 1 * MiB);
+  heap.deallocate(p);
+}
+
+TEST(Room, AFailedCallOfTheSystemLosesNothing) {
+  const auto grow = [] {
+    basic_heap<hardened_recipe, counted_os> heap;
+    char* p = grown_block(heap, 500'000);
+    for (std::size_t size = 500'000; size < 6 * MiB; size += size / 5) {
+      if (p == nullptr) p = grown_block(heap, size);
+      if (p == nullptr) continue;
+      std::memset(p, 'a', size);
+      if (char* const longer = static_cast<char*>(heap.reallocate(p, size + size / 5))) {
+        EXPECT_EQ(std::count(longer, longer + size, 'a'), static_cast<std::ptrdiff_t>(size));
+        p = longer;
+      } else {
+        EXPECT_EQ(std::count(p, p + size, 'a'), static_cast<std::ptrdiff_t>(size));
+        heap.deallocate(p);
+        p = nullptr;
+      }
+    }
+    heap.deallocate(p);
+    heap.trim();
+    const heap_statistics s = heap.statistics();
+    EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_decommitted);
+  };
+  const std::uint64_t before = counted_os::calls;
+  grow();
+  const std::uint64_t calls = counted_os::calls - before;
+  ASSERT_GT(calls, 5u);
+  for (std::uint64_t n = 0; n < calls; ++n) {
+    counted_os::fail_from = counted_os::calls + n;
+    counted_os::fail_until = counted_os::calls + n + 1;
+    grow();
+  }
+  counted_os::fail_from = counted_os::fail_until = counted_os::never;
+}
+
 /// Blocks of all sizes come and go, all of them are freed now and then, and memory is trimmed. 0 is
 /// the class of blocks without one.
 TEST_F(Hardened, PagesOfAClassNeverHaveBlocksOfAnother) {
@@ -229,11 +315,16 @@ TEST_F(Hardened, PagesOfAClassNeverHaveBlocksOfAnother) {
     // Few sizes in each round, others in the next one.
     const std::size_t base = std::size_t{16} << random() % 16;
     for (int i = 0; i < 200; ++i) {
-      const std::size_t size = base + random() % base;
+      std::size_t size = base + random() % base;
       const unsigned c = class_table<hardened_recipe>::index(size + block_seal::bytes);
-      char* const p = block_of(size);
+      char* p = block_of(size);
       ASSERT_NE(p, nullptr);
       p[0] = p[size - 1] = 'x';
+      if (c == 0 && random() % 2 == 0) {
+        size += random() % size;
+        p = static_cast<char*>(heap.reallocate(p, size));
+        ASSERT_NE(p, nullptr);
+      }
       for (std::uintptr_t page = address_of(p) / 4096; page <= address_of(p + size - 1) / 4096; ++page) {
         const auto [known, is_new] = class_of_page.emplace(page, c);
         EXPECT_EQ(known->second, c) << size;

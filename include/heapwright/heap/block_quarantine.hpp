@@ -26,11 +26,11 @@ class used_quarantine {
 
  public:
   /// Takes the block of class c and returns one that may be used again, of c unless c is a page-run
-  /// class; or null.
+  /// class; or null. `random` has begun.
   [[nodiscard]] block* exchange(unsigned c, block* b, small_random<OS>& random) noexcept {
     if (classes::is_page_run(c)) [[unlikely]]
       return exchange_long(c, b, random);
-    return std::exchange(held_[c][random.below(places_[c])], b);
+    return std::exchange(held_[c][random.next_below(places_[c])], b);
   }
 
   /// Calls f(class, block) for all. From another thread: as of different moments.
@@ -73,7 +73,7 @@ class used_quarantine {
   }();
 
   [[nodiscard, gnu::noinline]] block* exchange_long(unsigned c, block* b, small_random<OS>& random) noexcept {
-    held_long& place = long_[random.below(most_long)];
+    held_long& place = long_[random.next_below(most_long)];
     place.size_class = c;
     return std::exchange(place.b, b);
   }

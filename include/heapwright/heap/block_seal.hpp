@@ -70,16 +70,21 @@ class block_seal {
 
   [[nodiscard]] bool has_head(const std::byte* p) const noexcept { return load(p - bytes) == head_of(p); }
 
-  /// Whether the block is live, and is what the caller says; as `read` has it.
-  [[nodiscard, gnu::always_inline]] bool is_live(const std::byte* p, std::size_t room,
-                                                 const block_claim& said) const noexcept {
+  /// What slack_if_live says of a block that is not live, or not what the caller says.
+  static constexpr std::size_t no_slack = SIZE_MAX;
+
+  /// Of a block that is live, and what the caller says: as `read` has it.
+  [[nodiscard, gnu::always_inline]] std::size_t slack_if_live(const std::byte* p, std::size_t room,
+                                                              const block_claim& said) const noexcept {
     const std::uint64_t hash = hash_of(p), word = load(p + room);
     const std::uint64_t info = (word ^ hash) >> info_shift & info_mask;
     const std::size_t slack = info & most_slack;
-    return word == live_word(hash, info) && (info & (live | origin_mask)) == (live | origin_info(said.origin)) &&
-           (said.alignment == block_claim::not_said || (info & alignment_mask) == alignment_info(said.alignment)) &&
-           (said.size == block_claim::not_said || said.size == room - slack) && slack <= room &&
-           has_filler(p, room, slack, hash);
+    const bool is_so =
+        word == live_word(hash, info) && (info & (live | origin_mask)) == (live | origin_info(said.origin)) &&
+        (said.alignment == block_claim::not_said || (info & alignment_mask) == alignment_info(said.alignment)) &&
+        (said.size == block_claim::not_said || said.size == room - slack) && slack <= room &&
+        has_filler(p, room, slack, hash);
+    return is_so ? slack : no_slack;
   }
 
   /// Whether the block is free, and not fresh.

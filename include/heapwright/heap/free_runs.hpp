@@ -4,7 +4,7 @@
 // Invariants: no two neighbouring runs are of one kind, but for the moment between remove or split
 // and put or insert (unless the recipe wants no merging); the page map knows every span by its
 // first and its last page; figures.free_resident and figures.free_decommitted are the sums of the
-// lengths of the runs of each kind.
+// lengths of the runs of each kind, and of the room of large blocks.
 //
 // Cutting a run needs a record for the second part. The caller reserves it before it cuts, so that
 // nothing fails half way. Not thread-safe: the page heap's lock guards it.
@@ -77,19 +77,43 @@ class free_runs {
     return first;
   }
 
-  /// Makes a span that is in use longer by `more` pages of the free run behind it. False: there is
-  /// none that long.
+  /// Makes a span that is in use longer by `more` pages of its room, or of the free run behind it.
+  /// `zeroed` says of these alone whether they read as zero. False: there are none; it is as it was.
   [[nodiscard]] bool extend(span* s, std::size_t more) noexcept {
-    span* const after = free_after(s);
+    span* after = room_behind(s);
+    const bool is_room = after != nullptr;
+    if (!is_room) after = free_after(s);
     if (after == nullptr || after->pages < more || !reserve(1)) return false;
-    remove(after);
-    if (after->pages > more) put(split(after, more));
+    is_room ? free_room(after) : remove(after);
+    if (after->pages > more) is_room ? add_room(split(after, more)) : put(split(after, more));
+    s->zeroed = after->zeroed;
     recycle(after);
     s->pages += more;
-    s->zeroed = false;
     map_.set_ends(s);
     return true;
   }
+
+  /// What is behind the first `pages` pages of a span in use, decommitted already, becomes its room.
+  /// A record has been reserved.
+  void cut_room(span* s, std::size_t pages) noexcept {
+    add_room(split(s, pages));
+    map_.set_ends(s);
+  }
+
+  /// The room of a large block, or null.
+  [[nodiscard]] span* room_behind(const span* s) const noexcept {
+    span* const p = map_.span_at(s->end());
+    return p != nullptr && p->state == span_state::room && p->start == s->end() ? p : nullptr;
+  }
+
+  /// Room is nobody's from now on; it is in no bin.
+  void free_room(span* s) noexcept {
+    rooms_.remove(s);
+    figures_.free_decommitted.subtract(s->bytes());
+  }
+
+  /// The room of any block; null: none has one.
+  [[nodiscard]] span* any_room() const noexcept { return rooms_.front(); }
 
   /// A run of this kind from the bin of the longest; null when there are none.
   [[nodiscard]] span* longest(span_state kind) noexcept { return bins(kind).longest(); }
@@ -224,6 +248,13 @@ class free_runs {
     return kind == span_state::free_resident ? figures_.free_resident : figures_.free_decommitted;
   }
 
+  void add_room(span* s) noexcept {
+    s->state = span_state::room;
+    map_.set_ends(s);
+    rooms_.push_front(s);
+    figures_.free_decommitted.add(s->bytes());
+  }
+
   run_bins& bins(span_state kind) noexcept {
     if constexpr (R.hardening.separate_classes) {
       if (kind == span_state::free_large) return for_large_;
@@ -299,6 +330,7 @@ class free_runs {
   heap_figures figures_{};
   run_bins resident_;
   run_bins decommitted_;
+  span_list rooms_;
   struct none {};
   [[no_unique_address]] std::conditional_t<R.hardening.separate_classes, run_bins, none> for_large_;
   page_map_of<R, OS> map_;

@@ -52,7 +52,7 @@ class heap_core {
   /// A cache for the calling thread; null when the system has no memory. Close it when the thread
   /// ends.
   [[nodiscard, gnu::cold]] cache* open_cache() noexcept {
-    keys_.begin();
+    shared_.keys().begin();
     const auto allocate = [&](std::size_t bytes) { return shared_.pages().allocate_metadata(bytes); };
     const auto make = [&](std::uint32_t id) -> registered_cache* {
       void* const p = allocate(sizeof(cache));
@@ -212,40 +212,93 @@ class heap_core {
   static constexpr bool is_sealed = R.hardening.sealed;
 
   /// `size` bytes aligned to `alignment`; 0: none was asked for. Null as allocate_slow.
-  [[nodiscard]] void* allocate_sealed(cache& mine, std::size_t size, block_origin origin,
-                                      std::size_t alignment) noexcept {
+  [[nodiscard, gnu::always_inline]] void* allocate_sealed(cache& mine, std::size_t size, block_origin origin,
+                                                          std::size_t alignment) noexcept {
     const std::size_t padded = sealed_blocks<R, OS>::padded(size);
     if (padded <= cache::small_max && alignment <= classes::natural_alignment) [[likely]] {
       const class_offset offset = cache::offset_of_small(padded);
       if (void* const p = mine.pop(offset)) [[likely]] {
-        sealed().give_out_popped(p, cache::class_at(offset), size, origin, alignment);
+        if (!sealed().give_out_quickly(p, cache::class_at(offset), size, origin, alignment)) [[unlikely]]
+          return give_out_sealed(p, size, origin, alignment);
         return p;
       }
     }
     return allocate_sealed_slow(mine, size, origin, alignment);
   }
 
+  /// As allocate_sealed, without a quick part. `grows`: it was resized, and may be again.
+  [[nodiscard, gnu::noinline]] void* allocate_sealed_slow(cache& mine, std::size_t size, block_origin origin,
+                                                          std::size_t alignment, bool grows = false) noexcept {
+    const std::size_t padded = sealed_blocks<R, OS>::padded(size);
+    const bool is_natural = alignment <= classes::natural_alignment;
+    const unsigned c = is_natural ? classes::index(padded) : classes::index_aligned(padded, alignment);
+    if (void* const p = c != 0 ? mine.pop(cache::offset_of(c)) : nullptr) {
+      if (!sealed().give_out_quickly(p, c, size, origin, alignment)) sealed().give_out(p, size, origin, alignment);
+      return p;
+    }
+    void* const p = c != 0       ? allocate_class(mine, c)
+                    : is_natural ? allocate_large(mine, padded, default_alignment, grows)
+                                 : allocate_large(mine, padded, alignment);
+    if (p == nullptr) return nullptr;
+    if (c != 0) {
+      sealed().give_out(p, size, origin, alignment);
+    } else {
+      span* const s = map().span_at(p);
+      if (R.hardening.check_reuse) large::zeroed(shared_.pages(), s, s->block_bytes());
+      sealed().give_out_clean(p, size, origin, alignment);
+    }
+    return p;
+  }
+
   /// Null is ignored. What the caller does wrong ends the process.
-  void deallocate_sealed(cache& mine, void* p, const block_claim& said) noexcept {
-    if (p == nullptr) [[unlikely]]
-      return;
-    if (const unsigned c = sealed().take_back_quickly(p, said); c != 0) [[likely]]
-      return let_go(mine, mine.quarantine().exchange(c, static_cast<block*>(p), mine.random()));
-    deallocate_sealed_slow(mine, p, said);
+  [[gnu::always_inline]] void deallocate_sealed(cache& mine, void* p, const block_claim& said) noexcept {
+    if (mine.random().has_begun()) [[likely]] {
+      if (const unsigned c = sealed().take_back_quickly(p, said); c != 0) [[likely]]
+        return let_go(mine, mine.quarantine().exchange(c, static_cast<block*>(p), mine.random()));
+    }
+    deallocate_sealed_slow(mine, p, said.origin, said.size, said.alignment);
+  }
+
+  /// As deallocate_sealed, without a quick part; the last three are the claim.
+  [[gnu::noinline]] void deallocate_sealed_slow(cache& mine, void* p, block_origin origin, std::size_t size,
+                                                std::size_t alignment) noexcept {
+    if (p == nullptr) return;
+    const unsigned c = sealed().take_back(p, {.origin = origin, .size = size, .alignment = alignment});
+    if (c == sealed_blocks<R, OS>::not_taken) return;
+    if (c == 0) return static_cast<void>(deallocate_slow(mine, p));
+    mine.random().begin();
+    block* const b = mine.quarantine().exchange(c, static_cast<block*>(p), mine.random());
+    // It may be released, and cleared again when it is next handed out.
+    if (R.hardening.check_reuse && classes::is_page_run(c) && b != nullptr) sealed().check_untouched(b);
+    let_go(mine, b);
   }
 
   /// As reallocate; p is a block of malloc.
   [[nodiscard]] void* reallocate_sealed(cache& mine, void* p, std::size_t size) noexcept {
+    if (const auto quick = sealed().resize_quickly(p, size); quick.is_done) [[likely]] {
+      return p;
+    } else if (quick.had != sealed_blocks<R, OS>::not_live) {
+      void* const fresh = allocate_sealed(mine, size, block_origin::malloc, 0);
+      if (fresh == nullptr) return nullptr;
+      std::memcpy(fresh, p, std::min(quick.had, size));
+      deallocate_sealed(mine, p, {});
+      return fresh;
+    }
+    return reallocate_sealed_slow(mine, p, size);
+  }
+
+  /// As reallocate_sealed, without a quick part.
+  [[nodiscard, gnu::noinline]] void* reallocate_sealed_slow(cache& mine, void* p, std::size_t size) noexcept {
     const std::size_t had = sealed().size_to_resize(p);
     if (had == sealed_blocks<R, OS>::not_live) return nullptr;
     if (sealed().resize(p, size, block_origin::malloc)) return p;
     if (size > classes::largest && size <= PTRDIFF_MAX - heap_page && map().tag(p) == large_tag) {
       if (void* const resized = resize_sealed(p, had, size)) return resized;
     }
-    void* const fresh = allocate_sealed(mine, size, block_origin::malloc, 0);
+    void* const fresh = allocate_sealed_slow(mine, size, block_origin::malloc, 0, true);
     if (fresh == nullptr) return nullptr;
     std::memcpy(fresh, p, std::min(had, size));
-    deallocate_sealed(mine, p, {});
+    deallocate_sealed_slow(mine, p, block_origin::malloc, block_claim::not_said, block_claim::not_said);
     return fresh;
   }
 
@@ -340,59 +393,32 @@ class heap_core {
   /// `mine` is the cache of the thread that called fork, or null. Those of all others are emptied
   /// for use: their threads are gone.
   [[gnu::cold]] void after_fork_in_child(cache* mine) noexcept {
-    keys_.after_fork_in_child();
+    shared_.keys().after_fork_in_child();
     borrowed_.fork_lock().reset_after_fork();
     if (mine != nullptr) mine->random().restart();
     shared_.after_fork_in_child(mine, [](registered_cache& c) { static_cast<cache&>(c).abandon_after_fork(); });
   }
 
  private:
-  [[nodiscard, gnu::noinline]] void* allocate_sealed_slow(cache& mine, std::size_t size, block_origin origin,
-                                                          std::size_t alignment) noexcept {
-    const std::size_t padded = sealed_blocks<R, OS>::padded(size);
-    const bool is_natural = alignment <= classes::natural_alignment;
-    const unsigned c = is_natural ? classes::index(padded) : classes::index_aligned(padded, alignment);
-    if (void* const p = c != 0 ? mine.pop(cache::offset_of(c)) : nullptr) {
-      sealed().give_out_popped(p, c, size, origin, alignment);
-      return p;
-    }
-    void* const p = c != 0       ? allocate_class(mine, c)
-                    : is_natural ? allocate_large(mine, padded, default_alignment)
-                                 : allocate_large(mine, padded, alignment);
-    if (p == nullptr) return nullptr;
-    if (c != 0) {
-      sealed().give_out(p, size, origin, alignment);
-    } else {
-      span* const s = map().span_at(p);
-      if (R.hardening.check_reuse) large::zeroed(shared_.pages(), s, s->block_bytes());
-      sealed().give_out_clean(p, size, origin, alignment);
-    }
+  /// In the frame of a function that calls nothing else.
+  [[gnu::noinline, gnu::cold]] void* give_out_sealed(void* p, std::size_t size, block_origin origin,
+                                                     std::size_t alignment) noexcept {
+    sealed().give_out(p, size, origin, alignment);
     return p;
   }
 
   /// Of a large block. Null: it is as it was.
   [[nodiscard, gnu::noinline, gnu::cold]] void* resize_sealed(void* p, std::size_t had, std::size_t size) noexcept {
-    if constexpr (!R.hardening.guard_large) return nullptr;
     span* const s = map().span_at(p);
     const std::size_t old_bytes = s->block_bytes();
-    const bool is_done = shared_.pages().resize_guarded(s, sealed_blocks<R, OS>::padded(size));
+    const bool is_done = shared_.pages().resize_large(s, sealed_blocks<R, OS>::padded(size));
     std::byte* const begin = s->block_begin();
     const std::size_t kept = is_done ? std::min(had, size) : had;
     std::memset(begin + kept, 0, std::min(old_bytes, s->block_bytes()) - kept);  // slack and seal
     const bool is_moved = begin != p;  // by the system, which clears what it adds
-    if (s->block_bytes() > old_bytes && !is_moved) std::memset(begin + old_bytes, 0, s->block_bytes() - old_bytes);
+    if (s->block_bytes() > old_bytes && !is_moved && !s->zeroed) std::memset(begin + old_bytes, 0, s->block_bytes() - old_bytes);
     sealed().give_out_clean(begin, is_done ? size : had, block_origin::malloc, 0);
     return is_done ? begin : nullptr;
-  }
-
-  [[gnu::noinline]] void deallocate_sealed_slow(cache& mine, void* p, const block_claim& said) noexcept {
-    const unsigned c = sealed().take_back(p, said);
-    if (c == sealed_blocks<R, OS>::not_taken) return;
-    if (c == 0) return static_cast<void>(deallocate_slow(mine, p));
-    block* const b = mine.quarantine().exchange(c, static_cast<block*>(p), mine.random());
-    // It may be released, and cleared again when it is next handed out.
-    if (R.hardening.check_reuse && classes::is_page_run(c) && b != nullptr) sealed().check_untouched(b);
-    let_go(mine, b);
   }
 
   /// All of it, as it is about to be flushed.
@@ -415,10 +441,10 @@ class heap_core {
     deallocate_slow(mine, b);
   }
 
-  [[nodiscard]] sealed_blocks<R, OS> sealed() noexcept { return {map(), keys_}; }
+  [[nodiscard]] sealed_blocks<R, OS> sealed() noexcept { return {map(), shared_.keys()}; }
 
   [[nodiscard]] cache& borrow() noexcept {
-    keys_.begin();
+    shared_.keys().begin();
     return borrowed_.borrow(shared_);
   }
 
@@ -465,13 +491,13 @@ class heap_core {
     return align_up(size, classes::natural_alignment) % default_alignment != 0 || is_aligned(p, default_alignment);
   }
 
-  void* allocate_large(cache& mine, std::size_t size, std::size_t alignment) noexcept {
-    span* const s = allocate_large_span(mine, size, alignment);
+  void* allocate_large(cache& mine, std::size_t size, std::size_t alignment, bool grows = false) noexcept {
+    span* const s = allocate_large_span(mine, size, alignment, grows);
     return s == nullptr ? nullptr : s->block_begin();
   }
 
-  span* allocate_large_span(cache& mine, std::size_t size, std::size_t alignment) noexcept {
-    const auto allocate = [&] { return large::allocate(shared_.pages(), size, alignment); };
+  span* allocate_large_span(cache& mine, std::size_t size, std::size_t alignment, bool grows = false) noexcept {
+    const auto allocate = [&] { return large::allocate(shared_.pages(), size, alignment, grows); };
     span* const s = allocate();
     return s != nullptr || size > PTRDIFF_MAX ? s : after_trim(mine, size, allocate);
   }
@@ -509,11 +535,6 @@ class heap_core {
 
   borrowed_cache<R, OS> borrowed_;
   shared_heap<R, OS> shared_;
-  struct no_keys {
-    void begin() noexcept {}
-    void after_fork_in_child() noexcept {}
-  };
-  [[no_unique_address]] std::conditional_t<is_sealed, seal_keys<OS>, no_keys> keys_{};
 };
 
 }  // namespace heapwright

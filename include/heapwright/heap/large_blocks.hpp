@@ -31,11 +31,13 @@ class large_blocks {
   using pages = page_heap<R, OS>;
 
  public:
-  /// `size` bytes, aligned. Null when the system has no memory, or beyond PTRDIFF_MAX.
-  [[nodiscard, gnu::noinline]] static span* allocate(pages& heap, std::size_t size, std::size_t alignment) noexcept {
+  /// `size` bytes, aligned. Null when the system has no memory, or beyond PTRDIFF_MAX. `grows`: it
+  /// was resized, and may be again.
+  [[nodiscard, gnu::noinline]] static span* allocate(pages& heap, std::size_t size, std::size_t alignment,
+                                                     bool grows = false) noexcept {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX / 2) return nullptr;
     heap.tick();
-    span* const s = allocate_run(heap, size, alignment);
+    span* const s = allocate_run(heap, size, alignment, grows);
     // It carries no mark, but may become a block of a class, which does: the block that was there
     // before may have left one.
     if (s == nullptr) return nullptr;
@@ -64,6 +66,7 @@ class large_blocks {
   /// with these owner bits then. Null: it is as it was. Precondition: `size` is beyond largest_cut.
   [[nodiscard, gnu::noinline, gnu::cold]] static span* resize(pages& heap, span* s, std::size_t size,
                                                               page_tag owner) noexcept {
+    // A block without a seal must end where its guard page begins.
     if constexpr (R.hardening.guard_large) return nullptr;
     check(*s, {});
     const unsigned c = classes::index(size);
@@ -95,8 +98,9 @@ class large_blocks {
   static constexpr std::size_t worth_moving = 256 * KiB;
   static constexpr std::size_t worth_copying = 1 * MiB;
 
-  [[nodiscard]] static span* allocate_run(pages& heap, std::size_t size, std::size_t alignment) noexcept {
-    if constexpr (R.hardening.guard_large) return heap.allocate_guarded(size, alignment);
+  [[nodiscard]] static span* allocate_run(pages& heap, std::size_t size, std::size_t alignment,
+                                          [[maybe_unused]] bool grows) noexcept {
+    if constexpr (R.hardening.guard_large) return heap.allocate_guarded(size, alignment, grows);
     const std::size_t lines = alignment <= cache_line ? classes::lines_of_page_run : 1;
     const std::size_t bytes = std::max<std::size_t>(size, 1) + (lines - 1) * cache_line;
     return heap.allocate(divide_up(bytes, heap_page), std::max(alignment, heap_page), span_state::large, lines);

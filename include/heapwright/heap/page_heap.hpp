@@ -53,6 +53,7 @@ class page_heap {
     if (s == nullptr && memory_.grow(pages, alignment)) s = take(pages, alignment);
     if (s == nullptr) {
       show_all();
+      if constexpr (R.hardening.guard_large) memory_.free_all_room();
       purge_all();
       if constexpr (R.hardening.separate_classes)
         memory_.unmap_long_runs(SIZE_MAX, R.pages.unmap_from, span_state::free_large);
@@ -106,9 +107,10 @@ class page_heap {
 
   /// A large block for `size` bytes that ends where a guard page begins, as far as its alignment
   /// allows, and pages longer than the heap's; without a guard page where the system refuses one.
-  /// A block whose alignment is at most a page has a guard page before it too. Null when the system
-  /// has no memory.
-  [[nodiscard, gnu::noinline, gnu::cold]] span* allocate_guarded(std::size_t size, std::size_t alignment) noexcept {
+  /// A block whose alignment is at most a page has a guard page before it too. One that `grows` has
+  /// room for as much again, where there is address space. Null when the system has no memory.
+  [[nodiscard, gnu::noinline, gnu::cold]] span* allocate_guarded(std::size_t size, std::size_t alignment,
+                                                                 bool grows = false) noexcept {
     const std::size_t page = memory::guard_bytes();
     const std::size_t block_bytes =
         align_up(std::max<std::size_t>(size, 1), std::clamp(alignment, default_alignment, page));
@@ -116,7 +118,8 @@ class page_heap {
     if (needs_head && body == block_bytes && alignment < heap_page) body += page;
     const std::size_t guards = alignment <= page && !memory_.is_callers() ? 2 : 1;
     const std::size_t pages = (body + guards * page) / heap_page;
-    span* s = take_freed_large(pages, std::max(alignment, page));
+    span* s = grows ? allocate_with_room_of_its_own(pages) : nullptr;
+    if (s == nullptr) s = take_freed_large(pages, std::max(alignment, page));
     if (s == nullptr) s = allocate(pages, std::max(alignment, page), span_state::large);
     if (s == nullptr) return nullptr;
     holding guard(lock_);
@@ -140,6 +143,7 @@ class page_heap {
     holding guard(lock_);
     const bool is_long = s->state == span_state::large && s->bytes() > policy::worth_a_call;
     if (youngest_ != nullptr && (s == youngest_ || (is_long && !keeps_all()))) look_at_youngest(s == youngest_);
+    free_room_behind(s);
     if constexpr (R.hardening.separate_classes) {
       if (s->state == span_state::cut || s->size_class != 0) return retire(s);
     }
@@ -185,14 +189,21 @@ class page_heap {
     return true;
   }
 
-  /// Makes a large block with a guard page one of `block_bytes`, where it is or by letting the
-  /// system move its pages elsewhere. False: it is as it was; either way it may have lost its guard
-  /// page, or have got one.
-  [[nodiscard, gnu::noinline, gnu::cold]] bool resize_guarded(span* s, std::size_t block_bytes) noexcept {
+  /// Makes a large block one of `block_bytes`, where it is or by letting the system move its pages
+  /// elsewhere. False: it is as it was; either way it may have lost its guard page, or have got one.
+  [[nodiscard, gnu::noinline, gnu::cold]] bool resize_large(span* s, std::size_t block_bytes) noexcept {
+    if constexpr (!R.hardening.guard_large) {
+      const std::size_t pages = divide_up(s->offset + block_bytes, heap_page);
+      return try_resize(s, pages) || (pages > s->pages && try_remap(s, pages));
+    }
     const std::size_t page = memory::guard_bytes();
     const std::size_t pages = (align_up(s->offset + block_bytes, page) + page) / heap_page;
     if (!without_guard(s)) return false;
-    const bool is_done = try_resize(s, pages) || (pages > s->pages && try_remap(s, pages));
+    bool is_done = pages >= s->pages && try_resize(s, pages);
+    if (!is_done) {
+      free_room_of(s);
+      is_done = try_resize(s, pages) || (pages > s->pages && try_remap(s, pages));
+    }
     holding guard(lock_);
     memory_.add_guard(s);
     return is_done;
@@ -398,6 +409,28 @@ class page_heap {
       return s == nullptr ? nullptr : handed_out(s, span_state::large, 1);
     }
     return nullptr;
+  }
+
+  /// A run of pages for a large block that grows, with as many behind it. Null when the system has
+  /// no such memory.
+  [[nodiscard]] span* allocate_with_room_of_its_own(std::size_t pages) noexcept {
+    holding guard(lock_);
+    if (!fits_limit(pages * heap_page)) return nullptr;
+    span* s = memory_.take_with_room_of_its_own(pages, pages);
+    if (s == nullptr && memory_.grow(2 * pages, memory::guard_bytes())) s = memory_.take_with_room_of_its_own(pages, pages);
+    return s == nullptr ? nullptr : handed_out(s, span_state::large, 1);
+  }
+
+  /// A large block is free or does not grow.
+  void free_room_behind([[maybe_unused]] const span* s) noexcept {
+    if constexpr (R.hardening.guard_large) {
+      if (s->state == span_state::large && s->size_class == 0) memory_.free_room_behind(s);
+    }
+  }
+
+  void free_room_of(const span* s) noexcept {
+    holding guard(lock_);
+    free_room_behind(s);
   }
 
   /// A large block without its first page, which is a guard now. Null: there is no memory for a

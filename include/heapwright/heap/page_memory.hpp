@@ -60,8 +60,8 @@ class page_memory {
     return free_.take(span_state::free_resident, pages, heap_page, pages);
   }
 
-  /// Makes a span in use longer by `more` free pages behind it. False: they are not free; it is as
-  /// it was.
+  /// Makes a span in use longer by `more` pages of its room, or free pages behind it. False: they
+  /// are not free; it is as it was.
   [[nodiscard]] bool extend(span* s, std::size_t more) noexcept {
     const std::uint64_t decommitted = figures().free_decommitted.get();
     if (!free_.extend(s, more)) return false;
@@ -76,6 +76,31 @@ class page_memory {
     span* const rest = free_.split(s, pages);
     map().set_ends(s);
     return rest;
+  }
+
+  /// Pages with as many behind them as `more` says, which are their room: no other block gets them
+  /// until free_room. Null: there are none, or no memory for records.
+  [[nodiscard]] span* take_with_room_of_its_own(std::size_t pages, std::size_t more) noexcept {
+    // A record for the cut, beside those that taking needs.
+    if (is_callers_ || !free_.reserve(3)) return nullptr;
+    const span_state kind = R.hardening.separate_classes ? span_state::free_large : span_state::free_decommitted;
+    span* s = free_.take(kind, pages + more, guard_bytes());
+    if (s == nullptr && R.hardening.separate_classes)
+      s = free_.take(span_state::free_decommitted, pages + more, guard_bytes());
+    if (s == nullptr) return nullptr;
+    free_.cut_room(s, pages);
+    if (wants_resident()) make_resident(s->start, s->bytes());
+    return s;
+  }
+
+  /// The room of a large block, if it has one, is free.
+  void free_room_behind(const span* s) noexcept {
+    if (span* const room = free_.room_behind(s)) insert_room(room);
+  }
+
+  /// Of all blocks.
+  void free_all_room() noexcept {
+    while (span* const room = free_.any_room()) insert_room(room);
   }
 
   /// A span that is free now, with its contents in memory.
@@ -321,7 +346,7 @@ class page_memory {
     // A page that cannot be touched cannot be brought into memory.
     const auto in_memory = [](const span& s) {
       const bool is_absent = s.state == span_state::free_decommitted || s.state == span_state::free_large ||
-                             s.state == span_state::retired;
+                             s.state == span_state::retired || s.state == span_state::room;
       return is_absent ? 0 : s.bytes() - s.guard_pages * heap_page;
     };
     free_.for_each_range(in_memory, [&](std::byte* p, std::size_t n) {
@@ -357,6 +382,12 @@ class page_memory {
   [[nodiscard]] const heap_figures& figures() const noexcept { return free_.figures(); }
 
  private:
+  void insert_room(span* room) noexcept {
+    free_.free_room(room);
+    room->state = R.hardening.separate_classes ? span_state::free_large : span_state::free_decommitted;
+    free_.insert(room);
+  }
+
   /// The span that `taken()` takes, in memory if the heap wants that.
   template <class F>
   span* brought_in(F taken) noexcept {

@@ -47,18 +47,20 @@ class sealed_blocks {
     return size > SIZE_MAX - block_seal::bytes ? size : size + block_seal::bytes;
   }
 
-  /// A block of class c that was popped from a free list, for `size` bytes. What was never used
-  /// takes the slow part: anything in the program's memory may be 0.
-  [[gnu::always_inline]] void give_out_popped(void* p, unsigned c, std::size_t size, block_origin origin,
-                                              std::size_t alignment) const noexcept {
+  /// The quick part of give_out, of a block of class c from a free list. False: nothing has
+  /// changed, and give_out is to look. So it is with what was never used: anything in the program's
+  /// memory may be 0.
+  [[nodiscard, gnu::always_inline]] bool give_out_quickly(void* p, unsigned c, std::size_t size, block_origin origin,
+                                                          std::size_t alignment) const noexcept {
     auto* const begin = static_cast<std::byte*>(p);
     const std::size_t room = classes::of(c).size - block_seal::bytes;
     const bool is_in_order = !classes::is_page_run(c) && seal_.is_free(begin, room) &&
                              (!checks_reuse || is_zero(begin + sizeof(block), room - sizeof(block)));
     if (!is_in_order) [[unlikely]]
-      return give_out(p, size, origin, alignment);
+      return false;
     new (begin) block{nullptr};  // it was in a free list
     seal_.write_live(begin, room, size, origin, alignment);
+    return true;
   }
 
   /// A block that the heap has just allocated, for `size` bytes.
@@ -101,17 +103,10 @@ class sealed_blocks {
 
   /// The quick part of take_back. Class 0: nothing has changed, and take_back is to look.
   [[nodiscard, gnu::always_inline]] unsigned take_back_quickly(void* p, const block_claim& said) const noexcept {
-    const page_tag tag = map_.tag(p);
-    const unsigned c = class_of(tag);
-    if (tag == 0 || c >= classes::cut_end) [[unlikely]]
-      return 0;
+    const unsigned c = class_quickly(p);
     auto* const begin = static_cast<std::byte*>(p);
     const std::size_t size = classes::of(c).size, room = size - block_seal::bytes;
-    // A pointer into the last block of a span: there may be nothing where its seal would be.
-    const bool leaves_page = address_of(p) % heap_page + size > heap_page;
-    if (leaves_page && begin + size > map_.span_at(p)->usable_end()) [[unlikely]]
-      return 0;
-    if (!seal_.is_live(begin, room, said)) [[unlikely]]
+    if (c == 0 || seal_.slack_if_live(begin, room, said) == block_seal::no_slack) [[unlikely]]
       return 0;
     if (checks_reuse) clear(begin, size);
     seal_.write_free(begin, room);
@@ -132,6 +127,24 @@ class sealed_blocks {
     if (at.size_class != 0 && checks_reuse) std::memset(at.begin, 0, at.room);
     seal_.write_free(at.begin, at.room);
     return at.size_class;
+  }
+
+  /// The quick part of size_to_resize and resize.
+  struct quick_resize {
+    std::size_t had = not_live;  ///< not_live: nothing is known
+    bool is_done = false;
+  };
+
+  [[nodiscard, gnu::always_inline]] quick_resize resize_quickly(void* p, std::size_t size) const noexcept {
+    const unsigned c = class_quickly(p);
+    auto* const begin = static_cast<std::byte*>(p);
+    const std::size_t room = classes::of(c).size - block_seal::bytes;
+    const std::size_t slack = c == 0 ? block_seal::no_slack : seal_.slack_if_live(begin, room, {});
+    if (slack == block_seal::no_slack) [[unlikely]]
+      return {};
+    const bool stays = size <= room && size >= room / 2;
+    if (stays) seal_.write_live(begin, room, size, block_origin::malloc, 0);
+    return {.had = room - slack, .is_done = stays};
   }
 
   /// What was asked for: of a live block of malloc, which is to be resized.
@@ -183,6 +196,21 @@ class sealed_blocks {
     unsigned size_class;  ///< 0: none
     bool has_head;        ///< the word before it has a mark
   };
+
+  /// The class of the block that may begin at p, if it is one for the quick parts; or 0. There is
+  /// memory where its seal would be.
+  [[nodiscard, gnu::always_inline]] unsigned class_quickly(const void* p) const noexcept {
+    const page_tag tag = map_.tag(p);
+    const unsigned c = class_of(tag);
+    if (tag == 0 || c > last_quick) [[unlikely]]
+      return 0;
+    const std::size_t size = classes::of(c).size;
+    // A pointer into the last block of a span: there may be nothing where its seal would be.
+    const bool leaves_page = address_of(p) % heap_page + size > heap_page;
+    if (leaves_page && static_cast<const std::byte*>(p) + size > map_.span_at(p)->usable_end()) [[unlikely]]
+      return 0;
+    return c;
+  }
 
   /// The block that begins at p, a pointer of the program's. None is a mistake, and the result has
   /// no beginning.
@@ -328,7 +356,7 @@ class sealed_blocks {
   [[gnu::always_inline]] static bool is_zero(std::byte* p, std::size_t bytes) noexcept {
     if (bytes < sizeof(quad)) {
       std::uint64_t word = 0;
-      std::memcpy(&word, p, std::min(bytes, sizeof word));
+      if (bytes != 0) std::memcpy(&word, p, sizeof word);
       return word == 0;
     }
     quad any{};
@@ -342,16 +370,15 @@ class sealed_blocks {
 
   /// A block of a class, its seal as well.
   [[gnu::always_inline]] static void clear(std::byte* p, std::size_t bytes) noexcept {
-    constexpr std::size_t worth_a_call = 1024;
-    if (bytes > worth_a_call) {
-      std::memset(p, 0, bytes);
-    } else {
-      for_each_quad(p, bytes, [](std::byte* at) {
-        const quad zero{};
-        std::memcpy(at, &zero, sizeof zero);
-      });
-    }
+    for_each_quad(p, bytes, [](std::byte* at) {
+      const quad zero{};
+      std::memcpy(at, &zero, sizeof zero);
+    });
   }
+
+  /// The last class that take_back_quickly takes. Longer blocks are worth a call of memset, and a
+  /// function that calls nothing saves no registers.
+  static constexpr unsigned last_quick = std::min(classes::cut_end - 1, classes::index(1024));
 
   const page_map_of<R, OS>& map_;
   const seal_keys<OS>& keys_;

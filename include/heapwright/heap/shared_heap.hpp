@@ -15,6 +15,7 @@
 #include <heapwright/heap/cache_registry.hpp>
 #include <heapwright/heap/central_free_list.hpp>
 #include <heapwright/heap/mixed_spans.hpp>
+#include <heapwright/heap/seal_keys.hpp>
 
 namespace heapwright {
 
@@ -41,6 +42,9 @@ class shared_heap {
   /// Of class c, which is cut from spans.
   [[nodiscard]] central_type& central(unsigned c) noexcept { return central_[c]; }
   [[nodiscard]] const central_type& central(unsigned c) const noexcept { return central_[c]; }
+
+  /// Of the seals of blocks.
+  [[nodiscard]] auto& keys() noexcept { return keys_; }
 
   /// Up to `wanted` blocks of class c, which has mixed spans. Null when the system has no memory.
   [[nodiscard]] block* refill_mixed(unsigned c, std::uint32_t wanted, mixed_strip& strip) noexcept {
@@ -176,6 +180,11 @@ class shared_heap {
 
   central_type central_[classes::cut_end];
   [[no_unique_address]] mixed_type mixed_;
+  struct no_keys {
+    void begin() noexcept {}
+    void after_fork_in_child() noexcept {}
+  };
+  [[no_unique_address]] std::conditional_t<R.hardening.sealed, seal_keys<OS>, no_keys> keys_{};
   cache_registry<R, OS> caches_;
   page_heap<R, OS> pages_;
 };

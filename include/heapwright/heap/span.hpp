@@ -29,9 +29,19 @@ struct block {
 };
 
 /// Where classes have pages of their own: free_large is decommitted, for blocks without a class
-/// alone; retired is an empty span of a class. guard: the pages before a large block, which cannot
-/// be touched.
-enum class span_state : std::uint8_t { free_resident, free_decommitted, cut, large, mixed, free_large, retired, guard };
+/// alone; retired is an empty span of a class. Of large blocks with guard pages: guard, the pages
+/// before one, which cannot be touched; room, decommitted pages behind one, into which it may grow.
+enum class span_state : std::uint8_t {
+  free_resident,
+  free_decommitted,
+  cut,
+  large,
+  mixed,
+  free_large,
+  retired,
+  guard,
+  room
+};
 
 /// Where a cut span is: it has no free block; or it is in its class's list; or one thread refills
 /// from it.

@@ -35,6 +35,7 @@
 #include <utility>
 
 #include <heapwright/heap/block_quarantine.hpp>
+#include <heapwright/heap/block_seal.hpp>
 #include <heapwright/heap/cache_limits.hpp>
 #include <heapwright/heap/free_lists.hpp>
 #include <heapwright/heap/large_blocks.hpp>
@@ -335,10 +336,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     const auto refilled = shared_->central(c).refill(c, most, owner_, s.attached, shared_->pages());
     s.free_list = refilled.returned;
     if (refilled.fresh == nullptr) return;
-    if constexpr (R.hardening.sealed) {
-      if (!map_->span_at(refilled.fresh)->zeroed)  // there may be seals of blocks that were there
-        std::memset(refilled.fresh, 0, refilled.fresh_count * std::size_t{info.size});
-    }
+    if constexpr (R.hardening.sealed) seal_fresh(refilled.fresh, refilled.fresh_count, info.size);
     if constexpr (caller_mistakes::checks) {
       for (std::uint32_t i = 0; i < refilled.fresh_count; ++i)
         caller_mistakes::note_fresh(reinterpret_cast<block*>(refilled.fresh + i * std::size_t{info.size}));
@@ -348,6 +346,23 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
       scavenger_.count_ahead(refilled.fresh_count - 1);
     } else {
       set_fresh(s, refilled.fresh, static_cast<std::uint16_t>(refilled.fresh_count));
+    }
+  }
+
+  /// Blocks that lie side by side are fresh, or free where they are about to be in a free list:
+  /// then malloc need not look for their span. In memory that is not zero there may be anything,
+  /// and blocks that were free when their span was empty.
+  void seal_fresh(std::byte* first, std::uint32_t n, std::size_t size) noexcept {
+    const bool is_zero = map_->span_at(first)->zeroed;
+    if constexpr (!R.hardening.random_places) {
+      if (!is_zero) std::memset(first, 0, n * size);
+    } else {
+      const block_seal seal(shared_->keys().newest());
+      const std::size_t room = size - block_seal::bytes;
+      for (std::byte* at = first; at != first + n * size; at += size) {
+        if (!is_zero && !(R.hardening.check_reuse && seal.is_free(at, room))) std::memset(at, 0, room);
+        seal.write_free(at, room);
+      }
     }
   }
 
