@@ -199,6 +199,19 @@ bool guarded_samples::deallocate(void* p, const block_claim* said) noexcept {
   return true;
 }
 
+bool guarded_samples::give_up_freed() noexcept {
+  if (!is_on() || !lock_.try_acquire()) return false;
+  bool is_any = false;
+  for (place& s : places_) {
+    if (s.is != state::freed) continue;
+    linux_os::unmap(s.begin, s.bytes);
+    s.is = state::unused;
+    is_any = true;
+  }
+  lock_.release();
+  return is_any;
+}
+
 std::optional<std::size_t> guarded_samples::size(void* p) noexcept {
   if (!is_on() || p == nullptr) return std::nullopt;
   holding guard(lock_);

@@ -56,6 +56,10 @@ class guarded_samples {
   /// was written beyond, or is not what is said. `said`: null where anything may be said.
   [[nodiscard]] bool deallocate(void* p, const block_claim* said = nullptr) noexcept;
 
+  /// Freed samples are known no more, and their pages go back to the system: the program has no
+  /// memory. False: there are none, or another thread is here.
+  bool give_up_freed() noexcept;
+
   /// Of a live block. False: p is none.
   bool set_origin(const void* p, block_origin origin) noexcept;
 

@@ -104,6 +104,8 @@ struct any_cache : heap_type::cache_for_now {
 
 }  // namespace
 
+bool process_os::give_back() noexcept { return the_samples.give_up_freed(); }
+
 void register_this_thread() noexcept { (void)cache_of_this_thread(); }
 
 namespace {
@@ -188,53 +190,40 @@ void deallocate_slow(void* p, std::size_t size, std::size_t alignment) noexcept 
 
 namespace {
 
-/// A guarded block, if one is due; null otherwise. Nothing can be written to a block of no bytes.
-[[gnu::noinline, gnu::cold]] void* sample_sealed(std::size_t size, block_origin origin,
-                                                 std::size_t alignment) noexcept {
-  return size != 0 && the_samples.is_due(1) ? the_samples.allocate(size, alignment, origin) : nullptr;
-}
+// Where samples are guarded, or the thread has no cache.
 
-[[gnu::noinline, gnu::cold]] void* allocate_sealed_without_cache(std::size_t size, block_origin origin,
-                                                                 std::size_t alignment) noexcept {
+[[gnu::noinline, gnu::cold]] void* allocate_sealed_slow(std::size_t size, block_origin origin,
+                                                        std::size_t alignment) noexcept {
+  // Nothing can be written to a block of no bytes.
+  if (the_samples.is_on() && size != 0 && the_samples.is_due(1)) {
+    if (void* const p = the_samples.allocate(size, alignment, origin)) return p;
+  }
   if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed_slow(*any_cache(), size, origin, alignment);
   return nullptr;
 }
 
-[[gnu::noinline, gnu::cold]] bool deallocate_sample(void* p, block_origin origin, std::size_t size,
-                                                    std::size_t alignment) noexcept {
+[[gnu::noinline, gnu::cold]] void deallocate_sealed_slow(void* p, block_origin origin, std::size_t size,
+                                                         std::size_t alignment) noexcept {
   const block_claim said{.origin = origin, .size = size, .alignment = alignment};
   // Where the page map knows the page, no sample lies: the samples' lock is left alone.
-  return the_heap.pages().map().tag(p) == 0 && the_samples.deallocate(p, &said);
-}
-
-[[gnu::noinline, gnu::cold]] void deallocate_sealed_without_cache(void* p, block_origin origin, std::size_t size,
-                                                                  std::size_t alignment) noexcept {
+  if (the_samples.is_on() && the_heap.pages().map().tag(p) == 0 && the_samples.deallocate(p, &said)) return;
   if constexpr (heap_type::is_sealed) the_heap.deallocate_sealed_slow(*any_cache(), p, origin, size, alignment);
 }
 
-}  // namespace
-
 // Blocks with seals have no step of their own that is slow enough: each allocation is looked at.
-
-namespace {
 
 [[gnu::always_inline]] inline void* allocate_sealed_inline(std::size_t size, block_origin origin,
                                                            std::size_t alignment) noexcept {
-  if (the_samples.is_on()) [[unlikely]] {
-    if (void* const p = sample_sealed(size, origin, alignment)) return p;
-  }
-  if (this_cache == no_cache_of_its_own) [[unlikely]]
-    return allocate_sealed_without_cache(size, origin, alignment);
+  if (the_samples.is_on() || this_cache == no_cache_of_its_own) [[unlikely]]
+    return allocate_sealed_slow(size, origin, alignment);
   if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed(*this_cache, size, origin, alignment);
   return nullptr;
 }
 
 [[gnu::always_inline]] inline void deallocate_sealed_inline(void* p, block_origin origin, std::size_t size,
                                                             std::size_t alignment) noexcept {
-  if (the_samples.is_on() && deallocate_sample(p, origin, size, alignment)) [[unlikely]]
-    return;
-  if (this_cache == no_cache_of_its_own) [[unlikely]]
-    return deallocate_sealed_without_cache(p, origin, size, alignment);
+  if (the_samples.is_on() || this_cache == no_cache_of_its_own) [[unlikely]]
+    return deallocate_sealed_slow(p, origin, size, alignment);
   if constexpr (heap_type::is_sealed)
     the_heap.deallocate_sealed(*this_cache, p, {.origin = origin, .size = size, .alignment = alignment});
 }

@@ -21,7 +21,13 @@ static_assert(!chosen_recipe.notes_requests, "recipe.notes_requests: for heaps o
 static_assert(chosen_recipe.concurrency == concurrency_mode::thread_caching,
               "recipe.concurrency: central and single_threaded are for heaps of one's own; a malloc is thread_caching");
 
-using heap_type = heap_core<chosen_recipe, linux_os>;
+/// Linux, for a heap beside guarded samples.
+struct process_os : linux_os {
+  /// There is no memory: the pages of freed samples go back. Whether another try is worth it.
+  [[nodiscard]] static bool give_back() noexcept;
+};
+
+using heap_type = heap_core<chosen_recipe, process_os>;
 using cache_type = heap_type::cache;
 
 /// What malloc's blocks are aligned to.
@@ -82,9 +88,9 @@ inline void deallocate(void* p, [[maybe_unused]] const block_claim& said = {}) n
 /// object through a pointer to a base without a virtual destructor says a wrong one, and goes on
 /// well under other mallocs.
 inline void deallocate_sized(void* p, const block_claim& said) noexcept {
-  if constexpr (misuse<chosen_recipe, linux_os>::checks) {
+  if constexpr (misuse<chosen_recipe, process_os>::checks) {
     if (p == nullptr) return;
-    misuse<chosen_recipe, linux_os>::check_size(p, said.size, usable_size(p));
+    misuse<chosen_recipe, process_os>::check_size(p, said.size, usable_size(p));
   }
   deallocate(p, said);
 }

@@ -126,7 +126,7 @@ void append(const char* file, const process_report& r) noexcept {
 malloc_statistics collect_statistics() noexcept {
   // A program may end in a signal handler that has interrupted malloc: then a lock is never free.
   constexpr std::uint64_t patience_ms = 20;
-  const census<chosen_recipe, linux_os> all(the_heap, patience_ms);
+  const census<chosen_recipe, process_os> all(the_heap, patience_ms);
   const auto taken = all.taken(this_cache);
   const heap_figures& f = the_heap.figures();
   malloc_statistics s{};

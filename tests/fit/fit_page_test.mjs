@@ -74,7 +74,7 @@ test("what was found stands first, with the proof and the recipe behind it", asy
   assert.equal(rows.length, 3);
   assert.match(await page.textContent("#proofs .chosen"), /0\.9\d× \(/);
   assert.equal(await page.textContent("#recipe pre"), readFileSync(join(folder, "rounding", "recipe.hpp"), "utf8"));
-  await page.hover("#plane circle");
+  await page.locator("#plane circle").last().hover();  // the one on top
   assert.match(await page.textContent("#tip"), /peak [−+]?\d/);
   await page.close();
 });

@@ -509,14 +509,19 @@ class heap_core {
   }
 
   /// What `allocate()` gives after free memory of other classes has gone back, and while the
-  /// recipe's out_of_memory handler says that another try is worth it.
+  /// platform or the recipe's out_of_memory handler says that another try is worth it.
   template <class F>
   [[gnu::noinline, gnu::cold]] auto after_trim(cache& mine, std::size_t bytes, F allocate) noexcept {
     for (;;) {
       trim(mine);
       const auto p = allocate();
-      if (p != nullptr || !is_worth_another_try(mine, bytes)) return p;
+      if (p != nullptr || !(platform_gives_back() || is_worth_another_try(mine, bytes))) return p;
     }
+  }
+
+  [[nodiscard]] static bool platform_gives_back() noexcept {
+    if constexpr (requires { OS::give_back(); }) return OS::give_back();
+    return false;
   }
 
   /// Asks the recipe's user, who may have freed something. Not with a lock held: the user may call

@@ -70,7 +70,7 @@ class sealed_blocks {
     if (at.size_class != 0) {
       const seal_state state = read(at).is.state;
       if (state != seal_state::fresh && state != seal_state::free) {
-        mistake("write after free", at, "at the end of a free block, or beyond the one before it");
+        tell_written(at);
         std::memset(at.begin, 0, at.room);
       }
       if (state == seal_state::free || checks_reuse) new (at.begin) block{nullptr};
@@ -96,7 +96,7 @@ class sealed_blocks {
   void check_untouched(const void* p) const noexcept {
     const place at = find_linked(const_cast<void*>(p));
     if (read(at).is.state == seal_state::free && (!checks_reuse || is_zero(at.begin, at.room))) return;
-    mistake("write after free", at, "in a free block");
+    tell_written(at);
     std::memset(at.begin, 0, at.room);
     seal_.write_free(at.begin, at.room);
   }
@@ -314,6 +314,18 @@ class sealed_blocks {
     detail.add(" with an alignment of ").add(std::uint64_t{is.alignment()});
     detail.add(", freed with one of ").add(std::uint64_t{said.alignment}).add(" (0: none)");
     mistake("free with a wrong alignment", at, detail.c_str());
+  }
+
+  /// Of a free block that is not as it was left. Its own writer rarely leaves its contents alone:
+  /// where these are 0, the seal was reached from the block behind it.
+  [[gnu::cold, gnu::noinline]] void tell_written(const place& at) const noexcept {
+    const bool is_seal = read(at).is.state != seal_state::free;
+    if (is_seal && checks_reuse && is_zero(at.begin + sizeof(block), at.room - sizeof(block))) {
+      place behind = at;
+      behind.begin += at.room + block_seal::bytes;
+      return mistake("write before a block", behind, "the end of the free one before it has changed");
+    }
+    mistake("write after free", at, is_seal ? "at the end of a free block, or beyond the one before it" : "in a free block");
   }
 
   [[gnu::cold, gnu::noinline]] static void mistake(const char* what, const place& at, const char* detail) noexcept {

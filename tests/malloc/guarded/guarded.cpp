@@ -13,12 +13,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include <malloc.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,6 +177,35 @@ int make(mistake m, int threads, std::size_t size) {
 
 }  // namespace
 
+/// Bytes of address space that this process has.
+std::size_t address_space() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t pages = 0;
+  file >> pages;
+  return pages * 4096;
+}
+
+/// Every allocation is a sample here. Freed ones keep their address space, until there is no other.
+int without_memory() {
+  constexpr std::size_t size = std::size_t{64} << 20;
+  const rlimit limit{address_space() + 3 * size, RLIM_INFINITY};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<void*> blocks;
+    blocks.reserve(8);
+    while (void* const p = i % 2 == 0 ? std::malloc(size) : std::calloc(1, size)) blocks.push_back(p);
+    if (blocks.empty()) return 2;
+    void* const small = std::malloc(100);
+    if (std::realloc(small, size) != nullptr) return 3;  // there was address space left
+    for (void* p : blocks) std::free(p);
+    void* const again = std::realloc(small, size);
+    if (again == nullptr) return 4;
+    std::free(again);
+    ::operator delete(::operator new(size));
+  }
+  return 0;
+}
+
 int main(int count, char** arguments) {
   const std::string_view name = count > 1 ? arguments[1] : "";
   const int threads = count > 2 ? std::atoi(arguments[2]) : 1;
@@ -192,6 +223,7 @@ int main(int count, char** arguments) {
   if (name == "wrong_alignment") return make(wrong_alignment, threads, 1001);
   if (name == "wrong_function") return make(wrong_function, threads, 1001);
   if (name == "nothing") return make(nothing, threads, 101);
+  if (name == "without_memory") return without_memory();
   if (name == "own_handler") {
     std::signal(SIGSEGV, own_handler);
     return make(read_after_free, threads, 100);
