@@ -78,7 +78,8 @@ class free_runs {
   }
 
   /// Makes a span that is in use longer by `more` pages of its room, or of the free run behind it.
-  /// `zeroed` says of these alone whether they read as zero. False: there are none; it is as it was.
+  /// `zeroed` says of these alone whether they read as zero. False: there are none; it is as it
+  /// was.
   [[nodiscard]] bool extend(span* s, std::size_t more) noexcept {
     span* after = room_behind(s);
     const bool is_room = after != nullptr;
@@ -93,8 +94,8 @@ class free_runs {
     return true;
   }
 
-  /// What is behind the first `pages` pages of a span in use, decommitted already, becomes its room.
-  /// A record has been reserved.
+  /// What is behind the first `pages` pages of a span in use, decommitted already, becomes its
+  /// room. A record has been reserved.
   void cut_room(span* s, std::size_t pages) noexcept {
     add_room(split(s, pages));
     map_.set_ends(s);

@@ -190,7 +190,8 @@ class page_heap {
   }
 
   /// Makes a large block one of `block_bytes`, where it is or by letting the system move its pages
-  /// elsewhere. False: it is as it was; either way it may have lost its guard page, or have got one.
+  /// elsewhere. False: it is as it was; either way it may have lost its guard page, or have got
+  /// one.
   [[nodiscard, gnu::noinline, gnu::cold]] bool resize_large(span* s, std::size_t block_bytes) noexcept {
     if constexpr (!R.hardening.guard_large) {
       const std::size_t pages = divide_up(s->offset + block_bytes, heap_page);

@@ -45,8 +45,8 @@
 //   wait(word, expected)   sleeps while word == expected, until wake; may return early
 //   wake_one(word)         wakes one thread sleeping on word
 //   relax()                tells the processor that this thread waits for another
-//   give_back()            optional. There is no memory: the platform has others give back what they
-//                          can spare. False: there is none
+//   give_back()            optional. There is no memory: others give back what they can spare.
+//                          False: there is none
 //   at_fork(b, p, c)       from now on calls b() before every fork, then p() in the parent and c()
 //                          in the child
 #pragma once
