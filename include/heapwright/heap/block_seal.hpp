@@ -56,7 +56,7 @@ class block_seal {
   constexpr explicit block_seal(std::uint64_t key) noexcept : key_(key) {}
 
   [[gnu::always_inline]] void write_live(std::byte* p, std::size_t room, std::size_t size, block_origin origin,
-                  std::size_t alignment) const noexcept {
+                                         std::size_t alignment) const noexcept {
     const std::uint64_t hash = hash_of(p);
     const std::size_t slack = room - size;
     fill(p, room, slack, hash);

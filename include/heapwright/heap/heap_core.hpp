@@ -416,7 +416,8 @@ class heap_core {
     const std::size_t kept = is_done ? std::min(had, size) : had;
     std::memset(begin + kept, 0, std::min(old_bytes, s->block_bytes()) - kept);  // slack and seal
     const bool is_moved = begin != p;  // by the system, which clears what it adds
-    if (s->block_bytes() > old_bytes && !is_moved && !s->zeroed) std::memset(begin + old_bytes, 0, s->block_bytes() - old_bytes);
+    if (s->block_bytes() > old_bytes && !is_moved && !s->zeroed)
+      std::memset(begin + old_bytes, 0, s->block_bytes() - old_bytes);
     sealed().give_out_clean(begin, is_done ? size : had, block_origin::malloc, 0);
     return is_done ? begin : nullptr;
   }

@@ -418,7 +418,8 @@ class page_heap {
     holding guard(lock_);
     if (!fits_limit(pages * heap_page)) return nullptr;
     span* s = memory_.take_with_room_of_its_own(pages, pages);
-    if (s == nullptr && memory_.grow(2 * pages, memory::guard_bytes())) s = memory_.take_with_room_of_its_own(pages, pages);
+    if (s == nullptr && memory_.grow(2 * pages, memory::guard_bytes()))
+      s = memory_.take_with_room_of_its_own(pages, pages);
     return s == nullptr ? nullptr : handed_out(s, span_state::large, 1);
   }
 

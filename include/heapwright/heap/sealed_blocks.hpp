@@ -325,7 +325,8 @@ class sealed_blocks {
       behind.begin += at.room + block_seal::bytes;
       return mistake("write before a block", behind, "the end of the free one before it has changed");
     }
-    mistake("write after free", at, is_seal ? "at the end of a free block, or beyond the one before it" : "in a free block");
+    mistake("write after free", at,
+            is_seal ? "at the end of a free block, or beyond the one before it" : "in a free block");
   }
 
   [[gnu::cold, gnu::noinline]] static void mistake(const char* what, const place& at, const char* detail) noexcept {
