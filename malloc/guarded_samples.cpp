@@ -137,9 +137,9 @@ void guarded_samples::begin(std::uint32_t interval) noexcept {
   (void)draw();
 }
 
-/// Evenly from 1 to twice the interval, so that no habit of the program is in step.
+/// Evenly from 1 to nearly twice the interval, so that no habit of the program is in step.
 bool guarded_samples::draw() noexcept {
-  left_.store(static_cast<std::int64_t>(1 + linux_os::random_number() % (2 * std::uint64_t{interval_})),
+  left_.store(static_cast<std::int64_t>(1 + linux_os::random_number() % (2 * std::uint64_t{interval_} - 1)),
               std::memory_order_relaxed);
   return true;
 }

@@ -29,9 +29,8 @@ enum class option_id : std::size_t { guard_sample, on_misuse, purge_delay_ms, st
 inline constexpr std::array<described_option, 6> described_options{{
     {{"HEAPWRIGHT_GUARD_SAMPLE", 0, 1'000'000'000},
      "N guards one in N allocations, on average; of short blocks only those that find a thread's free list empty can "
-     "be "
-     "guarded. A read or a write beyond it or after its end ends the process with a report; 0 guards none. Not in "
-     "libheapwright-hardened."},
+     "be guarded, in libheapwright-hardened all. A read or a write beyond it or after its end ends the process with a "
+     "report; 0 guards none."},
     {{"HEAPWRIGHT_ON_MISUSE", 0, 1, {"abort", "report"}},
      "What happens after a message about a mistake of the program. abort: the process ends. report: it goes on where "
      "that does no harm; the call that made the mistake does nothing, as a rule. What the malloc does not know goes to "

@@ -19,6 +19,14 @@ flags=$(PKG_CONFIG_PATH=$libdir pkg-config --define-variable=prefix="$place/pref
 # shellcheck disable=SC2086
 "$cc" "$consumer/malloc.c" -o "$place/by_pkg_config" $flags -Wl,-rpath,"$(dirname "$libdir")"
 "$place/by_pkg_config" || { echo "the program linked by pkg-config failed"; exit 1; }
+# Compilers of some systems leave out a library that the program itself does not call.
+printf '#include <string>\nint main(int n, char**) { return static_cast<int>(std::string(100 * n, 1).size()) - 100; }\n' >"$place/quiet.cpp"
+# shellcheck disable=SC2086
+"$cxx" -Wl,--as-needed "$place/quiet.cpp" -o "$place/quiet" $flags -Wl,-rpath,"$(dirname "$libdir")"
+case $(HEAPWRIGHT_VERBOSE=1 "$place/quiet" 2>&1) in
+*"loaded into process"*) ;;
+*) echo "a C++ program linked by pkg-config runs without libheapwright"; exit 1 ;;
+esac
 
 if [ -x "$place/prefix/bin/heapwright" ]; then
   "$place/prefix/bin/heapwright" run -- true || { echo "the installed tool does not find the installed library"; exit 1; }
