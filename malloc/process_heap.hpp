@@ -60,7 +60,8 @@ std::size_t trim() noexcept;
 [[gnu::noinline]] void deallocate_sealed(void* p, block_origin origin, std::size_t size,
                                          std::size_t alignment) noexcept;
 
-/// The same for malloc and free, which say least.
+/// allocate_sealed and deallocate_sealed of malloc and free, which say nothing of alignment, and
+/// free nothing of size.
 [[nodiscard, gnu::noinline]] void* malloc_sealed(std::size_t size) noexcept;
 [[gnu::noinline]] void free_sealed(void* p) noexcept;
 
