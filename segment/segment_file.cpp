@@ -52,7 +52,7 @@ std::unique_ptr<segment_header> segment_file::header() const {
   auto copy = std::make_unique<segment_header>();
   const std::size_t there = read(0, copy.get(), sizeof(segment_header));
   if (there < sizeof copy->magic || copy->magic != segment_magic)
-    throw bad_segment(path_.string() + " is not a heapwright segment");
+    throw bad_segment(path_.string() + " is neither a saved run nor a segment of heapwright");
   if (there >= offsetof(segment_header, header_bytes) && copy->version != segment_version)
     throw bad_segment(path_.string() + " is a segment of version " + std::to_string(copy->version) +
                       ", and this program reads version " + std::to_string(segment_version));

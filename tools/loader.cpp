@@ -93,6 +93,7 @@ bool is_header(const std::string& path) {
 std::string library_path(const std::string& given) {
   std::error_code error;
   const bool here = std::filesystem::exists(given, error);
+  if (!here && is_header(given)) throw failure(exit_code::bad_input, fmt::format("no such file: {}", given));
   if (!here && given.find('/') == std::string::npos) return given;
   if (!here) throw failure(exit_code::bad_input, fmt::format("no such library: {}", given));
   std::string path = std::filesystem::absolute(given);

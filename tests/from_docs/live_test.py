@@ -142,7 +142,7 @@ class Command(Live):
             self.assertEqual((result.returncode, result.stdout), (125, ""))
             self.assertIn(str(process.pid), result.stderr)
 
-    # "which processes can be watched, and which could until they ended"
+    # "which processes can be watched, and of the ended ones the newest 20"
     def test_list(self):
         running, _ = self.with_probe(ENDINGS, "wait")
         ended = self.starts(ENDINGS, "exit", env=self.here(LD_PRELOAD=PROBE))
@@ -151,6 +151,15 @@ class Command(Live):
         self.ended(result, 0)
         self.assertRegex(result.stdout, rf"(?m)^ *{running.pid} +running .*endings wait$")
         self.assertRegex(result.stdout, rf"(?m)^ *{ended.pid} +ended .*endings exit$")
+
+    def test_a_long_list(self):
+        for _ in range(22):
+            self.starts(ENDINGS, "exit", env=self.here(LD_PRELOAD=PROBE)).wait(20)
+        running, _ = self.with_probe(ENDINGS, "wait")
+        result = heapwright("live", "--list", env=self.here())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((result.stdout.count(" ended "), result.stdout.count(" running ")), (20, 1), result.stdout)
+        self.assertEqual(result.stderr, f"heapwright: 2 more ended before; their segments lie in {self.segments}\n")
 
 
 class Files(Live):

@@ -419,6 +419,18 @@ test("the page opens on the process with most live bytes, not on what has starte
   } finally { await s.end(); }
 });
 
+test("a Python that grows in arenas of its own: Now and Leaks say where its memory is", async () => {
+  const s = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/usr/bin/python3", "-c", "import time; kept = [object() for _ in range(2_000_000)]; time.sleep(100)"], { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
+  try {
+    await becomes(() => s.text("rss-more"), words => /Python’s arenas about (3|4)\d(\.\d)? MiB/.test(words), "the tile of RSS");
+    await s.page.keyboard.press("3");
+    assert.match(await s.text("leaks-python"), /^Arenas of Python, about (3|4)\d.* invisible without PYTHONMALLOC=malloc.* not listed here: PYTHONMALLOC=malloc heapwright live -- … shows it\.$/);
+    await s.page.setViewportSize({ width: 400, height: 800 });
+    await s.page.screenshot({ path: join(shots, "python-400.png"), fullPage: true });
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
 /// Heads and cells of a table that are cut, and whether it scrolls sideways. Names may be cut: they have a tip.
 const cut = (page, table) => page.evaluate(table => {
   const host = document.getElementById(table), isCut = e => e.scrollWidth > e.clientWidth;

@@ -353,19 +353,26 @@ class Programs:
 
 
     def python_with_objects(self, **environment):
-        """What the Memory view says of the arenas of a Python that keeps 400,000 objects of 48 bytes and more."""
+        """A Python that keeps 400,000 objects of 48 bytes and more."""
         program = "kept = [object() for _ in range(200_000)], [(i, i) for i in range(200_000)]; print('ready', flush=True); input()"
         watched = self.watch("env", *(f"{name}={value}" for name, value in environment.items()), PYTHON, "-c", program)
         self.assertEqual(watched.hear(), "ready")
-        return watched.get("/api/memory")
+        return watched
 
     def test_arenas_of_python_are_told(self):
-        memory = self.python_with_objects()
+        watched = self.python_with_objects()
         # 16 bytes of an object, 56 of a tuple, some of the 200,000 numbers.
-        self.assertTrue(14 << 20 < memory["python_arenas"] < 32 << 20, memory["python_arenas"])
+        wait_for("the arenas", lambda: 14 << 20 < watched.get("/api/memory")["python_arenas"] < 32 << 20)
+
+    def test_arenas_of_python_are_told_where_one_looks_for_a_leak(self):
+        watched = self.watch(PYTHON, "-c", "kept = [object() for _ in range(2_000_000)]; print('ready', flush=True); input()")
+        self.assertEqual(watched.hear(), "ready")
+        wait_for("the arenas", lambda: watched.state()["memory"]["python_arenas"] > 30 << 20)
+        top = subprocess.run([HEAPWRIGHT, "top", "--once", str(watched.id)], capture_output=True, text=True, timeout=60, env=clean_environment()).stdout
+        self.assertRegex(top, r"(?m)^arenas of Python, about (3\d|4\d)(\.\d+)? MiB: no site has them without PYTHONMALLOC=malloc$")
 
     def test_a_python_without_arenas(self):
-        memory = self.python_with_objects(PYTHONMALLOC="malloc")
+        memory = self.python_with_objects(PYTHONMALLOC="malloc").get("/api/memory")
         self.assertEqual(memory["python_arenas"], 0)
         self.assertGreater(dict(memory["parts"])["requested"], 14 << 20)
 

@@ -156,7 +156,7 @@ TEST_F(hostile_segment, other_files_are_refused_with_a_sentence) {
     return "";
   };
   EXPECT_NE(refusal(folder / "none").find("No such file"), std::string::npos);
-  EXPECT_NE(refusal("/proc/self/exe").find("is not a heapwright segment"), std::string::npos);
+  EXPECT_NE(refusal("/proc/self/exe").find("is neither a saved run nor a segment"), std::string::npos);
   EXPECT_NE(refusal("/dev/zero").find("is not a regular file"), std::string::npos);
   EXPECT_NE(refusal(folder.path()).find("is not a regular file"), std::string::npos);
   built.header().version = 99;

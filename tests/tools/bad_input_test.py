@@ -125,6 +125,7 @@ class BadInput(Case):
         header = self.folder / "recipe.hpp"
         header.write_text("inline constexpr heapwright::recipe mine = {};\n")
         self.refused(heapwright("run", "--with", str(header), "--", TRUE), 125, "is a header", f"heapwright build {header} -o libmine.so")
+        self.refused(heapwright("run", "--with", "no-such-recipe.hpp", "--", TRUE), 125, "no such file: no-such-recipe.hpp")
 
     def test_usage(self):
         self.assertEqual(heapwright("run").returncode, 125)

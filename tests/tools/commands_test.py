@@ -31,7 +31,7 @@ class RunHardened(Case):
     def test_what_is_right_goes_on(self):
         result = heapwright("run", "--hardened", "--stats", "--", PYTHON, "-c", "print(len([str(i) for i in range(100000)]))")
         self.assertEqual((result.returncode, result.stdout), (0, "100000\n"), result)
-        self.assertRegex(result.stderr, r"^heapwright \S+ \(")
+        self.assertRegex(result.stderr, r"^heapwright \S+ \(\w+, hardened\), process ")
 
     def test_not_with_another_allocator(self):
         result = heapwright("run", "--hardened", "--with", "jemalloc", "--", TRUE)

@@ -16,6 +16,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <ranges>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -24,6 +25,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,10 +57,12 @@ std::string list_line(const segment::process_figures& process, bool is_there, do
                      show_bytes(std::max(live_bytes, 0.0)), command_of(process));
 }
 
-/// Those that run, and then the ended ones, the newest first.
+/// Those that run, and then the newest of those that have ended.
 int print_list() {
+  constexpr std::size_t most_ended = 20;
   std::set<std::uint32_t> running;
   std::vector<std::pair<std::uint64_t, std::string>> ended;  // since 1970, nanoseconds
+  std::set<std::string> folders_of_ended;
   bool has_heading = false;
   const auto print = [&](const std::string& line) {
     if (!std::exchange(has_heading, true)) answer("{:>8}  {:<8}  {:>10}  command\n", "process", "", "live");
@@ -75,10 +79,12 @@ int print_list() {
         seen.process.arguments = std::move(now);
       const auto live = static_cast<std::int64_t>(total.allocated_bytes - total.freed_bytes);
       std::string line = list_line(seen.process, is_there, static_cast<double>(live));
-      if (!is_there)
+      if (!is_there) {
         ended.emplace_back(seen.process.started_unix_ns, std::move(line));
-      else if (running.insert(seen.process.process_id).second)
+        folders_of_ended.insert(path.parent_path());
+      } else if (running.insert(seen.process.process_id).second) {
         print(line);
+      }
     } catch (const std::exception&) {
       continue;  // it went since it was found, or asks for more memory than there is
     }
@@ -92,7 +98,10 @@ int print_list() {
   if (running.empty())
     tell("heapwright: no process that runs now has the probe or runs on libheapwright, as far as you may look\n");
   std::ranges::sort(ended, std::ranges::greater{});
-  for (const auto& [started, line] : ended) print(line);
+  for (const auto& [started, line] : ended | std::views::take(most_ended)) print(line);
+  if (ended.size() > most_ended)
+    tell("heapwright: {} more ended before; their segments lie in {}\n", ended.size() - most_ended,
+         fmt::join(folders_of_ended, ", "));
   return EXIT_SUCCESS;
 }
 

@@ -64,8 +64,7 @@ struct memory_picture {
   std::uint64_t at_ns = 0;  ///< CLOCK_MONOTONIC
   memory_parts parts;
   std::optional<heap_reading> heap;
-  std::vector<mapping_group> mappings;         ///< empty: they cannot be read
-  std::optional<std::uint64_t> python_arenas;  ///< about, in bytes; of a Python whose memory may be read
+  std::vector<mapping_group> mappings;  ///< empty: they cannot be read
 };
 
 /// What the recipe's rules need; of a picture with a heap.

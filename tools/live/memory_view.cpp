@@ -94,7 +94,7 @@ std::string memory_view(watched_process& process) {
                  {"heap", nullptr},
                  {"findings", findings_part(*picture)},
                  {"python_arenas", nullptr}};
-  if (picture->python_arenas) result["python_arenas"] = *picture->python_arenas;
+  if (seen->memory && seen->memory->python_arenas) result["python_arenas"] = *seen->memory->python_arenas;
   if (picture->heap) {
     result["heap"] = heap_part(*picture->heap);
     result["class_columns"] = {"block_bytes", "outside", "span_bytes"};

@@ -109,7 +109,6 @@ json json_of(const memory_picture& picture) {
   for (const auto& [name, bytes] : known_parts)
     if (picture.parts.*bytes) parts[name] = *(picture.parts.*bytes);
   if (picture.heap) result["heap"] = json_of(*picture.heap);
-  if (picture.python_arenas) result["python_arenas"] = *picture.python_arenas;
   json& mappings = result["mappings"] = json::array();
   for (const mapping_group& m : picture.mappings) mappings.push_back(json_of(m));
   return result;
@@ -123,7 +122,6 @@ memory_picture picture_of(const json& from) {
   for (const auto& [name, bytes] : known_parts)
     if (parts.contains(name)) picture.parts.*bytes = parts.at(name).get<std::uint64_t>();
   if (from.contains("heap")) picture.heap = heap_of(from.at("heap"));
-  if (from.contains("python_arenas")) picture.python_arenas = from.at("python_arenas").get<std::uint64_t>();
   for (const json& m : from.at("mappings")) picture.mappings.push_back(mapping_of(m));
   return picture;
 }
@@ -137,7 +135,10 @@ json json_of(const process_past& past) {
   json& points = result["points"] = json::array();
   for (const history_point& p : past.points)
     points.push_back({p.at_ns, p.live, p.rss, p.allocated_bytes, p.allocations});
-  if (past.memory) result["memory"] = {past.memory->rss, past.memory->pss, past.memory->anonymous, past.memory->swap};
+  if (past.memory) {
+    result["memory"] = {past.memory->rss, past.memory->pss, past.memory->anonymous, past.memory->swap};
+    if (past.memory->python_arenas) result["python_arenas"] = *past.memory->python_arenas;
+  }
   if (past.picture) result["picture"] = json_of(*past.picture);
   return result;
 }
@@ -152,6 +153,7 @@ process_past past_of(const json& from) {
   if (from.contains("memory")) {
     const json& m = from.at("memory");
     past.memory = resident_memory{m.at(0), m.at(1), m.at(2), m.at(3)};
+    if (from.contains("python_arenas")) past.memory->python_arenas = from.at("python_arenas").get<std::uint64_t>();
   }
   if (from.contains("picture")) past.picture = std::make_shared<memory_picture>(picture_of(from.at("picture")));
   return past;

@@ -116,9 +116,14 @@ std::string state_view(watched_process& process) {
                  {"marks", marks_part(m, process)},
                  {"watched_since", m.unix_seconds(process.since("start")->at_ns)}};
   if (const auto live = m.live_parts()) result["totals"]["live_rounding"] = live->rounding;
-  if (m.memory)
-    result["memory"] = {
-        {"rss", m.memory->rss}, {"pss", m.memory->pss}, {"anonymous", m.memory->anonymous}, {"swap", m.memory->swap}};
+  if (m.memory) {
+    result["memory"] = {{"rss", m.memory->rss},
+                        {"pss", m.memory->pss},
+                        {"anonymous", m.memory->anonymous},
+                        {"swap", m.memory->swap},
+                        {"python_arenas", nullptr}};
+    if (m.memory->python_arenas) result["memory"]["python_arenas"] = *m.memory->python_arenas;
+  }
 
   result["class_columns"] = {"largest", "allocations", "allocated_bytes", "frees", "freed_bytes", "peak"};
   json& classes = result["classes"] = json::array();

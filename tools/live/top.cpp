@@ -122,10 +122,19 @@ std::string sampling_text(const moment& m) {
   return text;
 }
 
+/// Where a Python that grows may have its memory, and no site shows it. Each Python has some.
+void write_python_arenas(screen_text& text, const moment& m) {
+  const std::uint64_t bytes = m.memory ? m.memory->python_arenas.value_or(0) : 0;
+  if (bytes > 0 && bytes >= m.memory->rss / 4)
+    text.line(fmt::format("arenas of Python, about {}: no site has them without PYTHONMALLOC=malloc",
+                          show_bytes(static_cast<double>(bytes))));
+}
+
 void write_sampling(screen_text& text, const moment& m) {
   text.line(sampling_text(m));
   if (m.figures.process.interval > 0 && !m.figures.process.samples_all)
     text.line("95 of 100 figures of sites are within ±, or below what they are \"up to\"");
+  write_python_arenas(text, m);
 }
 
 /// Rates since `before`; totals where there are none, as it is null or the process has ended.

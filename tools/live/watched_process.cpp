@@ -266,7 +266,8 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
       const std::uint64_t begun = clock_ns();
       detailed_ = resident_memory{0, proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Pss"),
                                   proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Anonymous"),
-                                  proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Swap")};
+                                  proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Swap"),
+                                  python_arena_bytes(static_cast<pid_t>(id))};
       detailed_looks_.looked(m.figures.at_ns, clock_ns() - begun, rss.value_or(0));
     }
     if (rss && *rss > 0) {
@@ -339,7 +340,6 @@ std::shared_ptr<const memory_picture> watched_process::memory() {
   for (const segment::thread_figures& t : seen->figures.threads)
     if (t.state == segment::slot_state::alive && t.stack_at != 0) stacks.push_back(t.stack_at);
   made->mappings = read_mappings(static_cast<pid_t>(seen->figures.process.process_id), stacks);
-  made->python_arenas = python_arena_bytes(static_cast<pid_t>(seen->figures.process.process_id));
   made->at_ns = seen->figures.at_ns;
   made->heap = seen->heap;
   const auto live = seen->live_parts();

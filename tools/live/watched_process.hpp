@@ -35,6 +35,7 @@ enum class life { running, exited, replaced, killed, lost, gone, left };
 /// Bytes, as the kernel tells them; not there once the process is gone.
 struct resident_memory {
   std::uint64_t rss = 0, pss = 0, anonymous = 0, swap = 0;
+  std::optional<std::uint64_t> python_arenas = {};  ///< of a Python whose memory may be read (python_arenas.hpp)
 };
 
 /// All that is known of one moment.

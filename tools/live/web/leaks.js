@@ -1,6 +1,6 @@
 // Sites that keep growing.
 import { $, text } from "./dom.js";
-import { aboutCount, bytes, count, duration, exact, exactBytes, percent, round, several, withError } from "./format.js";
+import { aboutCount, arenasOfPython, bytes, count, duration, exact, exactBytes, percent, round, several, withError } from "./format.js";
 import { showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
@@ -59,6 +59,8 @@ export class LeaksView {
 
   set_state(state, isSeen) {
     this.process = state.process;
+    const python = arenasOfPython(state.memory);
+    text($("leaks-python"), python && `${python} A leak of such objects is not listed here: PYTHONMALLOC=malloc heapwright live -- … shows it.`);
     if (isSeen && state.process.state === "running" && performance.now() - (this.at ?? 0) > 5000) this.refresh();
   }
 

@@ -1,6 +1,6 @@
 // Why RSS is what it is: one bar, what its parts are, the heap's size classes, the mappings.
 import { $, choice, element, text } from "./dom.js";
-import { bytes, clock, count, exact, exactBytes, percent, round, several } from "./format.js";
+import { arenasOfPython, bytes, clock, count, exact, exactBytes, percent, round, several } from "./format.js";
 import { Table } from "./table.js";
 
 const parts = {
@@ -89,7 +89,7 @@ export class MemoryView {
     ...(answer.not_resident > 0 ? [element("tr", {}, element("td"), element("td", {}, "less: not in memory"), element("td", { className: "figure" }, bytes(-answer.not_resident)), element("td"), element("td", { className: "quiet" }, "What the heap holds of the above, but was never touched, or is swapped out."))] : []));
     const h = answer.heap;
     text($("memory-heap"), h ? `libheapwright holds ${bytes(h.mapped)} of address space: ${bytes(h.spans)} in spans, ${bytes(h.large)} in large blocks, ${bytes(h.free_resident)} free and not given back, ${bytes(h.free_decommitted)} free and given back or never touched; ${bytes(h.metadata_resident)} in memory for its records, ${bytes(h.metadata)} reserved; ${bytes(h.decommitted_total)} given back so far.` : "");
-    text($("memory-python"), answer.python_arenas > 0 ? `Arenas of Python, about ${bytes(answer.python_arenas)} of address space: invisible without PYTHONMALLOC=malloc. Python keeps its small objects there, and asks no malloc for them. What was touched of them is a part of other anonymous memory.` : "");
+    text($("memory-python"), answer.python_arenas > 0 ? `${arenasOfPython(answer)} What was touched of them is a part of other anonymous memory.` : "");
     $("memory-findings").replaceChildren(...answer.findings.map(shownFinding));
     $("memory-kind").hidden = !h;
     if (!h) this.kind = "mappings";

@@ -1,6 +1,6 @@
 // What happens now: four figures, the time line, and tables of size classes, threads, and what each thread does in each class.
 import { $, choice, text } from "./dom.js";
-import { ago, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive } from "./format.js";
+import { ago, arenasOfPython, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive } from "./format.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 
@@ -134,7 +134,8 @@ export class NowView {
     text($("live"), isWhole ? bytes(t.live) : signed(t.live, bytes));
     text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} blocks${t.live_rounding == null || t.live <= 0 ? "" : ` · ${(t.live_rounding / t.live * 100).toFixed(1)} % rounding`}`);
     text($("rss"), m ? bytes(m.rss) : "–");
-    text($("rss-more"), m ? [isWhole ? timesLive(m.rss, t.live) : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
+    text($("rss-more"), m ? [isWhole ? timesLive(m.rss, t.live) : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : "", m.python_arenas > 0 ? `Python’s arenas about ${bytes(m.python_arenas)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
+    $("rss").parentNode.title = arenasOfPython(m);
     text($("rate"), span > 0 ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
     text($("rate-more"), span > 0 ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
     text($("peak"), bytes(p.peak));
