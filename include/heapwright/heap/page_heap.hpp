@@ -23,6 +23,7 @@
 #include <heapwright/core/hash.hpp>
 #include <heapwright/heap/page_memory.hpp>
 #include <heapwright/heap/purge_policy.hpp>
+#include <heapwright/heap/retired_spans.hpp>
 #include <heapwright/heap/small_random.hpp>
 #include <heapwright/sync/lock.hpp>
 
@@ -268,7 +269,7 @@ class page_heap {
   [[nodiscard, gnu::cold]] bool lock_pages() noexcept {
     holding guard(lock_);
     show_all();
-    if constexpr (R.hardening.separate_classes) empty_retired(SIZE_MAX);
+    if constexpr (R.hardening.separate_classes) retired_.empty(SIZE_MAX, memory_);
     return memory_.lock_pages();
   }
 
@@ -350,45 +351,19 @@ class page_heap {
   void retire(span* s) noexcept {
     if (s->state == span_state::large) map().set_tag(s->start, 0);
     count(s->state).subtract(s->bytes());
-    s->state = span_state::retired;
-    s->zeroed = false;
-    figures().free_resident.add(s->bytes());
-    s->next = std::exchange(retired_[s->size_class].resident, s);
+    retired_.put(s, memory_);
     if (!keeps_all()) purge_early(policy_.beyond_need(levels()));
-  }
-
-  /// Gives the memory of retired spans back, about `bytes` of it. Returns the bytes.
-  std::size_t empty_retired(std::size_t bytes) noexcept {
-    std::size_t done = 0;
-    for (retired_spans& of_class : retired_) {
-      for (span** place = &of_class.resident; *place != nullptr && done < bytes;) {
-        span* const s = *place;
-        if (!memory_.empty(s)) {
-          place = &s->next;
-          continue;
-        }
-        *place = s->next;
-        s->next = std::exchange(of_class.decommitted, s);
-        figures().free_resident.subtract(s->bytes());
-        figures().free_decommitted.add(s->bytes());
-        done += s->bytes();
-      }
-    }
-    return done;
   }
 
   /// A span that class c had before, as long as it was; null: there is none.
   [[nodiscard]] span* take_retired([[maybe_unused]] unsigned c, [[maybe_unused]] span_state use) noexcept {
     if constexpr (R.hardening.separate_classes) {
       holding guard(lock_);
-      const bool is_resident = retired_[c].resident != nullptr;
-      span*& first = is_resident ? retired_[c].resident : retired_[c].decommitted;
-      span* const s = first;
+      span* const s = retired_.next(c);
       if (s == nullptr || !fits_limit(s->bytes())) return nullptr;
-      first = std::exchange(s->next, nullptr);
-      (is_resident ? figures().free_resident : figures().free_decommitted).subtract(s->bytes());
+      const bool was_resident = retired_.take(c, memory_);
       policy_.note_free(figures().free_resident);
-      if (!is_resident) policy_.note_refaulted(s->bytes());
+      if (!was_resident) policy_.note_refaulted(s->bytes());
       memory_.bring_in(s);
       const std::uint16_t offset = s->offset;
       const std::uint8_t guard_pages = s->guard_pages;
@@ -524,7 +499,7 @@ class page_heap {
   /// About so many bytes of free resident memory. Returns the bytes.
   std::size_t give_back(std::uint64_t bytes) noexcept {
     std::size_t done = 0;
-    if constexpr (R.hardening.separate_classes) done = empty_retired(bytes);
+    if constexpr (R.hardening.separate_classes) done = retired_.empty(bytes, memory_);
     return done + (bytes > done ? memory_.purge(bytes - done) : 0);
   }
 
@@ -591,13 +566,7 @@ class page_heap {
   struct none {};
   [[no_unique_address]] std::conditional_t<hides_large, std::array<span*, 16>, none> hidden_{};
   [[no_unique_address]] std::conditional_t<R.hardening.random_places, small_random<OS>, none> random_{};
-  struct retired_spans {
-    span* resident = nullptr;
-    span* decommitted = nullptr;
-  };
-  [[no_unique_address]] std::conditional_t<R.hardening.separate_classes, std::array<retired_spans, classes::count>,
-                                           none>
-      retired_{};                                 ///< by class
+  [[no_unique_address]] std::conditional_t<R.hardening.separate_classes, retired_spans<R, OS>, none> retired_{};
   std::atomic<std::uint64_t> limit_plus_one_{0};  ///< 0: the recipe's, so that a heap is all zero at first
   memory memory_;
 };

@@ -30,6 +30,10 @@ class page_memory {
   using supply = page_supply<R, OS>;
   static constexpr auto relaxed = std::memory_order_relaxed;
 
+  /// Of free pages that large blocks had, without their contents.
+  static constexpr span_state free_after_large =
+      R.hardening.separate_classes ? span_state::free_large : span_state::free_decommitted;
+
  public:
   // --- taking
 
@@ -83,9 +87,8 @@ class page_memory {
   [[nodiscard]] span* take_with_room_of_its_own(std::size_t pages, std::size_t more) noexcept {
     // A record for the cut, beside those that taking needs.
     if (is_callers_ || !free_.reserve(3)) return nullptr;
-    const span_state kind = R.hardening.separate_classes ? span_state::free_large : span_state::free_decommitted;
-    span* s = free_.take(kind, pages + more, guard_bytes());
-    if (s == nullptr && R.hardening.separate_classes)
+    span* s = free_.take(free_after_large, pages + more, guard_bytes());
+    if (s == nullptr && free_after_large != span_state::free_decommitted)
       s = free_.take(span_state::free_decommitted, pages + more, guard_bytes());
     if (s == nullptr) return nullptr;
     free_.cut_room(s, pages);
@@ -321,7 +324,7 @@ class page_memory {
   /// A span that is free now, and was hidden until now.
   void insert_shown(span* s) noexcept {
     figures().decommitted_total.add(s->bytes());
-    s->state = R.hardening.separate_classes ? span_state::free_large : span_state::free_decommitted;
+    s->state = free_after_large;
     s->zeroed = true;
     free_.insert(s);
   }
@@ -384,7 +387,7 @@ class page_memory {
  private:
   void insert_room(span* room) noexcept {
     free_.free_room(room);
-    room->state = R.hardening.separate_classes ? span_state::free_large : span_state::free_decommitted;
+    room->state = free_after_large;
     free_.insert(room);
   }
 
