@@ -190,11 +190,15 @@ void deallocate_slow(void* p, std::size_t size, std::size_t alignment) noexcept 
 
 namespace {
 
-// Where samples are guarded, or the thread has no cache.
+// Where samples are guarded, or the thread has no cache, or no bytes are asked for.
 
 [[gnu::noinline, gnu::cold]] void* allocate_sealed_slow(std::size_t size, block_origin origin,
                                                         std::size_t alignment) noexcept {
-  // Nothing can be written to a block of no bytes.
+  if constexpr (heap_type::is_sealed) {
+    if (size == 0 && alignment == 0) {
+      if (void* const p = the_heap.allocate_empty(origin)) return p;
+    }
+  }
   if (the_samples.is_on() && size != 0 && the_samples.is_due(1)) {
     if (void* const p = the_samples.allocate(size, alignment, origin)) return p;
   }
@@ -214,7 +218,7 @@ namespace {
 
 [[gnu::always_inline]] inline void* allocate_sealed_inline(std::size_t size, block_origin origin,
                                                            std::size_t alignment) noexcept {
-  if (the_samples.is_on() || this_cache == no_cache_of_its_own) [[unlikely]]
+  if (size == 0 || the_samples.is_on() || this_cache == no_cache_of_its_own) [[unlikely]]
     return allocate_sealed_slow(size, origin, alignment);
   if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed(*this_cache, size, origin, alignment);
   return nullptr;

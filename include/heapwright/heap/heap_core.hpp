@@ -250,6 +250,11 @@ class heap_core {
     return p;
   }
 
+  /// A block of no bytes, which cannot be touched. No census sees it. Null as empty_blocks says.
+  [[nodiscard]] void* allocate_empty(block_origin origin) noexcept {
+    return shared_.empty().allocate(origin, shared_.pages());
+  }
+
   /// Null is ignored. What the caller does wrong ends the process.
   [[gnu::always_inline]] void deallocate_sealed(cache& mine, void* p, const block_claim& said) noexcept {
     if (mine.random().has_begun()) [[likely]] {
@@ -263,6 +268,8 @@ class heap_core {
   [[gnu::noinline]] void deallocate_sealed_slow(cache& mine, void* p, block_origin origin, std::size_t size,
                                                 std::size_t alignment) noexcept {
     if (p == nullptr) return;
+    if (shared_.empty().contains(p))
+      return shared_.empty().take_back(p, {.origin = origin, .size = size, .alignment = alignment});
     const unsigned c = sealed().take_back(p, {.origin = origin, .size = size, .alignment = alignment});
     if (c == sealed_blocks<R, OS>::not_taken) return;
     if (c == 0) return static_cast<void>(deallocate_slow(mine, p));
@@ -289,9 +296,11 @@ class heap_core {
 
   /// As reallocate_sealed, without a quick part.
   [[nodiscard, gnu::noinline]] void* reallocate_sealed_slow(cache& mine, void* p, std::size_t size) noexcept {
-    const std::size_t had = sealed().size_to_resize(p);
+    const bool is_empty = shared_.empty().contains(p);
+    if (is_empty && !shared_.empty().check_live(p, {})) return nullptr;
+    const std::size_t had = is_empty ? 0 : sealed().size_to_resize(p);
     if (had == sealed_blocks<R, OS>::not_live) return nullptr;
-    if (sealed().resize(p, size, block_origin::malloc)) return p;
+    if (!is_empty && sealed().resize(p, size, block_origin::malloc)) return p;
     if (size > classes::largest && size <= PTRDIFF_MAX - heap_page && map().tag(p) == large_tag) {
       if (void* const resized = resize_sealed(p, had, size)) return resized;
     }
@@ -304,10 +313,18 @@ class heap_core {
 
   /// What was asked for of a live block, whatever has given it out; 0 where it is none, and the
   /// process goes on.
-  [[nodiscard]] std::size_t size_of_sealed(const void* p) noexcept { return sealed().size_of_live(p); }
+  [[nodiscard]] std::size_t size_of_sealed(const void* p) noexcept {
+    if (!shared_.empty().contains(p)) [[likely]]
+      return sealed().size_of_live(p);
+    shared_.empty().check_live(const_cast<void*>(p));
+    return 0;
+  }
   [[nodiscard]] std::size_t size_if_live_sealed(const void* p) noexcept { return sealed().size_if_live(p); }
 
-  void set_origin_of_sealed(void* p, block_origin origin) noexcept { sealed().set_origin(p, origin); }
+  void set_origin_of_sealed(void* p, block_origin origin) noexcept {
+    if (shared_.empty().contains(p)) return shared_.empty().set_origin(p, origin);
+    sealed().set_origin(p, origin);
+  }
 
   // --- the whole heap
 

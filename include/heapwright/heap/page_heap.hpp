@@ -266,6 +266,7 @@ class page_heap {
   }
 
   /// See page_memory.
+  [[nodiscard]] bool is_callers() const noexcept { return memory_.is_callers(); }
   [[nodiscard, gnu::cold]] bool lock_pages() noexcept {
     holding guard(lock_);
     show_all();

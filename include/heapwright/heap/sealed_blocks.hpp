@@ -178,6 +178,14 @@ class sealed_blocks {
     seal_.write_live(at.begin, at.room, at.room - is.slack, origin, is.alignment());
   }
 
+  /// Whether a block of no bytes, of which this is known, is live and what the caller says. If not,
+  /// it is a mistake; true as well where the process goes on, and it is live.
+  [[nodiscard]] static bool is_usable_empty(void* p, seal_state state, block_origin origin,
+                                            const block_claim& said) noexcept {
+    return is_usable({.begin = static_cast<std::byte*>(p), .room = 0, .size_class = 0, .has_head = false},
+                     {.state = state, .origin = origin}, said);
+  }
+
   /// Makes a live block one of `size` bytes where it is. False: it has no room, or too much.
   [[nodiscard]] bool resize(void* p, std::size_t size, block_origin origin) const noexcept {
     const place at = find(p);
@@ -333,7 +341,7 @@ class sealed_blocks {
     text<300> all;
     all.add("(").add(detail).add("; a block of ");
     if (at.size_class != 0) all.add("class ").add(std::uint64_t{at.size_class}).add(", ");
-    all.add(std::uint64_t{at.room}).add(" bytes and its seal)");
+    all.add(std::uint64_t{at.room}).add(at.room == 0 ? " bytes)" : " bytes and its seal)");
     report_mistake(what, at.begin, all.c_str());
   }
 

@@ -14,6 +14,7 @@
 
 #include <heapwright/heap/cache_registry.hpp>
 #include <heapwright/heap/central_free_list.hpp>
+#include <heapwright/heap/empty_blocks.hpp>
 #include <heapwright/heap/mixed_spans.hpp>
 #include <heapwright/heap/seal_keys.hpp>
 
@@ -45,6 +46,9 @@ class shared_heap {
 
   /// Of the seals of blocks.
   [[nodiscard]] auto& keys() noexcept { return keys_; }
+
+  /// Of a recipe whose blocks have seals.
+  [[nodiscard]] auto& empty() noexcept { return empty_; }
 
   /// Up to `wanted` blocks of class c, which has mixed spans. Null when the system has no memory.
   [[nodiscard]] block* refill_mixed(unsigned c, std::uint32_t wanted, mixed_strip& strip) noexcept {
@@ -106,11 +110,13 @@ class shared_heap {
     caches_.fork_lock().acquire();
     for (auto& c : central_) c.fork_lock().acquire();
     mixed_.fork_lock().acquire();
+    empty_.fork_lock().acquire();
     pages_.fork_lock().acquire();
   }
 
   void unlock_all() noexcept {
     pages_.fork_lock().release();
+    empty_.fork_lock().release();
     mixed_.fork_lock().release();
     for (auto& c : central_) c.fork_lock().release();
     caches_.fork_lock().release();
@@ -130,7 +136,10 @@ class shared_heap {
     std::size_t locked = 0;
     while (locked < classes::cut_end && try_lock(central_[locked].fork_lock())) ++locked;
     if (locked == classes::cut_end && try_lock(mixed_.fork_lock())) {
-      if (try_lock(pages_.fork_lock())) return true;
+      if (try_lock(empty_.fork_lock())) {
+        if (try_lock(pages_.fork_lock())) return true;
+        empty_.fork_lock().release();
+      }
       mixed_.fork_lock().release();
     }
     while (locked > 0) central_[--locked].fork_lock().release();
@@ -144,19 +153,21 @@ class shared_heap {
   [[gnu::cold]] void after_fork_in_child(registered_cache* mine, Abandon abandon) noexcept {
     pages_.after_fork_in_child();
     mixed_.fork_lock().reset_after_fork();
+    empty_.fork_lock().reset_after_fork();
     for (auto& c : central_) c.fork_lock().reset_after_fork();
     caches_.after_fork_in_child(mine, figures(), abandon);
   }
 
  private:
-  /// Of a recipe without mixed spans.
+  /// Of a part that the recipe does not have.
+  struct nothing_to_lock {
+    void acquire() noexcept {}
+    void release() noexcept {}
+    [[nodiscard]] bool try_acquire() noexcept { return true; }
+    void reset_after_fork() noexcept {}
+  };
+
   struct no_mixed_spans {
-    struct nothing_to_lock {
-      void acquire() noexcept {}
-      void release() noexcept {}
-      [[nodiscard]] bool try_acquire() noexcept { return true; }
-      void reset_after_fork() noexcept {}
-    };
     [[no_unique_address]] nothing_to_lock lock;
 
     template <class... A>
@@ -185,6 +196,11 @@ class shared_heap {
     void after_fork_in_child() noexcept {}
   };
   [[no_unique_address]] std::conditional_t<R.hardening.sealed, seal_keys<OS>, no_keys> keys_{};
+  struct no_empty_blocks {
+    [[no_unique_address]] nothing_to_lock lock;
+    nothing_to_lock& fork_lock() noexcept { return lock; }
+  };
+  [[no_unique_address]] std::conditional_t<R.hardening.sealed, empty_blocks<R, OS>, no_empty_blocks> empty_{};
   cache_registry<R, OS> caches_;
   page_heap<R, OS> pages_;
 };

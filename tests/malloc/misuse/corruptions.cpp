@@ -363,10 +363,14 @@ outcome old_content(size n) {
 
 // --- sizes
 
+char* no_bytes(size by) {
+  return by == 0   ? block_of(0)
+         : by == 1 ? static_cast<char*>(opaque(::operator new(opaque_size(0))))
+                   : static_cast<char*>(opaque(std::calloc(opaque_size(0), 8)));
+}
+
 outcome write_to_no_bytes(size by) {
-  char* const p = by == 0   ? block_of(0)
-                  : by == 1 ? static_cast<char*>(opaque(::operator new(opaque_size(0))))
-                            : static_cast<char*>(opaque(std::calloc(opaque_size(0), 8)));
+  char* const p = no_bytes(by);
   if (p == nullptr) return harmless;
   const neighbourhood around(8);
   p[0] = 0x41;
@@ -374,6 +378,22 @@ outcome write_to_no_bytes(size by) {
   release(p);
   around.release_others();
   return after(8);
+}
+
+/// The block is never freed: only what happens at once can tell.
+outcome write_to_kept_no_bytes(size by) {
+  char* const p = no_bytes(by);
+  if (p == nullptr) return harmless;
+  p[0] = 0x41;
+  return static_cast<char*>(opaque(p))[0] == 0x41 ? not_found : harmless;
+}
+
+outcome read_no_bytes(size by) {
+  const char* const p = no_bytes(by);
+  if (p == nullptr) return harmless;
+  const volatile char read = *p;
+  (void)read;
+  return not_found;
 }
 
 outcome too_large(size which) {
@@ -507,9 +527,12 @@ std::vector<mistake> all_mistakes() {
   add("read-after-free/new-block", [](m x) { return old_content(x.n); }, {16, 100, 1000, 100'000});
 
   const char* const of_no_bytes[] = {"malloc", "new", "calloc"};
-  for (size by = 0; by < 3; ++by)
-    all.push_back(
-        {std::string("size/write-to-no-bytes/") + of_no_bytes[by], [](m x) { return write_to_no_bytes(x.n); }, by});
+  for (size by = 0; by < 3; ++by) {
+    const std::string entry = of_no_bytes[by];
+    all.push_back({"size/write-to-no-bytes/" + entry, [](m x) { return write_to_no_bytes(x.n); }, by});
+    all.push_back({"size/write-to-kept-no-bytes/" + entry, [](m x) { return write_to_kept_no_bytes(x.n); }, by});
+    all.push_back({"size/read-no-bytes/" + entry, [](m x) { return read_no_bytes(x.n); }, by});
+  }
   const char* const large[] = {"malloc-max",   "malloc-near-max", "malloc-ptrdiff", "calloc",
                                "reallocarray", "aligned_alloc",   "memalign",       "realloc"};
   for (size which = 0; which < std::size(large); ++which)

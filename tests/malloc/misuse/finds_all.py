@@ -34,8 +34,8 @@ def fault(program, mistake, library):
         done = subprocess.run([program, mistake], env={**os.environ, "LD_PRELOAD": library}, capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
         return "it does not end"
-    if done.returncode == -signal.SIGSEGV and re.search(r"^(over|under)flow/|/(400000|5000000)$", mistake):
-        return None  # a guard page: of a large block, of one that is freed, or by chance behind a span
+    if done.returncode == -signal.SIGSEGV and re.search(r"^(over|under)flow/|/(400000|5000000)$|-no-bytes/", mistake):
+        return None  # a guard page: of a large block, of one that is freed, or by chance behind a span; or a block of no bytes
     if done.returncode == -signal.SIGABRT:
         said = next((words for name, words in SAYS.items() if mistake.startswith(name)), "(nothing)")
         return None if re.search(rf"^heapwright: ({said})", done.stderr) else done.stderr

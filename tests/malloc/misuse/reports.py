@@ -17,7 +17,7 @@ CORRUPTIONS, LIBRARY, HARDENED, DEV_LOG = (os.path.abspath(path) for path in sys
 
 # What the heap can leave alone. Where a link of a free list is overwritten, or a page is touched that cannot be, a process ends;
 # what is written before a block may reach the guard page of another span.
-HARMLESS = re.compile(r"double-free/|invalid/|foreign/|wrong-|mismatch/|size/|overflow/by-[18]/|overflow/(calloc|aligned|new|another-thread)/|write-after-free/(second-word|end)/(16|100|1000|100000)$")
+HARMLESS = re.compile(r"double-free/|invalid/|foreign/|wrong-|mismatch/|size/too-large/|overflow/by-[18]/|overflow/(calloc|aligned|new|another-thread)/|write-after-free/(second-word|end)/(16|100|1000|100000)$")
 
 
 def run(*command, library=HARDENED, **environment):
