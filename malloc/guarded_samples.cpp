@@ -11,7 +11,9 @@
 #include <heapwright/core/hash.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/core/text.hpp>
+#include <heapwright/heap/class_table.hpp>
 
+#include "chosen_recipe.hpp"
 #include "misuse_report.hpp"
 
 namespace heapwright::process {
@@ -181,14 +183,14 @@ void* guarded_samples::allocate(std::size_t size, std::size_t alignment, block_o
   return block;
 }
 
-bool guarded_samples::deallocate(void* p, const block_claim* said) noexcept {
+bool guarded_samples::deallocate(void* p, const block_claim& said) noexcept {
   if (!is_on() || p == nullptr) return false;
   holding guard(lock_);
   place* const found = find(p);
   if (found == nullptr) return false;
   place& s = *found;
   if (!is_live(s, p)) return true;
-  if (said != nullptr) check_claim(s, *said);
+  if (chosen_recipe.hardening.sealed || s.size > class_table<chosen_recipe>::largest) check_claim(s, said);
   if (const std::byte* const at = written_beside(s); at != nullptr)
     mistake(s, at < s.block ? "write before a block" : "write beyond a block", at, current_state());
   const std::size_t page = linux_os::page_size();
@@ -285,12 +287,8 @@ guarded_samples::place* guarded_samples::find_live(const void* p) noexcept {
 }
 
 void guarded_samples::check_claim(const place& s, const block_claim& said) noexcept {
-  const char* const what = said.origin != s.origin                                     ? "free with the wrong function"
-                           : said.size != block_claim::not_said && said.size != s.size ? "free with a wrong size"
-                           : said.alignment != block_claim::not_said && said.alignment != s.asked_alignment
-                               ? "free with a wrong alignment"
-                               : nullptr;
-  if (what != nullptr) mistake(s, what, s.block, current_state());
+  const known_block known{.origin = s.origin, .size = s.size, .alignment = s.asked_alignment};
+  if (!known.is(said)) mistake(s, known.mistake_in(said), s.block, current_state(), known.beside(said).c_str());
 }
 
 /// p lies in the sample. False: a mistake, and the process goes on.
@@ -311,22 +309,27 @@ const std::byte* guarded_samples::written_beside(const place& s) noexcept {
   return behind != end ? behind : nullptr;
 }
 
-void guarded_samples::say(const place& s, const char* mistake, const void* p, const calls& here) noexcept {
-  text<300> line;
+void guarded_samples::say(const place& s, const char* mistake, const void* p, const calls& here,
+                          const char* claim) noexcept {
+  text<400> line;
   const std::size_t page = linux_os::page_size();
   line.add("heapwright: ").add(mistake).add(": ").add(p).add(" (");
   const std::uintptr_t at = address_of(p), first = address_of(s.block);
   const auto add_bytes = [&](std::uint64_t n, const char* words) {
     line.add(n).add(n == 1 ? " byte" : " bytes").add(words);
   };
-  if (at < first)
+  if (claim != nullptr)
+    line.add(claim).add("; ");
+  else if (at < first)
     add_bytes(first - at, " before");
   else if (at - first >= s.size)
     add_bytes(at - first - s.size, " behind");
   else
     add_bytes(at - first, " into");
-  line.add(" a block of ");
-  add_bytes(s.size, "; ");
+  if (claim == nullptr) {
+    line.add(" a block of ");
+    add_bytes(s.size, "; ");
+  }
   const bool is_in_its_pages = s.is == state::live && at - address_of(s.begin) - page < s.bytes - 2 * page;
   if (is_in_its_pages && (at < first || at - first >= s.size)) line.add("found when it is freed; ");
   line.add("a guarded sample)\n").write_to(2);
@@ -336,10 +339,11 @@ void guarded_samples::say(const place& s, const char* mistake, const void* p, co
   s.allocated.write("allocated", report);
 }
 
-void guarded_samples::mistake(const place& s, const char* what, const void* p, machine_state from) noexcept {
+void guarded_samples::mistake(const place& s, const char* what, const void* p, machine_state from,
+                              const char* claim) noexcept {
   calls here{};
   here.note(from);
-  say(s, what, p, here);
+  say(s, what, p, here, claim);
   if (!the_misuse_policy.goes_on.load(std::memory_order_relaxed)) std::abort();
 }
 

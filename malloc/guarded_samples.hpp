@@ -53,8 +53,9 @@ class guarded_samples {
                                               block_origin origin = block_origin::malloc) noexcept;
 
   /// False: p lies in no sample. A mistake where it lies in one and is no live block, or the block
-  /// was written beyond, or is not what is said. `said`: null where anything may be said.
-  [[nodiscard]] bool deallocate(void* p, const block_claim* said = nullptr) noexcept;
+  /// was written beyond, or is not what is said. That is looked at of the blocks of which the
+  /// heap's own free looks at it.
+  [[nodiscard]] bool deallocate(void* p, const block_claim& said) noexcept;
 
   /// Freed samples are known no more, and their pages go back to the system: the program has no
   /// memory. False: there are none, or another thread is here.
@@ -110,8 +111,11 @@ class guarded_samples {
   static void check_claim(const place& s, const block_claim& said) noexcept;
   /// The first byte beside the block, in its pages, that is no filler; null: there is none.
   static const std::byte* written_beside(const place& s) noexcept;
-  static void mistake(const place& s, const char* what, const void* p, unwind::machine_state from) noexcept;
-  static void say(const place& s, const char* mistake, const void* p, const calls& here) noexcept;
+  /// `claim`: what the caller says of the block and what is known, or null.
+  static void mistake(const place& s, const char* what, const void* p, unwind::machine_state from,
+                      const char* claim = nullptr) noexcept;
+  static void say(const place& s, const char* mistake, const void* p, const calls& here,
+                  const char* claim = nullptr) noexcept;
 
   std::uint32_t interval_ = 0;  ///< allocations; 0: nothing is guarded
   std::atomic<std::int64_t> left_{0};

@@ -161,8 +161,7 @@ namespace {
   void* const fresh = allocate_unsampled(size);
   if (fresh == nullptr) return nullptr;
   std::memcpy(fresh, p, std::min(had, size));
-  constexpr block_claim of_malloc;
-  (void)the_samples.deallocate(p, heap_type::is_sealed ? &of_malloc : nullptr);
+  (void)the_samples.deallocate(p, {});
   return fresh;
 }
 
@@ -182,7 +181,8 @@ void* reallocate(void* p, std::size_t size) noexcept {
 }
 
 void deallocate_slow(void* p, std::size_t size, std::size_t alignment) noexcept {
-  if (the_samples.is_on() && the_samples.deallocate(p)) [[unlikely]]
+  // Without seals nobody notes which alignment was asked for.
+  if (the_samples.is_on() && the_samples.deallocate(p, {.size = size})) [[unlikely]]
     return;
   const bool is_ours = the_heap.deallocate_slow(*any_cache(), p, {.size = size, .alignment = alignment});
   if (!is_ours) libc_free(p);
@@ -190,15 +190,10 @@ void deallocate_slow(void* p, std::size_t size, std::size_t alignment) noexcept 
 
 namespace {
 
-// Where samples are guarded, or the thread has no cache, or no bytes are asked for.
+// Where samples are guarded, or the thread has no cache.
 
 [[gnu::noinline, gnu::cold]] void* allocate_sealed_slow(std::size_t size, block_origin origin,
                                                         std::size_t alignment) noexcept {
-  if constexpr (heap_type::is_sealed) {
-    if (size == 0 && alignment == 0) {
-      if (void* const p = the_heap.allocate_empty(origin)) return p;
-    }
-  }
   if (the_samples.is_on() && size != 0 && the_samples.is_due(1)) {
     if (void* const p = the_samples.allocate(size, alignment, origin)) return p;
   }
@@ -210,7 +205,7 @@ namespace {
                                                          std::size_t alignment) noexcept {
   const block_claim said{.origin = origin, .size = size, .alignment = alignment};
   // Where the page map knows the page, no sample lies: the samples' lock is left alone.
-  if (the_samples.is_on() && the_heap.pages().map().tag(p) == 0 && the_samples.deallocate(p, &said)) return;
+  if (the_samples.is_on() && the_heap.pages().map().tag(p) == 0 && the_samples.deallocate(p, said)) return;
   if constexpr (heap_type::is_sealed) the_heap.deallocate_sealed_slow(*any_cache(), p, origin, size, alignment);
 }
 
@@ -218,7 +213,7 @@ namespace {
 
 [[gnu::always_inline]] inline void* allocate_sealed_inline(std::size_t size, block_origin origin,
                                                            std::size_t alignment) noexcept {
-  if (size == 0 || the_samples.is_on() || this_cache == no_cache_of_its_own) [[unlikely]]
+  if (the_samples.is_on() || this_cache == no_cache_of_its_own) [[unlikely]]
     return allocate_sealed_slow(size, origin, alignment);
   if constexpr (heap_type::is_sealed) return the_heap.allocate_sealed(*this_cache, size, origin, alignment);
   return nullptr;
@@ -240,6 +235,14 @@ void* allocate_sealed(std::size_t size, block_origin origin, std::size_t alignme
 
 void deallocate_sealed(void* p, block_origin origin, std::size_t size, std::size_t alignment) noexcept {
   deallocate_sealed_inline(p, origin, size, alignment);
+}
+
+void* allocate_no_bytes(block_origin origin, std::size_t alignment) noexcept {
+  if constexpr (heap_type::is_sealed) {
+    void* const p = alignment == 0 ? the_heap.allocate_empty(origin) : nullptr;
+    if (p != nullptr) return p;
+  }
+  return allocate_sealed(0, origin, alignment);
 }
 
 void* malloc_sealed(std::size_t size) noexcept { return allocate_sealed_inline(size, block_origin::malloc, 0); }

@@ -60,6 +60,9 @@ std::size_t trim() noexcept;
 [[gnu::noinline]] void deallocate_sealed(void* p, block_origin origin, std::size_t size,
                                          std::size_t alignment) noexcept;
 
+/// allocate_sealed of a size of 0: a block that cannot be touched, if there is one.
+[[nodiscard, gnu::noinline, gnu::cold]] void* allocate_no_bytes(block_origin origin, std::size_t alignment) noexcept;
+
 /// allocate_sealed and deallocate_sealed of malloc and free, which say nothing of alignment, and
 /// free nothing of size.
 [[nodiscard, gnu::noinline]] void* malloc_sealed(std::size_t size) noexcept;

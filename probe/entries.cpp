@@ -111,8 +111,16 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
   return aligned(page, rounded == 0 ? page : rounded);
 }
 
-HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t) noexcept { free(p); }
-HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t, std::size_t) noexcept { free(p); }
+HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept {
+  note_free(p);
+  deallocate_next(p, {.size = size, .alignment = 0});
+}
+
+HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t alignment, std::size_t size) noexcept {
+  note_free(p);
+  deallocate_next(p, {.size = size, .alignment = alignment});
+}
+
 HEAPWRIGHT_EXPORT void cfree(void* p) noexcept { free(p); }
 
 }  // extern "C"

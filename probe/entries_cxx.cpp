@@ -8,6 +8,8 @@
 #include "../abi/default_operators.hpp"
 #include "recording.hpp"
 
+using heapwright::block_claim;
+using heapwright::block_origin;
 using namespace heapwright::probe;
 using heapwright::process::defaults;
 
@@ -15,131 +17,151 @@ namespace {
 
 constexpr std::size_t natural_alignment = alignof(std::max_align_t);
 
-void* try_allocate(std::size_t size, std::size_t alignment) noexcept {
-  return alignment <= natural_alignment ? next.allocate(size) : next.allocate_aligned(alignment, size);
+/// What is asked for. `alignment` 0: none.
+struct wanted {
+  std::size_t size;
+  std::size_t alignment = 0;
+  block_origin origin = block_origin::new_object;
+};
+
+void* try_allocate(const wanted& w) noexcept {
+  if (next.allocate_as != nullptr) return next.allocate_as(w.size, w.alignment, w.origin);
+  return w.alignment <= natural_alignment ? next.allocate(w.size) : next.allocate_aligned(w.alignment, w.size);
 }
 
-inline void* noted(void* p, std::size_t size, std::size_t alignment) noexcept {
-  if (!is_counting())
-    return is_recording() ? record_allocation(p, size, alignment <= natural_alignment ? 0 : alignment, false) : p;
-  return alignment <= natural_alignment ? allocated_anew(p, size) : allocated(p, size);
+inline void* noted(void* p, const wanted& w) noexcept {
+  const bool is_natural = w.alignment <= natural_alignment;
+  if (!is_counting()) return is_recording() ? record_allocation(p, w.size, is_natural ? 0 : w.alignment, false) : p;
+  return is_natural ? allocated_anew(p, w.size) : allocated(p, w.size);
 }
 
-[[gnu::noinline, gnu::cold]] void* allocate_failed(std::size_t size, std::size_t alignment) {
+[[gnu::noinline, gnu::cold]] void* allocate_failed(const wanted& w) {
   for (;;) {
     const std::new_handler handler = heapwright::process::current_new_handler();
     if (handler == nullptr) heapwright::process::throw_bad_alloc();
     handler();
-    if (void* const p = try_allocate(size, alignment)) return p;
+    if (void* const p = try_allocate(w)) return p;
   }
 }
 
-inline void* allocate(std::size_t size, std::size_t alignment = 1) {
-  void* p = try_allocate(size, alignment);
+inline void* allocate(const wanted& w) {
+  void* p = try_allocate(w);
   if (p == nullptr) [[unlikely]]
-    p = allocate_failed(size, alignment);
-  return noted(p, size, alignment);
+    p = allocate_failed(w);
+  return noted(p, w);
 }
 
-inline void* allocate_nothrow(std::size_t size, std::size_t alignment = 1) noexcept {
-  if (void* const p = try_allocate(size, alignment)) [[likely]]
-    return noted(p, size, alignment);
-  // The runtime's own nothrow form calls the throwing one, which is ours and notes the block.
-  return heapwright::process::current_new_handler() == nullptr ? nullptr
-                                                               : heapwright::process::new_caught(size, alignment);
+/// The runtime's own nothrow form calls the throwing one of new, which is ours and notes the block.
+[[gnu::noinline, gnu::cold]] void* allocate_nothrow_failed(const wanted& w) noexcept {
+  if (heapwright::process::current_new_handler() == nullptr) return nullptr;
+  void* const p = heapwright::process::new_caught(w.size, w.alignment);
+  if (p != nullptr && next.set_origin != nullptr) next.set_origin(p, w.origin);
+  return p;
 }
 
-inline void deallocate(void* p) noexcept {
+inline void* allocate_nothrow(const wanted& w) noexcept {
+  if (void* const p = try_allocate(w)) [[likely]]
+    return noted(p, w);
+  return allocate_nothrow_failed(w);
+}
+
+inline void deallocate(void* p, const block_claim& said) noexcept {
   note_free(p);
-  next.deallocate(p);
+  deallocate_next(p, said);
 }
 
 std::size_t number(std::align_val_t a) noexcept { return static_cast<std::size_t>(a); }
 
+constexpr block_origin object = block_origin::new_object, array = block_origin::new_array;
+
 }  // namespace
 
-void* operator new(std::size_t size) { return allocate(size); }
+void* operator new(std::size_t size) { return allocate({.size = size, .origin = object}); }
 void* operator new[](std::size_t size) {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array(size);
-  return allocate(size);
+  return allocate({.size = size, .origin = array});
 }
 void* operator new(std::size_t size, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_nothrow(size, tag);
-  return allocate_nothrow(size);
+  return allocate_nothrow({.size = size, .origin = object});
 }
 void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array_nothrow(size, tag);
-  return allocate_nothrow(size);
+  return allocate_nothrow({.size = size, .origin = array});
 }
-void* operator new(std::size_t size, std::align_val_t a) { return allocate(size, number(a)); }
+void* operator new(std::size_t size, std::align_val_t a) {
+  return allocate({.size = size, .alignment = number(a), .origin = object});
+}
 void* operator new[](std::size_t size, std::align_val_t a) {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array_aligned(size, a);
-  return allocate(size, number(a));
+  return allocate({.size = size, .alignment = number(a), .origin = array});
 }
 void* operator new(std::size_t size, std::align_val_t a, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_aligned_nothrow(size, a, tag);
-  return allocate_nothrow(size, number(a));
+  return allocate_nothrow({.size = size, .alignment = number(a), .origin = object});
 }
 void* operator new[](std::size_t size, std::align_val_t a, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array_aligned_nothrow(size, a, tag);
-  return allocate_nothrow(size, number(a));
+  return allocate_nothrow({.size = size, .alignment = number(a), .origin = array});
 }
 
-void operator delete(void* p) noexcept { deallocate(p); }
+void operator delete(void* p) noexcept { deallocate(p, {.origin = object, .alignment = 0}); }
 void operator delete[](void* p) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_array(p);
-  deallocate(p);
+  deallocate(p, {.origin = array, .alignment = 0});
 }
 void operator delete(void* p, std::size_t size) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_sized(p, size);
-  deallocate(p);
+  deallocate(p, {.origin = object, .size = size, .alignment = 0});
 }
 void operator delete[](void* p, std::size_t size) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_array_sized(p, size);
-  deallocate(p);
+  deallocate(p, {.origin = array, .size = size, .alignment = 0});
 }
 void operator delete(void* p, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_nothrow(p, tag);
-  deallocate(p);
+  deallocate(p, {.origin = object, .alignment = 0});
 }
 void operator delete[](void* p, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_array_nothrow(p, tag);
-  deallocate(p);
+  deallocate(p, {.origin = array, .alignment = 0});
 }
-void operator delete(void* p, std::align_val_t) noexcept { deallocate(p); }
+void operator delete(void* p, std::align_val_t a) noexcept {
+  deallocate(p, {.origin = object, .alignment = number(a)});
+}
 void operator delete[](void* p, std::align_val_t a) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_array_aligned(p, a);
-  deallocate(p);
+  deallocate(p, {.origin = array, .alignment = number(a)});
 }
 void operator delete(void* p, std::size_t size, std::align_val_t a) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_aligned_sized(p, size, a);
-  deallocate(p);
+  deallocate(p, {.origin = object, .size = size, .alignment = number(a)});
 }
 void operator delete[](void* p, std::size_t size, std::align_val_t a) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_array_aligned_sized(p, size, a);
-  deallocate(p);
+  deallocate(p, {.origin = array, .size = size, .alignment = number(a)});
 }
 void operator delete(void* p, std::align_val_t a, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_aligned_nothrow(p, a, tag);
-  deallocate(p);
+  deallocate(p, {.origin = object, .alignment = number(a)});
 }
 void operator delete[](void* p, std::align_val_t a, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.delete_array_aligned_nothrow(p, a, tag);
-  deallocate(p);
+  deallocate(p, {.origin = array, .alignment = number(a)});
 }

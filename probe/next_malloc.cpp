@@ -21,6 +21,11 @@ extern "C" {
 [[gnu::weak]] int mallctl(const char* name, void* old, std::size_t* old_bytes, void* set,
                           std::size_t set_bytes) noexcept;
 [[gnu::weak]] std::size_t heapwright_size_for_probe(void* p) noexcept;
+[[gnu::weak]] void* heapwright_allocate_for_probe(std::size_t size, std::size_t alignment,
+                                                  heapwright::block_origin origin) noexcept;
+[[gnu::weak]] void heapwright_deallocate_for_probe(void* p, heapwright::block_origin origin, std::size_t size,
+                                                   std::size_t alignment) noexcept;
+[[gnu::weak]] void heapwright_set_origin_for_probe(void* p, heapwright::block_origin origin) noexcept;
 }
 
 namespace heapwright::probe {
@@ -98,6 +103,21 @@ std::size_t first_usable_size(void* p) noexcept {
   return is_searching ? 0 : found.usable_size(p);
 }
 
+void* first_allocate_as(std::size_t size, std::size_t alignment, block_origin origin) noexcept {
+  find_next_malloc();
+  if (is_searching) return early.allocate(size, alignment);
+  if (next.allocate_as != nullptr) return next.allocate_as(size, alignment, origin);
+  return alignment == 0 ? next.allocate(size) : next.allocate_aligned(alignment, size);
+}
+
+void first_deallocate_as(void* p, block_origin origin, std::size_t size, std::size_t alignment) noexcept {
+  if (early.owns(p)) return;
+  find_next_malloc();
+  if (is_searching) return;
+  if (found.deallocate_as != nullptr) return found.deallocate_as(p, origin, size, alignment);
+  found.deallocate(p);
+}
+
 template <class Function>
 void look_up(Function*& function, const char* name) noexcept {
   function = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
@@ -135,8 +155,9 @@ void promised_sizes::learn(std::size_t (*usable_size_of)(std::size_t requested, 
   }
 }
 
-constinit next_malloc next{first_allocate,   first_deallocate,       first_allocate_zeroed,
-                           first_reallocate, first_allocate_aligned, first_usable_size};
+constinit next_malloc next{first_allocate,    first_deallocate,       first_allocate_zeroed,
+                           first_reallocate,  first_allocate_aligned, first_usable_size,
+                           first_allocate_as, first_deallocate_as,    nullptr};
 
 void find_next_malloc() noexcept {
   if (is_searching || next.allocate != first_allocate) return;
@@ -150,13 +171,19 @@ void find_next_malloc() noexcept {
   look_up(n.usable_size, "malloc_usable_size");
   const bool is_ours =
       &heapwright_size_for_probe != nullptr && object_of(&heapwright_size_for_probe) == object_of(n.allocate);
-  if (is_ours) n.usable_size = &heapwright_size_for_probe;
+  if (is_ours) {
+    n.usable_size = &heapwright_size_for_probe;
+    n.allocate_as = &heapwright_allocate_for_probe;
+    n.deallocate_as = &heapwright_deallocate_for_probe;
+    n.set_origin = &heapwright_set_origin_for_probe;
+  }
   found = n;
   (void)n.usable_size(nullptr);  // tcmalloc allocates when it is first asked: now that comes from the early room
   if (early.is_used()) {         // blocks from there may come back at any time
     n.deallocate = first_deallocate;
     n.reallocate = first_reallocate;
     n.usable_size = first_usable_size;
+    if (n.deallocate_as != nullptr) n.deallocate_as = first_deallocate_as;
   }
   is_searching = false;
   next = n;

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <heapwright/heap/block_claim.hpp>
+
 namespace heapwright::probe {
 
 struct next_malloc {
@@ -19,9 +21,21 @@ struct next_malloc {
   void* (*allocate_aligned)(std::size_t alignment,
                             std::size_t size) noexcept;  ///< memalign, which takes any power of two
   std::size_t (*usable_size)(void* p) noexcept;
+
+  // What libheapwright's own operator new and delete do: it looks at what they say of a block. Null
+  // where the malloc below is another.
+  void* (*allocate_as)(std::size_t size, std::size_t alignment, block_origin origin) noexcept;
+  void (*deallocate_as)(void* p, block_origin origin, std::size_t size, std::size_t alignment) noexcept;
+  void (*set_origin)(void* p, block_origin origin) noexcept;
 };
 
 extern constinit next_malloc next [[gnu::visibility("hidden")]];
+
+/// Frees p, of which the caller says this.
+inline void deallocate_next(void* p, const block_claim& said) noexcept {
+  if (next.deallocate_as != nullptr) return next.deallocate_as(p, said.origin, said.size, said.alignment);
+  next.deallocate(p);
+}
 
 /// What malloc_usable_size will say of a fresh block, as far as the malloc below promises it:
 /// jemalloc's nallocx does, for each size that is asked for. To ask after each malloc would take

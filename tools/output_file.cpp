@@ -158,6 +158,12 @@ void check_writable(const std::string& path) {
   if (why != 0) throw cannot_open(path, why);
 }
 
+void check_is_a_file(const char* option, const std::string& path) {
+  if (path == "-")
+    throw failure(exit_code::bad_input,
+                  fmt::format("{} -: this goes into a file, not to standard output; ./- is one of that name", option));
+}
+
 void check_replaces_none(const char* option, const std::string& output, const std::vector<std::string>& needed) {
   std::error_code error;
   if (output == "-" || !fs::is_regular_file(output, error)) return;

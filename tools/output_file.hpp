@@ -98,6 +98,9 @@ class output_file {
 /// would be lost. Empty and "-" are no files.
 void check_writable(const std::string& path);
 
+/// Throws failure for "-": this option's output cannot go to standard output.
+void check_is_a_file(const char* option, const std::string& path);
+
 /// Throws failure where this option's output would replace a file that the work needs: a program, a
 /// word of its command that names a file, an input. "-" and devices replace nothing.
 void check_replaces_none(const char* option, const std::string& output, const std::vector<std::string>& needed);

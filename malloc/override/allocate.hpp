@@ -53,7 +53,9 @@ template <class OnFailure>
 [[nodiscard, gnu::always_inline]] inline void* allocate_with_seal(
     std::size_t size, block_origin origin, std::size_t alignment) noexcept(OnFailure::never_throws) {
   const bool is_malloc = origin == block_origin::malloc && alignment == 0;
-  void* const p = is_malloc ? malloc_sealed(size) : allocate_sealed(size, origin, alignment);
+  void* const p = size == 0   ? allocate_no_bytes(origin, alignment)
+                  : is_malloc ? malloc_sealed(size)
+                              : allocate_sealed(size, origin, alignment);
   if (p == nullptr) [[unlikely]]
     return OnFailure::handle(size, alignment, origin);
   return p;

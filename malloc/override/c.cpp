@@ -125,6 +125,26 @@ HEAPWRIGHT_EXPORT std::size_t malloc_usable_size(void* p) noexcept { return usab
 /// before the program's own call, which is the mistake.
 HEAPWRIGHT_EXPORT std::size_t heapwright_size_for_probe(void* p) noexcept { return size_for_probe(p); }
 
+// What operator new and delete do here, for the probe, whose operators stand before these: so what
+// the caller says of a block is looked at under the probe too.
+
+/// A block for operator new or new[], as `origin` says. `alignment` 0: none was asked for. Null:
+/// no memory, with errno as it was.
+HEAPWRIGHT_EXPORT void* heapwright_allocate_for_probe(std::size_t size, std::size_t alignment,
+                                                      block_origin origin) noexcept {
+  return alignment == 0 ? allocate<return_null>(size, origin) : allocate_aligned<return_null>(size, alignment, origin);
+}
+
+/// Frees a block; the last three are a block_claim.
+HEAPWRIGHT_EXPORT void heapwright_deallocate_for_probe(void* p, block_origin origin, std::size_t size,
+                                                       std::size_t alignment) noexcept {
+  const block_claim said{.origin = origin, .size = size, .alignment = alignment};
+  return size == block_claim::not_said ? deallocate(p, said) : deallocate_sized(p, said);
+}
+
+/// Of a live block that the first of these gave out.
+HEAPWRIGHT_EXPORT void heapwright_set_origin_for_probe(void* p, block_origin origin) noexcept { set_origin(p, origin); }
+
 /// As free. `size` is what malloc, calloc or realloc was asked for. Where it is not, a block of
 /// more than 255 KiB ends the process, and so does any in checked builds.
 HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept {

@@ -127,6 +127,11 @@ class BadInput(Case):
         self.refused(heapwright("run", "--with", str(header), "--", TRUE), 125, "is a header", f"heapwright build {header} -o libmine.so")
         self.refused(heapwright("run", "--with", "no-such-recipe.hpp", "--", TRUE), 125, "no such file: no-such-recipe.hpp")
 
+    def test_what_cannot_go_to_standard_output(self):
+        for words in (["record", "-o", "-", "--", TRUE], ["live", "--no-browser", "--save", "-", "--", TRUE]):
+            self.refused(heapwright(*words, cwd=self.folder), 125, "not to standard output")
+        self.assertFalse((self.folder / "-").exists())
+
     def test_usage(self):
         self.assertEqual(heapwright("run").returncode, 125)
         self.assertEqual(heapwright("compare", "--rounds", "1", "--", TRUE).returncode, 125)

@@ -1,6 +1,8 @@
 #include "advice_code.hpp"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -27,14 +29,30 @@ lines of_calls(const std::string& declaration, const std::string& take, const st
           fmt::format("void give_block(void* p, std::size_t bytes) {{ {} }}", give)};
 }
 
+/// A container of the site's kind with kit_allocator. Functions of the library's own have other
+/// names: _Rb_tree of maps and sets, _Hashtable of those without an order.
+const char* container_with_allocator(const program_site& site) {
+  const auto is_of = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::any_of(names, [&](std::string_view name) {
+      return site.through.find(name) != std::string::npos || site.function.find(name) != std::string::npos;
+    });
+  };
+  if (is_of({"basic_string", "std::string"}))
+    return "std::basic_string<char, std::char_traits<char>, kit_allocator<char>> s(memory);";
+  if (is_of({"unordered_", "_Hashtable", "_Hash_node"}))
+    return "std::unordered_set<int, std::hash<int>, std::equal_to<>, kit_allocator<int>> u(memory);";
+  if (is_of({"std::map", "std::set", "std::multi", "_Rb_tree"}))
+    return "std::set<int, std::less<>, kit_allocator<int>> o(memory);";
+  if (is_of({"std::list", "__cxx11::list", "_List_"})) return "std::list<int, kit_allocator<int>> l(memory);";
+  if (is_of({"deque", "_Deque"})) return "std::deque<int, kit_allocator<int>> d(memory);";
+  return "std::vector<int, kit_allocator<int>> v(memory);";
+}
+
 /// An allocator for the container's type, and the container with it.
-lines of_container(const std::string& type, const std::string& memory, const std::string& where) {
-  return {
-      "#include <heapwright/kit.hpp>", fmt::format("using memory_type = {};", type),
-      "template <class T> using kit_allocator = heapwright::std_allocator<T, memory_type>;", memory,
-      fmt::format("template <template <class...> class C, class T> using kit_container = C<T, kit_allocator<T>>;  // "
-                  "{}: kit_container<std::vector, int> v(memory);",
-                  where)};
+lines of_container(const std::string& type, const std::string& memory, const program_site& site) {
+  return {"#include <heapwright/kit.hpp>", fmt::format("using memory_type = {};", type),
+          "template <class T> using kit_allocator = heapwright::std_allocator<T, memory_type>;", memory,
+          fmt::format("// {}: {}", place_of(site), container_with_allocator(site))};
 }
 
 lines for_arena(const program_site& site, std::uint64_t threads) {
@@ -44,7 +62,7 @@ lines for_arena(const program_site& site, std::uint64_t threads) {
   if (site.is_container)
     return of_container(
         type, fmt::format("{} memory_type memory;  // memory.reset() when the last one has died", storage(threads)),
-        where);
+        site);
   return {"#include <heapwright/kit.hpp>", fmt::format("{} {}", storage(threads), memory),
           fmt::format(
               "void* take_block(std::size_t bytes) {{ return memory.allocate({{bytes, 8}}); }}  // in place of what "
@@ -63,7 +81,7 @@ lines for_pool(const advice& what, const program_site& site, std::uint64_t threa
         fmt::format("heapwright::fallback<{}, heapwright::upstream_malloc>", type),
         fmt::format("{} memory_type memory{{heapwright::from(heapwright::layout{{{}, 8}}), heapwright::from()}};", kept,
                     what.bytes),
-        where);
+        site);
   return {"#include <heapwright/kit.hpp>",
           fmt::format("{} {} blocks(heapwright::layout{{{}, 8}});", kept, type, what.bytes),
           fmt::format("void* take_block() {{ return blocks.allocate(); }}  // in place of what allocates at {}", where),
@@ -75,8 +93,7 @@ lines for_stack_arena(const advice& what, const program_site& site, std::uint64_
   if (site.is_container)
     return of_container(
         fmt::format("heapwright::stack_arena<{}>", what.bytes),
-        fmt::format("{} memory_type memory;  // or within the function, before the container", storage(threads)),
-        where);
+        fmt::format("{} memory_type memory;  // or within the function, before the container", storage(threads)), site);
   return of_calls(fmt::format("{} heapwright::stack_arena<{}> memory;", storage(threads), what.bytes),
                   "return memory.allocate({bytes, 8});", "memory.deallocate(p, {bytes, 8});",
                   fmt::format("in place of what allocates at {}", where));
@@ -88,8 +105,7 @@ lines for_small_buffer(const advice& what, const program_site& site) {
     return {"#include <heapwright/kit.hpp>",
             fmt::format("using memory_type = heapwright::stack_arena<{}>;", what.bytes),
             "template <class T> using kit_allocator = heapwright::std_allocator<T, memory_type>;",
-            "template <template <class...> class C, class T> using kit_container = C<T, kit_allocator<T>>;",
-            fmt::format("// {}: memory_type memory; kit_container<std::vector, int> v(memory);", where)};
+            fmt::format("// {}: memory_type memory; {}", where, container_with_allocator(site))};
   return {"#include <cstdlib>",
           fmt::format("struct short_block {{  // within the owner, in place of the pointer at {}", where),
           fmt::format("  alignas(16) unsigned char own[{}];", what.bytes),

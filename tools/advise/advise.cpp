@@ -113,7 +113,8 @@ void add_notes(advise_report& into) {
                                      into.plan.left_out == 1 ? "" : "s", into.plan.left_out == 1 ? "is" : "are"));
   const bool has_lines =
       std::ranges::any_of(into.all, [&](const given_advice& one) { return !into.sites[one.what.site].file.empty(); });
-  if (!into.all.empty() && !has_lines)
+  // A torn trace may lack what names the modules.
+  if (!into.all.empty() && !has_lines && !into.process.ended.is_torn)
     into.notes.emplace_back("no site has a line: the program has no debugging information (-g)");
 }
 

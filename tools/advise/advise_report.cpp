@@ -192,7 +192,7 @@ std::string text_view(const advise_report& all, bool colour, unsigned columns) {
                                         little, number > 0 ? "more " : "", little == 1 ? "" : "s",
                                         little == 1 ? "it" : "them"),
                             0, columns);
-  if (all.rounds > 0)
+  if (number > 0 && all.rounds > 0)
     text +=
         '\n' +
         lines_of(fmt::format("Saved time: median of {} interleaved rounds; in brackets its interval. Recording slows a "

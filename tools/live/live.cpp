@@ -278,6 +278,7 @@ void close_all_but(int fd) {
 int live(const live_options& options) {
   if (options.list) return print_list();
   close_all_but(options.ready_fd);
+  check_is_a_file("--save", options.save);
   check_replaces_none("--save", options.save, options.command);
   check_writable(options.save);
   check_ready_fd(options.ready_fd);

@@ -86,6 +86,7 @@ int record_process(const record_options& options) {
 }
 
 int record_command(const record_options& options) {
+  check_is_a_file("--output", options.output);
   check_replaces_none("--output", options.output, options.command);
   // Before the file, which holds signals back too: the command gets them as they are now.
   const awaited_signals signals{SIGINT, SIGTERM, SIGHUP, SIGCHLD};

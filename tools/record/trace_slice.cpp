@@ -123,6 +123,7 @@ ending each_part(const std::string& file, F f) {
 int trace_slice(const slice_options& options) {
   if (options.to_seconds <= options.from_seconds)
     throw failure(exit_code::bad_input, "trace slice: --to is not behind --from");
+  check_is_a_file("--output", options.output);
   check_replaces_none("--output", options.output, {options.trace});
   try {
     slicer piece(options);

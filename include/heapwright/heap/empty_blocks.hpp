@@ -49,21 +49,21 @@ class empty_blocks {
     return begin() != nullptr && address_of(p) - address_of(begin()) < bytes;
   }
 
-  /// Of a pointer into the range: whether it is a live block. If not, or if its origin is not what
-  /// is said, it is a mistake.
-  [[nodiscard]] bool check_live(void* p, const block_claim& said) noexcept {
+  /// Of a pointer into the range, which realloc is told: whether it is a live block. If not, or if
+  /// its origin is not what is said, it is a mistake.
+  [[nodiscard]] bool check_to_resize(void* p, const block_claim& said) noexcept {
     holding guard(lock_);
-    return sealed::is_usable_empty(p, of(p).state, of(p).origin, said);
+    return sealed::is_usable_empty(p, of(p).state, of(p).origin, said, realloc_names);
   }
 
-  /// As check_live, whatever its origin is.
-  void check_live(void* p) noexcept {
+  /// As check_to_resize, for malloc_usable_size, which takes blocks of each origin.
+  void check_to_measure(void* p) noexcept {
     holding guard(lock_);
-    (void)sealed::is_usable_empty(p, of(p).state, of(p).origin, {.origin = of(p).origin});
+    (void)sealed::is_usable_empty(p, of(p).state, of(p).origin, {.origin = of(p).origin}, size_names);
   }
 
-  /// Of a pointer into the range: the block is free from now on. A mistake, as of check_live, where
-  /// it is none.
+  /// Of a pointer into the range: the block is free from now on. A mistake where it is no live
+  /// block, or not what is said.
   void take_back(void* p, const block_claim& said) noexcept {
     holding guard(lock_);
     if (!sealed::is_usable_empty(p, of(p).state, of(p).origin, said)) return;

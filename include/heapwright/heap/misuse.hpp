@@ -18,15 +18,18 @@
 
 namespace heapwright {
 
-/// What a call with a pointer that is no block is called in a message.
+/// What a call with a pointer that is no live block is called in a message.
 struct call_names {
   const char* of_foreign;
   const char* of_inner;
+  const char* of_freed;
 };
-inline constexpr call_names free_names{"free of a foreign pointer", "free of a pointer into a block"};
-inline constexpr call_names realloc_names{"realloc of a foreign pointer", "realloc of a pointer into a block"};
+inline constexpr call_names free_names{"free of a foreign pointer", "free of a pointer into a block", "double free"};
+inline constexpr call_names realloc_names{"realloc of a foreign pointer", "realloc of a pointer into a block",
+                                          "double free"};
 inline constexpr call_names size_names{"malloc_usable_size of a foreign pointer",
-                                       "malloc_usable_size of a pointer into a block"};
+                                       "malloc_usable_size of a pointer into a block",
+                                       "malloc_usable_size of a freed block"};
 
 template <const recipe& R, platform OS>
 class misuse {

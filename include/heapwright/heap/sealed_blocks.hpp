@@ -152,7 +152,7 @@ class sealed_blocks {
     const place at = find(p, realloc_names);
     if (at.begin == nullptr) return not_live;
     const seal_reading is = read(at).is;
-    return is_usable(at, is, {}) ? at.room - is.slack : not_live;
+    return is_usable(at, is, {}, realloc_names) ? at.room - is.slack : not_live;
   }
 
   /// The same, whatever has given the block out.
@@ -160,7 +160,7 @@ class sealed_blocks {
     const place at = find(const_cast<void*>(p), size_names);
     if (at.begin == nullptr) return 0;
     const seal_reading is = read(at).is;
-    return is_usable(at, is, {.origin = is.origin}) ? at.room - is.slack : 0;
+    return is_usable(at, is, {.origin = is.origin}, size_names) ? at.room - is.slack : 0;
   }
 
   /// What was asked for; 0 for what is no live block, which is no mistake.
@@ -180,10 +180,10 @@ class sealed_blocks {
 
   /// Whether a block of no bytes, of which this is known, is live and what the caller says. If not,
   /// it is a mistake; true as well where the process goes on, and it is live.
-  [[nodiscard]] static bool is_usable_empty(void* p, seal_state state, block_origin origin,
-                                            const block_claim& said) noexcept {
+  [[nodiscard]] static bool is_usable_empty(void* p, seal_state state, block_origin origin, const block_claim& said,
+                                            const call_names& by = free_names) noexcept {
     return is_usable({.begin = static_cast<std::byte*>(p), .room = 0, .size_class = 0, .has_head = false},
-                     {.state = state, .origin = origin}, said);
+                     {.state = state, .origin = origin}, said, by);
   }
 
   /// Makes a live block one of `size` bytes where it is. False: it has no room, or too much.
@@ -289,39 +289,25 @@ class sealed_blocks {
     if (at.has_head) seal_.write_head(at.begin);
   }
 
-  /// Whether the block is live, and is what the caller says.
-  [[nodiscard]] static bool is_right(const seal_reading& is, std::size_t room, const block_claim& said) noexcept {
-    return is.state == seal_state::live && is.origin == said.origin &&
-           (said.size == block_claim::not_said || said.size == room - is.slack) &&
-           (said.alignment == block_claim::not_said || said.alignment == is.alignment());
+  [[nodiscard]] static known_block known_of(const seal_reading& is, std::size_t room) noexcept {
+    return {.origin = is.origin, .size = room - is.slack, .alignment = is.alignment()};
   }
 
   /// Whether the block is live, and is what the caller says, or the process goes on.
-  [[nodiscard]] static bool is_usable(const place& at, const seal_reading& is, const block_claim& said) noexcept {
-    if (!is_right(is, at.room, said)) [[unlikely]]
-      explain(at, is, said);
+  [[nodiscard]] static bool is_usable(const place& at, const seal_reading& is, const block_claim& said,
+                                      const call_names& by = free_names) noexcept {
+    if (is.state != seal_state::live || !known_of(is, at.room).is(said)) [[unlikely]]
+      explain(at, is, said, by);
     return is.state == seal_state::live;
   }
 
-  [[gnu::cold, gnu::noinline]] static void explain(const place& at, const seal_reading& is,
-                                                   const block_claim& said) noexcept {
-    if (is.state == seal_state::free) return mistake("double free", at, "the block is free already");
-    if (is.state == seal_state::fresh)
-      return mistake("free of a foreign pointer", at, "the block was never handed out");
+  [[gnu::cold, gnu::noinline]] static void explain(const place& at, const seal_reading& is, const block_claim& said,
+                                                   const call_names& by) noexcept {
+    if (is.state == seal_state::free) return mistake(by.of_freed, at, "the block is free already");
+    if (is.state == seal_state::fresh) return mistake(by.of_foreign, at, "the block was never handed out");
     if (is.state == seal_state::broken) return mistake("write beyond a block", at, "found when it is freed or resized");
-    text<200> detail;
-    detail.add(std::uint64_t{at.room - is.slack}).add(" bytes, allocated by ").add(name_of(is.origin));
-    if (is.origin != said.origin) {
-      detail.add(", freed by ").add(name_to_free(said.origin));
-      return mistake("free with the wrong function", at, detail.c_str());
-    }
-    if (said.size != block_claim::not_said && said.size != at.room - is.slack) {
-      detail.add(", freed with a size of ").add(std::uint64_t{said.size});
-      return mistake("free with a wrong size", at, detail.c_str());
-    }
-    detail.add(" with an alignment of ").add(std::uint64_t{is.alignment()});
-    detail.add(", freed with one of ").add(std::uint64_t{said.alignment}).add(" (0: none)");
-    mistake("free with a wrong alignment", at, detail.c_str());
+    const known_block known = known_of(is, at.room);
+    mistake(known.mistake_in(said), at, known.beside(said).c_str());
   }
 
   /// Of a free block that is not as it was left. Its own writer rarely leaves its contents alone:
@@ -345,13 +331,6 @@ class sealed_blocks {
     report_mistake(what, at.begin, all.c_str());
   }
 
-  static const char* name_of(block_origin o) noexcept {
-    return o == block_origin::malloc ? "malloc" : o == block_origin::new_object ? "new" : "new[]";
-  }
-  static const char* name_to_free(block_origin o) noexcept {
-    return o == block_origin::malloc ? "free" : o == block_origin::new_object ? "delete" : "delete[]";
-  }
-
   using quad [[gnu::vector_size(16)]] = std::uint64_t;
 
   /// Calls f(address of a quad) for the memory from p on, all of it, some of it twice: so that
@@ -359,8 +338,10 @@ class sealed_blocks {
   /// that of a quad.
   template <class F>
   [[gnu::always_inline]] static void for_each_quad(std::byte* p, std::size_t n, F f) noexcept {
-    const auto at = [&](std::size_t offset) { f(p + offset); };
-    const auto four = [&](std::size_t from) { at(from), at(from + 16), at(from + 32), at(from + 48); };
+    const auto at = [&](std::size_t offset) __attribute__((always_inline)) { f(p + offset); };
+    const auto four = [&](std::size_t from) __attribute__((always_inline)) {
+      at(from), at(from + 16), at(from + 32), at(from + 48);
+    };
     if (n <= 64) {
       const std::size_t last = n - sizeof(quad);
       at(0), at(std::min<std::size_t>(16, last)), at(std::min<std::size_t>(32, last)), at(last);

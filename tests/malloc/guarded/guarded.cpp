@@ -72,41 +72,42 @@ void read_before(std::size_t size) {
   std::free(p);
 }
 
-/// Whether a block of 1001 bytes is guarded, and ends where its page ends, as three of four do. A
-/// page between two that cannot be touched may be the heap's too, but no block of it begins there.
-bool is_guarded(char* p) {
+/// Whether a block of 1001 or 300,001 bytes is guarded, and ends where its page ends, as three of
+/// four do. A page between two that cannot be touched may be the heap's too, but no block of it
+/// begins there.
+bool is_guarded(char* p, std::size_t size) {
   const auto cannot_be_touched = [](char* at) { return access(at, F_OK) != 0 && errno == EFAULT; };
   constexpr std::uintptr_t begin = 4096 - 1008;
   char* const page = p - begin;
   return reinterpret_cast<std::uintptr_t>(p) % 4096 == begin && cannot_be_touched(page - 4096) &&
-         cannot_be_touched(page + 4096);
+         cannot_be_touched(page + (begin + size + 4095) / 4096 * 4096);
 }
 
 void free_inside(std::size_t size) {
   char* const p = block_of(size);
-  std::free(opaque(is_guarded(p) ? p + 1 : p));
+  std::free(opaque(is_guarded(p, size) ? p + 1 : p));
 }
 
 void free_twice(std::size_t size) {
   char* const p = block_of(size);
-  const bool twice = is_guarded(p);
+  const bool twice = is_guarded(p, size);
   std::free(opaque(p));
   if (twice) std::free(opaque(p));
 }
 
 void wrong_size(std::size_t size) {
   void* const p = opaque(::operator new(size));
-  ::operator delete(p, is_guarded(static_cast<char*>(p)) ? size + 1 : size);
+  ::operator delete(p, is_guarded(static_cast<char*>(p), size) ? size + 1 : size);
 }
 
 void wrong_alignment(std::size_t size) {
   void* const p = opaque(::operator new(size, std::align_val_t{16}));
-  ::operator delete(p, std::align_val_t{is_guarded(static_cast<char*>(p)) ? 32U : 16U});
+  ::operator delete(p, std::align_val_t{is_guarded(static_cast<char*>(p), size) ? 32U : 16U});
 }
 
 void wrong_function(std::size_t size) {
   void* const p = opaque(::operator new(size));
-  is_guarded(static_cast<char*>(p)) ? std::free(p) : ::operator delete(p);
+  is_guarded(static_cast<char*>(p), size) ? std::free(p) : ::operator delete(p);
 }
 
 /// What is right: in all ways that blocks come and go.
@@ -220,6 +221,7 @@ int main(int count, char** arguments) {
   if (name == "free_inside") return make(free_inside, threads, 1001);
   if (name == "free_twice") return make(free_twice, threads, 1001);
   if (name == "wrong_size") return make(wrong_size, threads, 1001);
+  if (name == "wrong_size_300001") return make(wrong_size, threads, 300'001);
   if (name == "wrong_alignment") return make(wrong_alignment, threads, 1001);
   if (name == "wrong_function") return make(wrong_function, threads, 1001);
   if (name == "nothing") return make(nothing, threads, 101);

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 # By how the name of the mistake begins. Where the library cannot tell which of two it was, both.
 SAYS = {
+    "double-free/usable-size": "malloc_usable_size of a (freed block|foreign pointer)",
     "double-free": "double free|(free|realloc|malloc_usable_size) of a foreign pointer: .*freed already",
     "invalid/free": "free of a (pointer into a block|foreign pointer)",
     "invalid/realloc": "realloc of a (pointer into a block|foreign pointer)",
