@@ -275,6 +275,10 @@ void set_origin([[maybe_unused]] void* p, [[maybe_unused]] block_origin origin) 
   }
 }
 
+void check_before_exit() noexcept {
+  if (this_cache != no_cache_of_its_own) the_heap.check_quarantine(*this_cache);
+}
+
 std::size_t trim() noexcept { return the_heap.trim(*any_cache()); }
 
 }  // namespace heapwright::process

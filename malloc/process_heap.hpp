@@ -53,6 +53,10 @@ void register_this_thread() noexcept;
 [[gnu::noinline]] void deallocate_slow(void* p, std::size_t size, std::size_t alignment) noexcept;
 std::size_t trim() noexcept;
 
+/// Looks once more at what the calling thread has freed last, where the recipe keeps that for a
+/// while.
+[[gnu::cold]] void check_before_exit() noexcept;
+
 // The same where recipe.hardening.sealed says so.
 [[nodiscard, gnu::noinline]] void* allocate_sealed(std::size_t size, block_origin origin,
                                                    std::size_t alignment) noexcept;

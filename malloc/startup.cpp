@@ -118,7 +118,10 @@ void record_options() noexcept {
   }
 }
 
-[[gnu::destructor]] void finish() noexcept { report_exit(); }
+[[gnu::destructor]] void finish() noexcept {
+  report_exit();
+  check_before_exit();
+}
 
 }  // namespace
 }  // namespace heapwright::process

@@ -321,6 +321,12 @@ class heap_core {
   }
   [[nodiscard]] std::size_t size_if_live_sealed(const void* p) noexcept { return sealed().size_if_live(p); }
 
+  /// Looks at what `mine` has in quarantine, as that will not be used again, or not soon.
+  void check_quarantine([[maybe_unused]] cache& mine) noexcept {
+    if constexpr (R.hardening.quarantine_bytes != 0)
+      mine.quarantine().for_each([&](unsigned, const block* b) { sealed().check_untouched(b); });
+  }
+
   void set_origin_of_sealed(void* p, block_origin origin) noexcept {
     if (shared_.empty().contains(p)) return shared_.empty().set_origin(p, origin);
     sealed().set_origin(p, origin);
@@ -437,12 +443,6 @@ class heap_core {
       std::memset(begin + old_bytes, 0, s->block_bytes() - old_bytes);
     sealed().give_out_clean(begin, is_done ? size : had, block_origin::malloc, 0);
     return is_done ? begin : nullptr;
-  }
-
-  /// All of it, as it is about to be flushed.
-  void check_quarantine([[maybe_unused]] cache& mine) noexcept {
-    if constexpr (R.hardening.quarantine_bytes != 0)
-      mine.quarantine().for_each([&](unsigned, const block* b) { sealed().check_untouched(b); });
   }
 
   /// A block that has left the quarantine, or null.

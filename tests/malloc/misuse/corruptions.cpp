@@ -302,6 +302,14 @@ outcome write_after_free(size n, size at) {
   return after(n);
 }
 
+/// Nothing is allocated or freed after it: only the end of the process is left.
+outcome write_after_last_free(size n) {
+  char* const p = block_of(n);
+  release(p);
+  p[n / 2] = 0x41;
+  return opaque(p) == nullptr ? harmless : not_found;
+}
+
 outcome write_after_free_in_another_thread(size n) {
   const neighbourhood around(n);
   char* const p = around.middle();
@@ -521,6 +529,7 @@ std::vector<mistake> all_mistakes() {
   add("write-after-free/second-word", [](m x) { return write_after_free(x.n, 8); }, {16, 100, 1000, 100'000});
   add("write-after-free/middle", [](m x) { return write_after_free(x.n, x.n / 2); }, {100, 1000, 100'000, 400'000});
   add("write-after-free/end", [](m x) { return write_after_free(x.n, x.n - 1); }, {16, 100, 1000, 100'000, 5'000'000});
+  add("write-after-free/last", [](m x) { return write_after_last_free(x.n); }, {100, 1000, 100'000});
   add("write-after-free/another-thread", [](m x) { return write_after_free_in_another_thread(x.n); }, {100, 1000});
   add("write-after-free/link", [](m x) { return link_corrupted(x.n); }, {16, 100, 1000});
   add("read-after-free/content", [](m x) { return read_after_free(x.n); }, {16, 100, 1000, 100'000, 400'000});
