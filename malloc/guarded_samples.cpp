@@ -250,7 +250,14 @@ guarded_samples::total guarded_samples::sum() noexcept {
 }
 
 bool guarded_samples::explain(const void* p, const char* access, const machine_state& where) noexcept {
-  if (!is_on() || !lock_.try_acquire()) return false;
+  // Another thread allocates a sample, or explains a fault of its own: a process that ends now has
+  // said nothing. That this thread has the lock is possible only after the samples are damaged.
+  constexpr std::uint64_t patience_ms = 2000;
+  if (!is_on()) return false;
+  for (const std::uint64_t begun = linux_os::milliseconds(); !lock_.try_acquire();) {
+    if (linux_os::milliseconds() - begun > patience_ms) return false;
+    linux_os::relax();
+  }
   place* const s = find(p);
   if (s != nullptr && !s->is_told) {
     s->is_told = true;

@@ -47,7 +47,7 @@ AROUND = {
     "trace": ([], "fcntl.h sys/stat.h tsl/robin_map.h unistd.h xxhash.h zstd.h"),
     # Is loaded into other people's programs, and brings little.
     "probe": (["abi", "unwind", "segment/segment.hpp", "segment/sample_weight.hpp", "trace/anonymous_memory.hpp", "trace/ring.hpp", "trace/stamp.hpp", KIT + "core", KIT + "platform", KIT + "sync",
-               KIT + "live.h"],
+               KIT + "heap/block_claim.hpp", KIT + "live.h"],
               "dirent.h dlfcn.h fcntl.h link.h pthread.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
               "sys/syscall.h time.h unistd.h"),
 }
