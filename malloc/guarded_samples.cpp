@@ -251,7 +251,7 @@ guarded_samples::total guarded_samples::sum() noexcept {
 
 bool guarded_samples::explain(const void* p, const char* access, const machine_state& where) noexcept {
   // Another thread allocates a sample, or explains a fault of its own: a process that ends now has
-  // said nothing. That this thread has the lock is possible only after the samples are damaged.
+  // said nothing. This thread has the lock itself only where a signal came while it was here.
   constexpr std::uint64_t patience_ms = 2000;
   if (!is_on()) return false;
   for (const std::uint64_t begun = linux_os::milliseconds(); !lock_.try_acquire();) {

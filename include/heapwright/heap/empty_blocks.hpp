@@ -1,5 +1,5 @@
-// Blocks of no bytes, where recipe.hardening.sealed says so: they lie where nothing can be touched,
-// so that a read or a write through one is a fault at once.
+// Blocks of no bytes of a malloc whose blocks have seals: they lie where nothing can be touched, so
+// that a read or a write through one is a fault at once.
 //
 //   one range of address space, made with the first of them: places side by side
 //   records apart from it: two bytes for each place
@@ -12,7 +12,7 @@
 // for long. Where each place is live, or there is no memory, the heap gives out a block with bytes.
 //
 // Invariant  no place is in memory, and the page map knows none of the range. The lock guards the
-//            records.
+//            records. No mistake is reported while it is held.
 #pragma once
 
 #include <atomic>
@@ -52,23 +52,18 @@ class empty_blocks {
   /// Of a pointer into the range, which realloc is told: whether it is a live block. If not, or if
   /// its origin is not what is said, it is a mistake.
   [[nodiscard]] bool check_to_resize(void* p, const block_claim& said) noexcept {
-    holding guard(lock_);
-    return sealed::is_usable_empty(p, of(p).state, of(p).origin, said, realloc_names);
+    return is_usable(p, said, realloc_names);
   }
 
   /// As check_to_resize, for malloc_usable_size, which takes blocks of each origin.
-  void check_to_measure(void* p) noexcept {
-    holding guard(lock_);
-    (void)sealed::is_usable_empty(p, of(p).state, of(p).origin, {.origin = of(p).origin}, size_names);
-  }
+  void check_to_measure(void* p) noexcept { (void)is_usable(p, {.origin = read(p).origin}, size_names); }
 
   /// Of a pointer into the range: the block is free from now on. A mistake where it is no live
   /// block, or not what is said.
   void take_back(void* p, const block_claim& said) noexcept {
-    holding guard(lock_);
-    if (!sealed::is_usable_empty(p, of(p).state, of(p).origin, said)) return;
-    records_[place_of(p)].state = seal_state::free;
-    --live_;
+    if (is_freed_as(p, said)) return;
+    const block_origin origin = read(p).origin;
+    if (is_usable(p, said, free_names)) (void)is_freed_as(p, {.origin = origin});
   }
 
   /// Of a live block.
@@ -91,6 +86,27 @@ class empty_blocks {
 
   [[nodiscard]] std::size_t place_of(const void* p) const noexcept {
     return (address_of(p) - address_of(begin())) / place_bytes;
+  }
+
+  [[nodiscard]] record read(const void* p) noexcept {
+    holding guard(lock_);
+    return of(p);
+  }
+
+  [[nodiscard]] bool is_usable(void* p, const block_claim& said, const call_names& by) noexcept {
+    const record r = read(p);
+    return sealed::is_usable_empty(p, r.state, r.origin, said, by);
+  }
+
+  /// The block is free now. False: it is no live one, or not what is said, and is as it was.
+  [[nodiscard]] bool is_freed_as(const void* p, const block_claim& said) noexcept {
+    holding guard(lock_);
+    const record r = of(p);
+    if (r.state != seal_state::live || !known_block{.origin = r.origin, .size = 0, .alignment = 0}.is(said))
+      return false;
+    records_[place_of(p)].state = seal_state::free;
+    --live_;
+    return true;
   }
 
   /// What is known of the block at p; of a pointer into a place, as of one that was never given

@@ -265,8 +265,10 @@ class page_heap {
     return memory_.adopt(caller_memory, bytes, classes::of(1).first_pages);
   }
 
-  /// See page_memory.
+  // See page_memory.
+
   [[nodiscard]] bool is_callers() const noexcept { return memory_.is_callers(); }
+
   [[nodiscard, gnu::cold]] bool lock_pages() noexcept {
     holding guard(lock_);
     show_all();

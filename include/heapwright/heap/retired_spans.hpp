@@ -1,6 +1,5 @@
 // Empty spans that stay with their size class, so that no block of another class ever has their
-// addresses (recipe.hardening.separate_classes; after the type-stable heap partitions of
-// hardened_malloc and PartitionAlloc).
+// addresses (recipe.hardening.separate_classes; hardened_malloc has a region for each class).
 //
 // States of a retired span   resident     its contents are in memory
 //                            decommitted  they were given back

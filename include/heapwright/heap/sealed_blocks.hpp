@@ -338,6 +338,7 @@ class sealed_blocks {
   /// that of a quad.
   template <class F>
   [[gnu::always_inline]] static void for_each_quad(std::byte* p, std::size_t n, F f) noexcept {
+    // In a large unit the compiler would make these calls, and what they write would go by memory.
     const auto at = [&](std::size_t offset) __attribute__((always_inline)) { f(p + offset); };
     const auto four = [&](std::size_t from) __attribute__((always_inline)) {
       at(from), at(from + 16), at(from + 32), at(from + 48);
