@@ -460,6 +460,10 @@ class FromCode(Live):
             self.assertRegex(result.stdout, r"\n10 \n$")
             self.assertNotEqual(result.stderr, "")
 
+    def test_start_without_the_command(self):
+        result = run(self.PROGRAM, "start", env=self.here(HEAPWRIGHT="/no/such/tool", LD_PRELOAD=LIBRARY))
+        self.assertEqual(result.stderr, "heapwright: no program /no/such/tool; set HEAPWRIGHT to where heapwright is\n")
+
 
 if __name__ == "__main__":
     main()
