@@ -120,7 +120,8 @@ static inline void heapwright_live_close_meter(int meter) {
 static inline int heapwright_live_start(const char* host, unsigned port, char* url, size_t url_bytes) {
   /* A reader of the program's output must see its end, also while the viewer runs. */
   static char in_background[] =
-      "command -v \"$0\" >/dev/null || { echo \"heapwright: no program $0; set HEAPWRIGHT to where heapwright is\" >&2; exit; }\n"
+      "command -v \"$0\" >/dev/null || { echo \"heapwright: no program $0; set HEAPWRIGHT to where heapwright is\" "
+      ">&2; exit; }\n"
       "\"$0\" \"$@\" </dev/null >/dev/null &";
   static char shell[] = "sh", take_words[] = "-c", live[] = "live", host_is[] = "--host", port_is[] = "--port",
               quiet[] = "--no-browser", ends_with_it[] = "--exit-with-program", tell[] = "--ready-fd", three[] = "3";

@@ -212,7 +212,9 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   if (sites.empty() && m.figures.process.interval == 0) return;
   text.line("");
   if (sites.empty())
-    return text.line(has_samples                ? "no block that was sampled is live"
+    return text.line(has_samples && m.state != life::running
+                         ? "no block that was sampled is live; the page, heapwright live, has what lived at the peak"
+                     : has_samples              ? "no block that was sampled is live"
                      : m.state == life::running ? "nothing was sampled yet"
                                                 : "nothing was sampled");
   const site_columns columns(text.columns());
