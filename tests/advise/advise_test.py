@@ -115,6 +115,7 @@ class Advise(unittest.TestCase):
         output, messages = process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, -signal.SIGINT, messages)
         self.assertRegex(output, r"\d (site fits|sites fit)\s+a rule,\s+and\s+what\s+that\s+would\s+save\s+was\s+not\s+measured")
+        self.assertNotIn("median of", output)
 
     def test_interrupted_while_it_reads_it_says_so(self):
         self.recorded(PLANTED, "tree")
@@ -126,6 +127,13 @@ class Advise(unittest.TestCase):
                 done = subprocess.run([HEAPWRIGHT, command, self.trace], capture_output=True, text=True, timeout=PATIENCE, preexec_fn=interrupt)
                 self.assertEqual((done.returncode, done.stdout), (-signal.SIGINT, ""))
                 self.assertRegex(done.stderr, r"^heapwright: interrupted by SIGINT while reading the trace, after \d+ % of it\n$")
+
+    def test_of_half_a_trace_nothing_is_said_of_debugging_information(self):
+        self.recorded(PLANTED, "tree")
+        os.truncate(self.trace, os.path.getsize(self.trace) // 2)
+        done = self.advised()
+        self.assertIn("Note: the trace is torn", done.stdout)
+        self.assertNotIn("debugging information", done.stdout)
 
     def test_bad_input(self):
         done = heapwright("advise", "/no/such/trace")
