@@ -8,8 +8,9 @@
 //                     live   with the program
 //                     free   given back
 //
-// A place that was given back is used again when all others have been: a stale pointer stays one
-// for long. Where each place is live, or there is no memory, the heap gives out a block with bytes.
+// A place that was given back is used again when each other one has been, or is live: a stale
+// pointer stays one for long. Where each place is live, or there is no memory, the heap gives out a
+// block with bytes.
 //
 // Invariant  no place is in memory, and the page map knows none of the range. The lock guards the
 //            records. No mistake is reported while it is held.
@@ -50,10 +51,8 @@ class empty_blocks {
   }
 
   /// Of a pointer into the range, which realloc is told: whether it is a live block. If not, or if
-  /// its origin is not what is said, it is a mistake.
-  [[nodiscard]] bool check_to_resize(void* p, const block_claim& said) noexcept {
-    return is_usable(p, said, realloc_names);
-  }
+  /// it is not of malloc, it is a mistake.
+  [[nodiscard]] bool check_to_resize(void* p) noexcept { return is_usable(p, {}, realloc_names); }
 
   /// As check_to_resize, for malloc_usable_size, which takes blocks of each origin.
   void check_to_measure(void* p) noexcept { (void)is_usable(p, {.origin = read(p).origin}, size_names); }

@@ -297,7 +297,7 @@ class heap_core {
   /// As reallocate_sealed, without a quick part.
   [[nodiscard, gnu::noinline]] void* reallocate_sealed_slow(cache& mine, void* p, std::size_t size) noexcept {
     const bool is_empty = shared_.empty().contains(p);
-    if (is_empty && !shared_.empty().check_to_resize(p, {})) return nullptr;
+    if (is_empty && !shared_.empty().check_to_resize(p)) return nullptr;
     const std::size_t had = is_empty ? 0 : sealed().size_to_resize(p);
     if (had == sealed_blocks<R, OS>::not_live) return nullptr;
     if (!is_empty && sealed().resize(p, size, block_origin::malloc)) return p;
