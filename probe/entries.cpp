@@ -113,12 +113,12 @@ HEAPWRIGHT_EXPORT void* pvalloc(std::size_t size) noexcept {
 
 HEAPWRIGHT_EXPORT void free_sized(void* p, std::size_t size) noexcept {
   note_free(p);
-  deallocate_next(p, {.size = size, .alignment = 0});
+  deallocate_next(p, block_origin::malloc, size, 0);
 }
 
 HEAPWRIGHT_EXPORT void free_aligned_sized(void* p, std::size_t alignment, std::size_t size) noexcept {
   note_free(p);
-  deallocate_next(p, {.size = size, .alignment = alignment});
+  deallocate_next(p, block_origin::malloc, size, alignment);
 }
 
 HEAPWRIGHT_EXPORT void cfree(void* p) noexcept { free(p); }

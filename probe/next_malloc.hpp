@@ -31,9 +31,9 @@ struct next_malloc {
 
 extern constinit next_malloc next [[gnu::visibility("hidden")]];
 
-/// Frees p, of which the caller says this.
-inline void deallocate_next(void* p, const block_claim& said) noexcept {
-  if (next.deallocate_as != nullptr) return next.deallocate_as(p, said.origin, said.size, said.alignment);
+/// Frees p, of which the caller says this: the last three are a block_claim.
+inline void deallocate_next(void* p, block_origin origin, std::size_t size, std::size_t alignment) noexcept {
+  if (next.deallocate_as != nullptr) return next.deallocate_as(p, origin, size, alignment);
   next.deallocate(p);
 }
 

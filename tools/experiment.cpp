@@ -17,6 +17,7 @@
 #include "elf_file.hpp"
 #include "failure.hpp"
 #include "loader.hpp"
+#include "recipe_build.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -109,6 +110,7 @@ class running_experiment {
     comparison_row& row = result_.rows[index];
     if (!row.failure.empty()) return {};
     plan_.progress(done_++, total_, round, row.who.name);
+    interruptible::throw_if_noted();  // Nobody reads the progress.
     const std::string preload = preload_value(row.who.library);
     const job what{plan_.command, preload, plan_.input, plan_.timeout_seconds, round == 0};
     run_result ran = plan_.server ? serve(row, what) : run_measured(what, signals_);

@@ -50,9 +50,12 @@ class interruptible {
   }
 
   [[nodiscard]] static bool is_noted() { return noted_ != 0; }
+  static void throw_if_noted() {
+    if (is_noted()) throw interrupted{noted_};
+  }
 
  private:
-  static constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  static constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
   static inline volatile std::sig_atomic_t noted_ = 0;
   struct sigaction before_[std::size(signals)]{};
 };

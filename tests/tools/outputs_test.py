@@ -27,6 +27,7 @@ HEAPWRIGHT, FIXTURES = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 PLAIN = str(FIXTURES / "libplain_allocator.so")
 COMPARE = ["compare", "--rounds", "2", "--only", "glibc", "--with", "plain=" + PLAIN]
 LIVE = ["live", "--no-browser", "--exit-with-program", "--port", "0"]
+WITH_RECIPE = ["compare", "--rounds", "2", "--only", "glibc", "--with", "HEADER", "true"]
 FIT = ["fit", "--minutes", "0.1", "--only", "glibc", "-o", "FOLDER"]
 REPLAY = ["replay", "TRACE", "--only", "glibc", "--memory"]
 SUBCOMMANDS = ["run", "compare", "advise", "build", "live", "top", "diff", "leaks", "record", "trace", "replay", "fit", "info"]
@@ -159,10 +160,15 @@ class Outputs(unittest.TestCase):
                 self.lost(words, code, stderr=self.closed_pipe(), restore_signals=False)
 
     def test_a_closed_pipe(self):
-        """As of every program, the signal is the end."""
-        for name, words, _ in ANSWERS:
-            with self.subTest(name):
-                self.lost(words, -signal.SIGPIPE, stdout=self.closed_pipe())
+        """As of every program, the signal is the end, and nothing is left behind."""
+        for name, words, _ in [*ANSWERS, ("compare --with", WITH_RECIPE, 1)]:
+            with self.subTest(name), tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+                self.lost(words, -signal.SIGPIPE, stdout=self.closed_pipe(), env={**os.environ, "TMPDIR": scratch})
+                self.assertEqual(os.listdir(scratch), [])
+        for name, words in (("fit", [*FIT, "true"]), ("compare --with", WITH_RECIPE)):
+            with self.subTest(name + ", progress"), tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+                self.lost(words, -signal.SIGPIPE, stderr=self.closed_pipe(), env={**os.environ, "TMPDIR": scratch})
+                self.assertEqual(os.listdir(scratch), [])
         for name, words, _ in REPORTS:
             with self.subTest(name):
                 self.lost(words, -signal.SIGPIPE, stderr=self.closed_pipe())

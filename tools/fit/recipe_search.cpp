@@ -89,7 +89,7 @@ void recipe_search::try_out(const candidate& what) {
     recipe.make(one.library);
     replay(one);
   } catch (const failure& trouble) {
-    if (interruptible::is_noted()) throw interrupted{SIGINT};
+    interruptible::throw_if_noted();
     one.failure = without_folder(trouble.what(), one.library);
   }
   if (tried_.empty()) seconds_ = 0;
