@@ -9,10 +9,11 @@
 
 #include "cxx_runtime.hpp"
 #include "own_object.hpp"
+#include "written_at_start.hpp"
 
 namespace heapwright::process {
 
-constinit default_operators defaults{};
+[[HEAPWRIGHT_WRITTEN_AT_START]] constinit default_operators defaults{};
 
 namespace {
 
@@ -59,7 +60,8 @@ bool find_all(default_operators& d) noexcept {
     if (!is_replaced(called_by_defaults)) continue;
     default_operators found{};
     found.are_used = find_all(found);
-    if (found.are_used) defaults = found;
+    if (!found.are_used) return;
+    if (const opened is_open(defaults); is_open) defaults = found;
     return;
   }
 }

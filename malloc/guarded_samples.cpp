@@ -13,6 +13,7 @@
 #include <heapwright/core/text.hpp>
 #include <heapwright/heap/class_table.hpp>
 
+#include "../abi/written_at_start.hpp"
 #include "chosen_recipe.hpp"
 #include "misuse_report.hpp"
 
@@ -28,7 +29,7 @@ using unwind::machine_state;
 constexpr int faults[] = {SIGSEGV, SIGBUS};
 
 /// What the program had for these before.
-struct sigaction handlers_before[std::size(faults)];
+[[HEAPWRIGHT_WRITTEN_AT_START]] constinit struct sigaction handlers_before[std::size(faults)]{};
 
 std::size_t index_of(int signal) noexcept { return signal == faults[0] ? 0 : 1; }
 
@@ -116,6 +117,8 @@ void watch_faults() noexcept {
     struct sigaction now {};
     if (::sigaction(signal, nullptr, &now) != 0 || ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault))
       continue;
+    const opened is_open(handlers_before);
+    if (!is_open) continue;
     handlers_before[index_of(signal)] = now;
     struct sigaction own {};
     own.sa_sigaction = on_fault;

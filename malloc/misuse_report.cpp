@@ -15,6 +15,7 @@
 
 #include "../abi/export.hpp"
 #include "../abi/misuse_reports.hpp"
+#include "../abi/written_at_start.hpp"
 #include "calls.hpp"
 
 extern "C" {
@@ -25,7 +26,7 @@ HEAPWRIGHT_EXPORT constinit char heapwright_misuse_message[400] = {};
 namespace heapwright::process {
 namespace {
 
-constinit bool writes_to_syslog = false;
+[[HEAPWRIGHT_WRITTEN_AT_START]] constinit bool writes_to_syslog = false;
 
 /// As one message of RFC 3164 to the local daemon. It is lost where none listens, or its queue is
 /// full.
@@ -89,13 +90,24 @@ void say_more(const char* line) noexcept {
 }
 
 }  // namespace
+}  // namespace heapwright::process
+
+namespace heapwright {
+[[HEAPWRIGHT_WRITTEN_AT_START]] constinit misuse_policy the_misuse_policy{.goes_on = false,
+                                                                          .listener = process::say_more};
+}
+
+namespace heapwright::process {
 
 void begin_misuse_reports(bool goes_on, bool to_syslog) noexcept {
   // What is not written to stays out of memory. The quick way to find frames is not looked up: that
   // brings pages of the loader into each process.
-  if (to_syslog) writes_to_syslog = true;
-  if (goes_on) the_misuse_policy.goes_on.store(true, std::memory_order_relaxed);
-  the_misuse_policy.listener.store(say_more, std::memory_order_release);
+  if (to_syslog) {
+    if (const opened is_open(writes_to_syslog); is_open) writes_to_syslog = true;
+  }
+  if (goes_on) {
+    if (const opened is_open(the_misuse_policy); is_open) the_misuse_policy.goes_on = true;
+  }
 }
 
 misuse_report::misuse_report(const char* line) noexcept {

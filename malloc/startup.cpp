@@ -8,6 +8,7 @@
 #include <heapwright/malloc/process_record.hpp>
 
 #include "../abi/export.hpp"
+#include "../abi/written_at_start.hpp"
 #include "chosen_recipe.hpp"
 #include "guarded_samples.hpp"
 #include "misuse_report.hpp"
@@ -61,7 +62,15 @@ static_assert(heapwright::record_note::owner_bytes == 11 && sizeof(heapwright::r
 namespace heapwright::process {
 namespace {
 
-constinit options settings;
+[[HEAPWRIGHT_WRITTEN_AT_START]] constinit options settings;
+
+/// Most programs set none: then nothing is opened.
+void read_options(char** environment) noexcept {
+  options given;
+  given.read_environment(environment);
+  if (given == settings) return;
+  if (const opened is_open(settings); is_open) settings = given;
+}
 
 using classes = class_table<chosen_recipe>;
 constexpr auto class_bytes = [] {
@@ -103,7 +112,7 @@ void record_options() noexcept {
 /// does not, but has.
 [[gnu::constructor(101)]] void start(int, char**, char** environment) noexcept {
   if (environ != nullptr) environment = environ;
-  settings.read_environment(environment);
+  read_options(environment);
   the_heap.pages().set_window(settings[option_id::purge_delay_ms]);
   record_heap();
   record_options();

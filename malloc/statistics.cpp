@@ -11,6 +11,7 @@
 
 #include <heapwright/heap/census.hpp>
 
+#include "../abi/written_at_start.hpp"
 #include "guarded_samples.hpp"
 #include "process_heap.hpp"
 
@@ -20,7 +21,7 @@ namespace {
 enum class report_state { unwanted, wanted, done };
 
 constinit report_state state{report_state::unwanted};
-constinit const char* report_file = nullptr;
+[[HEAPWRIGHT_WRITTEN_AT_START]] constinit const char* report_file = nullptr;
 constinit pid_t reporting_process = 0;
 
 void note_process() noexcept {
@@ -156,7 +157,9 @@ void write_statistics(int fd) noexcept {
 }
 
 void report_at_exit(const char* file) noexcept {
-  report_file = file;
+  if (file != nullptr) {
+    if (const opened is_open(report_file); is_open) report_file = file;
+  }
   note_process();
   ::pthread_atfork(nullptr, nullptr, note_process);
   ::at_quick_exit(report_exit);

@@ -6,9 +6,11 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "../abi/written_at_start.hpp"
+
 namespace heapwright::unwind {
 
-constinit find_object_function* find_object = nullptr;
+[[HEAPWRIGHT_WRITTEN_AT_START]] constinit find_object_function* find_object = nullptr;
 
 namespace {
 

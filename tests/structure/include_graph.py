@@ -36,9 +36,9 @@ FRONT_DOORS = {
 
 # The folders around the library.
 AROUND = {
-    "abi": ([KIT + "core"], "dirent.h dlfcn.h pthread.h sys/syscall.h unistd.h"),
+    "abi": ([KIT + "core"], "dirent.h dlfcn.h link.h pthread.h sys/auxv.h sys/mman.h sys/syscall.h unistd.h"),
     # From a frame to its caller's, for what is loaded into other people's programs.
-    "unwind": ([KIT + "core"], "dlfcn.h link.h pthread.h unistd.h"),
+    "unwind": (["abi/written_at_start.hpp", KIT + "core"], "dlfcn.h link.h pthread.h unistd.h"),
     "malloc": (["abi", "unwind"] + [KIT + layer for layer in LAYERS],
                "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/socket.h sys/syscall.h sys/un.h unistd.h"),
     # The format: its readers need nothing but the C++ library.

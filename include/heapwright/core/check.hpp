@@ -31,7 +31,11 @@ struct misuse_policy {
   /// mistake. It must not allocate.
   std::atomic<void (*)(const char* line) noexcept> listener{nullptr};
 };
+#ifdef HEAPWRIGHT_OWNS_MISUSE_POLICY  // libheapwright: it lies in memory that becomes unwritable
+[[gnu::visibility("hidden")]] extern constinit misuse_policy the_misuse_policy;
+#else
 inline constinit misuse_policy the_misuse_policy;
+#endif
 
 /// Writes to stderr: "heapwright: WHAT: POINTER DETAIL", and tells the listener.
 [[gnu::cold, gnu::noinline]] inline void say(const char* what, const void* p, const char* detail) noexcept {
