@@ -217,12 +217,12 @@ bool guarded_samples::give_up_freed() noexcept {
   return is_any;
 }
 
-std::optional<std::size_t> guarded_samples::size(void* p) noexcept {
+std::optional<std::size_t> guarded_samples::size(void* p, const call_names& by) noexcept {
   if (!is_on() || p == nullptr) return std::nullopt;
   holding guard(lock_);
   const place* const s = find(p);
   if (s == nullptr) return std::nullopt;
-  return is_live(*s, p) ? s->size : 0;
+  return is_live(*s, p, by) ? s->size : 0;
 }
 
 std::size_t guarded_samples::size_if_live(const void* p) noexcept {
@@ -302,9 +302,9 @@ void guarded_samples::check_claim(const place& s, const block_claim& said) noexc
 }
 
 /// p lies in the sample. False: a mistake, and the process goes on.
-bool guarded_samples::is_live(const place& s, const void* p) noexcept {
+bool guarded_samples::is_live(const place& s, const void* p, const call_names& by) noexcept {
   if (s.is == state::live && s.block == p) return true;
-  mistake(s, s.is == state::freed ? "double free" : "free of a pointer into a block", p, current_state());
+  mistake(s, s.is == state::freed ? by.of_freed : by.of_inner, p, current_state());
   return false;
 }
 

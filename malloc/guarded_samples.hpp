@@ -26,6 +26,7 @@
 #include <optional>
 
 #include <heapwright/heap/block_claim.hpp>
+#include <heapwright/heap/misuse.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
 #include <heapwright/sync/lock.hpp>
 
@@ -66,7 +67,7 @@ class guarded_samples {
 
   /// Of a live block; nothing where p lies in no sample. A mistake as in deallocate; 0 where the
   /// process goes on.
-  [[nodiscard]] std::optional<std::size_t> size(void* p) noexcept;
+  [[nodiscard]] std::optional<std::size_t> size(void* p, const call_names& by) noexcept;
 
   /// Of a live block; 0 for what is none, which is no mistake.
   [[nodiscard]] std::size_t size_if_live(const void* p) noexcept;
@@ -107,7 +108,7 @@ class guarded_samples {
   place* free_place() noexcept;
   place* find(const void* p) noexcept;
   place* find_live(const void* p) noexcept;
-  static bool is_live(const place& s, const void* p) noexcept;
+  static bool is_live(const place& s, const void* p, const call_names& by = free_names) noexcept;
   static void check_claim(const place& s, const block_claim& said) noexcept;
   /// The first byte beside the block, in its pages, that is no filler; null: there is none.
   static const std::byte* written_beside(const place& s) noexcept;

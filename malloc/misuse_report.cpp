@@ -42,7 +42,7 @@ void write_to_syslog(const char* line) noexcept {
   ::close(log);
 }
 
-/// Calls that have led to a mistake, and the report of it.
+/// A kind of mistake with the calls that have led to it, and the report of it.
 struct known_calls {
   std::atomic<std::uint64_t> hash;
   std::atomic<int> report;
@@ -55,8 +55,11 @@ known_calls& place_of(std::uint64_t hash) noexcept {
   return known[hash >> 56];
 }
 
-std::uint64_t hash_of(const calls& c) noexcept {
+/// Of the calls and the kind, which is what `line` has up to the address.
+std::uint64_t hash_of(const calls& c, const char* line) noexcept {
   std::uint64_t hash = 1;
+  for (const char* at = line; *at != '\0' && std::strncmp(at, ": 0x", 4) != 0; ++at)
+    hash = fibonacci_hash(hash ^ static_cast<unsigned char>(*at));
   for (unsigned i = 0; i < c.count; ++i) hash = fibonacci_hash(hash ^ c.at[i]);
   return hash;
 }
@@ -76,7 +79,7 @@ void say_more(const char* line) noexcept {
   const int kept = errno;
   calls here{};
   here.note(unwind::current_state());
-  const std::uint64_t hash = hash_of(here);
+  const std::uint64_t hash = hash_of(here, line);
   known_calls& known = place_of(hash);
   if (known.hash.exchange(hash, std::memory_order_relaxed) == hash) {
     keep(line);

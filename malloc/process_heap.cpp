@@ -169,12 +169,14 @@ namespace {
 
 void* reallocate(void* p, std::size_t size) noexcept {
   if constexpr (heap_type::is_sealed) {
-    if (const std::optional<std::size_t> had = the_samples.size(p)) return reallocate_sample(p, *had, size);
+    if (const std::optional<std::size_t> had = the_samples.size(p, realloc_names))
+      return reallocate_sample(p, *had, size);
     return the_heap.reallocate_sealed(*any_cache(), p, size);
   }
   const std::size_t usable = the_heap.usable_size(p);
   if (usable == 0) [[unlikely]] {
-    if (const std::optional<std::size_t> had = the_samples.size(p)) return reallocate_sample(p, *had, size);
+    if (const std::optional<std::size_t> had = the_samples.size(p, realloc_names))
+      return reallocate_sample(p, *had, size);
     return the_heap.note_no_block(p, realloc_names) ? nullptr : libc_realloc(p, size);
   }
   return the_heap.reallocate(*any_cache(), p, usable, size);
@@ -253,11 +255,11 @@ void free_sealed(void* p) noexcept {
 
 std::size_t usable_size(void* p) noexcept {
   if constexpr (heap_type::is_sealed) {
-    if (const std::optional<std::size_t> of_sample = the_samples.size(p)) return *of_sample;
+    if (const std::optional<std::size_t> of_sample = the_samples.size(p, size_names)) return *of_sample;
     return p == nullptr ? 0 : the_heap.size_of_sealed(p);
   }
   const std::size_t usable = the_heap.usable_size(p);
-  return usable == 0 ? the_samples.size(p).value_or(0) : usable;
+  return usable == 0 ? the_samples.size(p, size_names).value_or(0) : usable;
 }
 
 std::size_t size_for_probe(void* p) noexcept {

@@ -16,8 +16,8 @@
 
 #include "elf_file.hpp"
 #include "failure.hpp"
+#include "interruptible.hpp"
 #include "loader.hpp"
-#include "recipe_build.hpp"
 
 namespace heapwright::tool {
 namespace {

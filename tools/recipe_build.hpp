@@ -10,13 +10,12 @@
 // What is made on the way lies in a scratch folder that goes away with the object.
 #pragma once
 
-#include <csignal>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "compiler.hpp"
 #include "failure.hpp"
+#include "interruptible.hpp"
 
 namespace heapwright::tool {
 
@@ -31,33 +30,6 @@ class scratch_folder {
 
  private:
   std::string path_;
-};
-
-/// Notes the signals that would end this process, so that nothing is left behind. A noted signal
-/// ends it when this object is destroyed.
-class interruptible {
- public:
-  interruptible() {
-    struct sigaction ours {};
-    ours.sa_handler = [](int number) { noted_ = number; };
-    for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &ours, &before_[i]);
-  }
-  interruptible(const interruptible&) = delete;
-  interruptible& operator=(const interruptible&) = delete;
-  ~interruptible() {
-    for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &before_[i], nullptr);
-    if (noted_ != 0) raise(noted_);
-  }
-
-  [[nodiscard]] static bool is_noted() { return noted_ != 0; }
-  static void throw_if_noted() {
-    if (is_noted()) throw interrupted{noted_};
-  }
-
- private:
-  static constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-  static inline volatile std::sig_atomic_t noted_ = 0;
-  struct sigaction before_[std::size(signals)]{};
 };
 
 class recipe_build {

@@ -4,6 +4,7 @@ usage: leaks_test.py HEAPWRIGHT LIBHEAPWRIGHT LEAKING
 """
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -169,6 +170,14 @@ class Processes(unittest.TestCase):
         self.assertIn("nothing lost where that can be told", result.stderr)
         result = heapwright("leaks", "--json", "--", "sh", "-c", script)
         self.assertEqual([p["program"] for p in json.loads(result.stderr)["processes_without_probe"]], [LEAKING, LEAKING])
+
+    def test_what_a_report_of_a_mistake_starts_is_not_the_programs(self):
+        hardened = str(pathlib.Path(HEAPWRIGHT).resolve().parent.parent / "lib/libheapwright-hardened.so")
+        program = ("import ctypes; libc = ctypes.CDLL(None); libc.malloc.restype = ctypes.c_void_p; libc.free.argtypes = [ctypes.c_void_p]\n"
+                   "p = libc.malloc(40); libc.free(p); libc.free(p)")
+        result = heapwright("leaks", "--", "env", "LD_PRELOAD=" + hardened, sys.executable, "-c", program)
+        self.assertIn("heapwright: double free", result.stderr)
+        self.assertNotIn("addr2line", result.stderr)
 
     def test_a_program_that_run_puts_on_another_malloc(self):
         result = heapwright("leaks", "--json", "--", HEAPWRIGHT, "run", "--", LEAKING, "most")

@@ -173,6 +173,22 @@ class Outputs(unittest.TestCase):
             with self.subTest(name):
                 self.lost(words, -signal.SIGPIPE, stderr=self.closed_pipe())
 
+    def test_a_closed_pipe_leaves_no_segments(self):
+        def segments():
+            return {name for name in os.listdir("/dev/shm") if name.startswith("heapwright-live-")}
+        before = segments()
+        ended, saved = self.folder / "ended", self.folder / "saved"
+        command = ["--", "sh", "-c", f"sleep 0.3; touch {ended}"]
+        for words in (["live", "--no-browser", *command], [*LIVE, "--save", str(saved), *command], ["leaks", *command],
+                      ["record", "-o", str(self.folder / "closed.trace"), *command]):
+            with self.subTest(words[0]):
+                ended.unlink(missing_ok=True)
+                self.lost(words, -signal.SIGPIPE, stderr=self.closed_pipe())
+                # live does not start it where nobody would know of the page.
+                self.assertEqual(ended.exists(), words[1] != "--no-browser" or "--save" in words)
+        self.assertTrue(saved.exists())
+        self.assertEqual(segments() - before, set())
+
     def test_a_reader_that_takes_nothing(self):
         for name, words, _ in ANSWERS:
             with self.subTest(name):

@@ -13,13 +13,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 
 #include <fmt/format.h>
 #include <sys/wait.h>
 
 #include "awaited_signals.hpp"
 #include "failure.hpp"
+#include "interruptible.hpp"
 #include "launched_program.hpp"
 #include "leak_report.hpp"
 #include "leak_scan.hpp"
@@ -59,6 +62,14 @@ struct observed_command {
   int exit_code = 0;
 };
 
+/// Started by a report of a mistake, not by the program.
+bool names_frames(const ending_process& process) {
+  std::ifstream environment(fmt::format("/proc/{}/environ", process.id));
+  for (std::string entry; std::getline(environment, entry, '\0');)
+    if (entry == "HEAPWRIGHT_NAMES_FRAMES=1") return true;
+  return false;
+}
+
 std::string executable_at_end(const ending_process& process) {
   std::error_code unreadable;
   return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", process.id), unreadable).string();
@@ -72,7 +83,8 @@ observed_command observe(const leaks_options& options, const function_patterns& 
     try {
       auto found = scan(ending);
       if (!found) {
-        if (!has_probe(ending)) result.leaks.unobserved.push_back({ending.id, executable_at_end(ending)});
+        if (!has_probe(ending) && !names_frames(ending))
+          result.leaks.unobserved.push_back({ending.id, executable_at_end(ending)});
       } else if (ending.id == command)
         own = named(std::move(*found), suppressed, options.all);
       else
@@ -146,6 +158,7 @@ int leaks_of_segment(const leaks_options& options) {
 
 int leaks(const leaks_options& options) {
   if (options.command.empty()) return leaks_of_segment(options);
+  const interruptible on_closed_pipe{SIGPIPE};
   const function_patterns suppressed = suppressions_of(options);
   check_replaces_none("-o", options.output, options.command);
   check_writable(options.output);

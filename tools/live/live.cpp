@@ -35,6 +35,7 @@
 #include "given_advice.hpp"
 #include "guard.hpp"
 #include "http_server.hpp"
+#include "interruptible.hpp"
 #include "launched_program.hpp"
 #include "memory_picture.hpp"
 #include "output_file.hpp"
@@ -277,6 +278,7 @@ void close_all_but(int fd) {
 
 int live(const live_options& options) {
   if (options.list) return print_list();
+  const interruptible on_closed_pipe{SIGPIPE};
   close_all_but(options.ready_fd);
   check_is_a_file("--save", options.save);
   check_replaces_none("--save", options.save, options.command);

@@ -264,15 +264,20 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
     const auto rss = quick_rss(id);
     if (!detailed_ || detailed_looks_.are_due(m.figures.at_ns, rss.value_or(0), with_details)) {
       const std::uint64_t begun = clock_ns();
+      // A process that is ending cannot be read any more: what was seen before is more.
+      const auto arenas_before = detailed_ ? detailed_->python_arenas : std::nullopt;
       detailed_ = resident_memory{0, proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Pss"),
                                   proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Anonymous"),
                                   proc_bytes(static_cast<pid_t>(id), "smaps_rollup", "Swap"),
                                   python_arena_bytes(static_cast<pid_t>(id))};
+      if (!detailed_->python_arenas) detailed_->python_arenas = arenas_before;
       detailed_looks_.looked(m.figures.at_ns, clock_ns() - begun, rss.value_or(0));
     }
     if (rss && *rss > 0) {
       m.memory = detailed_;
       m.memory->rss = *rss;
+    } else if (last_) {
+      m.memory = last_->memory;
     }
   }
   if (m.state == life::running) {

@@ -17,6 +17,7 @@
 
 #include "awaited_signals.hpp"
 #include "failure.hpp"
+#include "interruptible.hpp"
 #include "launched_program.hpp"
 #include "output_file.hpp"
 #include "quantities.hpp"
@@ -129,6 +130,7 @@ int record_command(const record_options& options) {
 }  // namespace
 
 int record(const record_options& options) {
+  const interruptible on_closed_pipe{SIGPIPE};
   return options.command.empty() ? record_process(options) : record_command(options);
 }
 

@@ -53,8 +53,11 @@ struct known_block {
       return line.add(", freed by ").add(to_free[static_cast<unsigned>(said.origin)]);
     }
     if (!has_size(said)) return line.add(", freed with a size of ").add(std::uint64_t{said.size});
-    line.add(" with an alignment of ").add(std::uint64_t{alignment}).add(", freed with one of ");
-    return line.add(std::uint64_t{said.alignment}).add(" (0: none)");
+    line.add(alignment == 0 ? ", allocated without an alignment, freed with one of "
+                            : ", allocated with an alignment of ");
+    if (alignment == 0) return line.add(std::uint64_t{said.alignment});
+    line.add(std::uint64_t{alignment}).add(", freed ");
+    return said.alignment == 0 ? line.add("without one") : line.add("with one of ").add(std::uint64_t{said.alignment});
   }
 };
 

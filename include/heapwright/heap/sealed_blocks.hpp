@@ -79,7 +79,7 @@ class sealed_blocks {
       const bool is_known =
           classes::is_page_run(at.size_class) || (state == seal_state::fresh && map_.span_at(p)->zeroed);
       if (checks_reuse && !is_known && !is_zero(at.begin, at.room)) {
-        mistake("write after free", at, "in a free block");
+        mistake("write after free", at, "in a free block, found some time after the write");
         std::memset(at.begin, 0, at.room);
       }
     }
@@ -320,7 +320,8 @@ class sealed_blocks {
       return mistake("write before a block", behind, "the end of the free one before it has changed");
     }
     mistake("write after free", at,
-            is_seal ? "at the end of a free block, or beyond the one before it" : "in a free block");
+            is_seal ? "at the end of a free block, or beyond the one before it; found some time after the write"
+                    : "in a free block, found some time after the write");
   }
 
   [[gnu::cold, gnu::noinline]] static void mistake(const char* what, const place& at, const char* detail) noexcept {

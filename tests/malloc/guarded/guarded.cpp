@@ -88,6 +88,13 @@ void free_inside(std::size_t size) {
   std::free(opaque(is_guarded(p, size) ? p + 1 : p));
 }
 
+void usable_size_of_freed(std::size_t size) {
+  char* const p = block_of(size);
+  const bool asks = is_guarded(p, size);
+  std::free(opaque(p));
+  if (asks) sink = static_cast<char>(malloc_usable_size(opaque(p)));
+}
+
 void free_twice(std::size_t size) {
   char* const p = block_of(size);
   const bool twice = is_guarded(p, size);
@@ -219,6 +226,7 @@ int main(int count, char** arguments) {
   if (name == "write_beyond") return make(write_beyond, threads, 1001);
   if (name == "read_before") return make(read_before, threads, 3000);
   if (name == "free_inside") return make(free_inside, threads, 1001);
+  if (name == "usable_size_of_freed") return make(usable_size_of_freed, threads, 1001);
   if (name == "free_twice") return make(free_twice, threads, 1001);
   if (name == "wrong_size") return make(wrong_size, threads, 1001);
   if (name == "wrong_size_300001") return make(wrong_size, threads, 300'001);

@@ -52,6 +52,15 @@ class Reports(unittest.TestCase):
         self.assertEqual(done.stderr.count("double free"), 4)
         self.assertEqual(done.stderr.count("here, in thread"), 1)
 
+    def test_mistakes_of_another_kind_from_the_same_calls_are_named_again(self):
+        program = ("import ctypes; libc = ctypes.CDLL(None); libc.malloc.restype = ctypes.c_void_p; libc.free.argtypes = [ctypes.c_void_p]\n"
+                   "def finish(p): libc.free(p)\n"
+                   "for again in range(3):\n"
+                   "  p = libc.malloc(40); ctypes.memset(p, 1, 41); finish(p); q = libc.malloc(40); finish(q); finish(q)")
+        done = run(sys.executable, "-c", program, HEAPWRIGHT_ON_MISUSE="report")
+        named = re.findall(r"heapwright: ([a-z ]+): 0x.*\n  here, in thread", done.stderr)
+        self.assertEqual(sorted(named), ["double free", "write beyond a block"], done.stderr)
+
     def test_a_process_goes_on_where_it_is_told_to(self):
         names = [name for name in run(CORRUPTIONS, "--list").stdout.split() if HARMLESS.match(name)]
         self.assertGreater(len(names), 120)

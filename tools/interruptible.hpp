@@ -1,0 +1,53 @@
+// Signals that would end this process wait until nothing would be left behind: folders, a file that
+// is half written, a program that was started.
+//
+// States: a signal is noted, and ends the process when the object is destroyed. What the process
+// starts meanwhile has its signals as they were. Those that are ignored stay so.
+#pragma once
+
+#include <csignal>
+#include <initializer_list>
+#include <vector>
+
+#include "failure.hpp"
+
+namespace heapwright::tool {
+
+class interruptible {
+ public:
+  /// SIGPIPE alone: a subcommand awaits the others (awaited_signals.hpp). A write to a pipe without
+  /// a reader fails meanwhile, as one to a full disk does.
+  explicit interruptible(std::initializer_list<int> which = {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    struct sigaction ours {};
+    ours.sa_handler = [](int number) { noted_ = number; };
+    for (const int number : which) {
+      struct sigaction before {};
+      sigaction(number, nullptr, &before);
+      if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) continue;
+      sigaction(number, &ours, nullptr);
+      before_.push_back({number, before});
+    }
+  }
+  interruptible(const interruptible&) = delete;
+  interruptible& operator=(const interruptible&) = delete;
+  ~interruptible() {
+    for (const noted_signal& one : before_) sigaction(one.number, &one.before, nullptr);
+    if (noted_ != 0) raise(noted_);
+  }
+
+  [[nodiscard]] static bool is_noted() { return noted_ != 0; }
+  static void throw_if_noted() {
+    if (is_noted()) throw interrupted{noted_};
+  }
+
+ private:
+  struct noted_signal {
+    int number;
+    struct sigaction before;
+  };
+
+  static inline volatile std::sig_atomic_t noted_ = 0;
+  std::vector<noted_signal> before_;
+};
+
+}  // namespace heapwright::tool
