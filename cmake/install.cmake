@@ -26,5 +26,5 @@ configure_file(cmake/heapwright.pc.in ${PROJECT_BINARY_DIR}/heapwright.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/heapwright-config.cmake ${PROJECT_BINARY_DIR}/package/heapwright-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
 install(FILES ${PROJECT_BINARY_DIR}/heapwright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS)

@@ -72,6 +72,20 @@ TEST(AdviceRules, StackArena) {
   EXPECT_EQ(advice_for_one(s), "");
 }
 
+// Where the recording ended, what lives then dies with the program; a torn trace does not tell.
+TEST(AdviceRules, NoArenaForWhatLivesAtTheEndOfATornTrace) {
+  site_habits s = of_any_kind();
+  s.gathered_peak = s.live_peak;
+  s.frees = 0;
+  const auto kinds = [&](bool is_torn) {
+    return advice_for({.sites = {s}, .allocations = 1000, .live_peak = s.live_peak, .is_torn = is_torn}).size();
+  };
+  EXPECT_EQ(kinds(false), 1U);
+  EXPECT_EQ(kinds(true), 0U);
+  s.endings = 1;
+  EXPECT_EQ(kinds(true), 1U);
+}
+
 TEST(AdviceRules, Arena) {
   site_habits s = of_any_kind();
   s.gathered_peak = 250'000;

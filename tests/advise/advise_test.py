@@ -135,6 +135,14 @@ class Advise(unittest.TestCase):
         self.assertIn("Note: the trace is torn", done.stdout)
         self.assertNotIn("debugging information", done.stdout)
 
+    def test_that_a_trace_is_torn_stands_before_the_advice(self):
+        self.recorded(PLANTED, "pool")
+        os.truncate(self.trace, os.path.getsize(self.trace) - 1)
+        told = self.advised().stdout
+        self.assertLess(told.index("Note: the trace is torn"), told.index("\n1  "), told)
+        self.assertEqual(told.count("the trace is torn"), 1)
+        self.assertIn("the trace is torn", json.loads(self.advised("--json", "-").stdout)["notes"][0])
+
     def test_bad_input(self):
         done = heapwright("advise", "/no/such/trace")
         self.assertEqual(done.returncode, 125)

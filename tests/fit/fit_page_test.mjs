@@ -79,10 +79,21 @@ test("what was found stands first, with the proof and the recipe behind it", asy
   await page.close();
 });
 
+test("a figure of less than two per cent has no colour", async () => {
+  for (const what of ["rounding", "nothing"]) {
+    const page = await opened(what, 1280);
+    const coloured = await page.$$eval("#proofs small.better, #proofs small.worse", all => all.map(e => [e.className, parseFloat(e.textContent)]));
+    for (const [colour, ratio] of coloured) assert.ok(colour === "better" ? ratio <= .98 : ratio >= 1.02, `${ratio} is ${colour}`);
+    await page.close();
+  }
+});
+
 test("where nothing fits there is no recipe on the page", async () => {
   const page = await opened("nothing", 1280);
   assert.match(await page.textContent("#sentence"), /^keep the default/);
   assert.equal(await page.$("#recipe"), null);
   assert.equal(await page.$("#deploy"), null);
+  const rows = await page.$$eval("#proofs tbody tr", all => all.map(row => row.firstElementChild.textContent));
+  assert.deepEqual(rows.filter(name => name.startsWith("fitted")), [], "a recipe that is not the answer was tried");
   await page.close();
 });

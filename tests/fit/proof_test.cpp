@@ -121,8 +121,69 @@ TEST(proof, another_malloc_whose_figure_looks_better_is_noted) {
   const fit_answer a = answered({{"glibc", 1.1, 0.8}, {default_row}, {fitted_row, 1, 0.9}}, fit_goal::memory);
   EXPECT_EQ(a.verdict, fit_verdict::fitted);
   ASSERT_EQ(a.notes.size(), 1U);
-  EXPECT_TRUE(a.notes[0].starts_with("glibc beside the default: peak RSS -20 %")) << a.notes[0];
+  EXPECT_TRUE(a.notes[0].starts_with("glibc beside the recipe: peak RSS -11 %")) << a.notes[0];
   EXPECT_NE(a.notes[0].find("wall time +10 %"), std::string::npos) << a.notes[0];
+  EXPECT_TRUE(a.notes[0].ends_with("; it is not the answer, because it does harm as well")) << a.notes[0];
+}
+
+TEST(proof, a_malloc_that_is_better_but_harms_is_noted_where_the_default_is_kept) {
+  for (const char* const name : {"glibc", "jemalloc"}) {
+    std::vector<contestant> rows{{"glibc"}, {default_row}, {fitted_row}};
+    if (rows[0].name != name) rows.push_back({name});
+    contestant& better = rows[0].name == name ? rows[0] : rows.back();
+    better.wall = 1.1;
+    better.peak = 0.61;
+    const fit_answer a = answered(rows, fit_goal::memory);
+    EXPECT_EQ(a.verdict, fit_verdict::keep_default);
+    ASSERT_EQ(a.notes.size(), 1U) << name;
+    EXPECT_TRUE(a.notes[0].starts_with(std::string(name) + " beside the default: peak RSS -39 %")) << a.notes[0];
+    EXPECT_TRUE(a.notes[0].ends_with("; it is not the answer, because it does harm as well")) << a.notes[0];
+  }
+}
+
+TEST(proof, a_malloc_that_is_better_by_too_little_is_noted) {
+  comparison all = measured({{"glibc", 1, 0.61}, {default_row}, {fitted_row}});
+  for (comparison_row& row : all.rows)
+    for (measurement& m : row.rounds) m.peak_rss /= 100;
+  const fit_answer a = answer_of({all}, true, fit_goal::memory);
+  EXPECT_EQ(a.verdict, fit_verdict::keep_default);
+  ASSERT_EQ(a.notes.size(), 1U);
+  EXPECT_TRUE(a.notes[0].starts_with("glibc beside the default: wall time same, peak RSS -39 %")) << a.notes[0];
+  EXPECT_TRUE(a.notes[0].ends_with("; it is not the answer: less than 1 MiB is no gain")) << a.notes[0];
+}
+
+TEST(proof, a_malloc_that_is_better_on_one_input_alone_is_noted) {
+  const comparison gains = measured({{"glibc", 1, 0.8}, {default_row}, {fitted_row}});
+  const comparison same = measured({{"glibc"}, {default_row}, {fitted_row}});
+  const fit_answer a = answer_of({gains, same}, true, fit_goal::memory);
+  EXPECT_EQ(a.verdict, fit_verdict::keep_default);
+  ASSERT_EQ(a.notes.size(), 1U);
+  EXPECT_TRUE(a.notes[0].ends_with("; it is not the answer, because it does not gain on each input")) << a.notes[0];
+}
+
+TEST(proof, mallocs_that_are_as_good_as_the_answer_are_not_noted) {
+  EXPECT_TRUE(answered({{"glibc"}, {default_row}, {fitted_row}, {"jemalloc", 1, 0.99}}, fit_goal::memory).notes.empty());
+}
+
+// 0.99 (0.99-0.99) is sure, and still neither a gain nor a harm.
+TEST(proof, a_figure_counts_as_what_the_verdict_calls_it) {
+  const comparison all = measured(
+      {{"glibc", 1.1, 0.61}, {default_row, 1, 1, 0.0001}, {fitted_row, 1.01, 0.99, 0.0001}, {"jemalloc", 1, 1, 0.2}});
+  const auto judged = [&](const char* row, const char* key) {
+    for (const metric& m : metrics_of(all))
+      if (m.key == key) return judge_figure(all, row, m, fit_goal::memory);
+    return std::optional<judged_figure>();
+  };
+  for (const char* const key : {"wall_seconds", "peak_rss_bytes", "end_rss_bytes"}) {
+    ASSERT_TRUE(judged(fitted_row, key)) << key;
+    EXPECT_FALSE(judged(fitted_row, key)->has_gained) << key;
+    EXPECT_FALSE(judged(fitted_row, key)->is_harmed) << key;
+  }
+  EXPECT_TRUE(judged("glibc", "peak_rss_bytes")->has_gained);
+  EXPECT_TRUE(judged("glibc", "end_rss_bytes")->has_gained);
+  EXPECT_TRUE(judged("glibc", "wall_seconds")->is_harmed);
+  EXPECT_FALSE(judged("jemalloc", "peak_rss_bytes")->has_gained);
+  EXPECT_FALSE(judged(default_row, "peak_rss_bytes"));
 }
 
 TEST(proof, of_small_programs_there_is_nothing_to_gain) {

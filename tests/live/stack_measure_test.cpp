@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <functional>
@@ -177,6 +178,15 @@ TEST(error_of, is_zero_where_every_block_is_sampled) {
   for (int i = 0; i < 10; ++i) site.allocate(100, 1);
   EXPECT_EQ(error_of(measure(site.seen_at(1), {})), 0);
   EXPECT_GT(error_of(measure(site.seen_at(4096), {})), 3 * 4096) << "blocks of now are sampled by the new interval";
+}
+
+// What a table shows: "up to 105 KiB, up to 48 KiB, 19 KiB ±67 %" would look unsorted.
+TEST(shown_size, figures_come_before_upper_bounds) {
+  std::vector<shown_size> all{{1000, 104'000}, {900, 47'000}, {19'000, 12'000}, {800, 107'000}, {30'000, 0}};
+  std::ranges::sort(all, std::ranges::greater{});
+  std::vector<double> shown;
+  for (const shown_size& s : all) shown.push_back(s.bytes);
+  EXPECT_EQ(shown, (std::vector<double>{30'000, 19'000, 107'800, 105'000, 47'900}));
 }
 
 TEST(site_among, is_the_first_function_that_does_not_allocate_for_others) {

@@ -3,6 +3,7 @@
 #include "plan_builder.hpp"
 
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <random>
 #include <set>
@@ -37,6 +38,22 @@ std::vector<T> part_of(const std::string& bytes, std::uint64_t at, std::uint64_t
   std::vector<T> all(count);
   std::memcpy(all.data(), bytes.data() + at, count * sizeof(T));
   return all;
+}
+
+/// A process whose looks at memory reach further than the events of the trace: a look in
+/// each millisecond, and an allocation of each thread at its end, up to 10 ms, in rounds of 5 ms.
+traced_process torn_process(unsigned threads, bool is_torn) {
+  stored_trace stored;
+  for (std::uint64_t ms = 1; ms <= 20; ++ms) {
+    stored.writer.add(trace::memory{0, ms * 1'000'000 - 500'000, ms << 20});
+    if (ms > 10) continue;
+    for (std::uint32_t t = 0; t < threads; ++t) (void)stored.writer.allocate({0, t}, {.size = 1 << 20}, ms * 1'000'000);
+    if (ms % 5 == 0) stored.writer.flush();
+  }
+  const std::string& file = stored.end();
+  if (is_torn) std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  const plan_builder builder(file, std::nullopt, [](double) {});
+  return builder.process();
 }
 
 read_plan plan_of(const std::string& trace, bool touches_all = false) {
@@ -238,6 +255,13 @@ TEST(Plan, RefusesThreadsThatWaitForEachOther) {
   (void)trace.writer.allocate({0, 0}, {.size = 1}, 0);
   (void)trace.writer.allocate({0, 1}, {.size = 1}, 0);
   EXPECT_THROW((void)plan_of(trace.end()), failure);
+}
+
+TEST(torn_trace, looks_at_memory_count_as_far_as_all_events_are_known) {
+  const auto looks = [](const traced_process& p) { return p.memory.size(); };
+  EXPECT_EQ(looks(torn_process(1, false)), 20U);
+  EXPECT_EQ(looks(torn_process(1, true)), 10U);
+  EXPECT_EQ(looks(torn_process(2, true)), 5U);
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
-# What is installed can be used: by find_package, by pkg-config, and from another place than it was built for.
-# usage: installed_copy.sh BUILD_DIR CONSUMER_DIR CXX CC CMAKE
+# What is installed can be used: by find_package, by pkg-config, and from another place than it was built for;
+# and the links of its documents lead somewhere.
+# usage: installed_copy.sh BUILD_DIR CONSUMER_DIR CXX CC CMAKE PYTHON
 set -eu
-build=$1 consumer=$2 cxx=$3 cc=$4 cmake=$5
+build=$1 consumer=$2 cxx=$3 cc=$4 cmake=$5 python=$6
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 "$cmake" --install "$build" --prefix "$place/first" >/dev/null
 mv "$place/first" "$place/prefix"
+"$python" "$(dirname "$0")/installed_links.py" "$(dirname "$(find "$place/prefix/share" -name CHANGELOG.md)")"
 
 "$cmake" -S "$consumer" -B "$place/build" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" >"$place/log" 2>&1 || { cat "$place/log"; exit 1; }

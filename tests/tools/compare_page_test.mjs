@@ -77,6 +77,25 @@ for (const [width, dark, shown] of [[1280, false, file], [1280, true, file], [80
   });
 }
 
+test("a label at either end of an axis stays within its card", async () => {
+  const page = await opened(400, false);
+  for (const [least, most] of [[.0206, .0306], [.0294, .0394]]) {  // the axis begins at 20.0 ms, then ends at 40.0 ms
+    const out = await page.evaluate(([least, most]) => {
+      for (const row of data.rows) for (const [i, sample] of (row.samples ?? []).entries()) Object.assign(sample, { user_seconds: i ? most : least, system_seconds: 0 });
+      drawnFor = 0;
+      draw();
+      const texts = [...document.querySelectorAll("#plots .card:nth-child(2) svg text.tick")];
+      return { shown: texts.map(e => e.textContent), out: texts.filter(e => {
+        const box = e.getBoundingClientRect(), picture = e.closest("svg").getBoundingClientRect();
+        return box.left < picture.left - 1 || box.right > picture.right + 1;
+      }).map(e => e.textContent) };
+    }, [least, most]);
+    assert.ok(out.shown.includes(least < .025 ? "20.0 ms" : "40.0 ms"), out.shown.join());
+    assert.deepEqual(out.out, []);
+  }
+  await page.close();
+});
+
 test("what is the same or unclear has no percentage and no colour of better or worse", async () => {
   const page = await opened(1280, false);
   const seen = await page.evaluate(() => {

@@ -140,6 +140,10 @@ constexpr std::array rules{
 
 const rule& rule_of(advice_kind kind) { return *std::ranges::find(rules, kind, &rule::kind); }
 
+/// Whether the rule takes blocks that live at the end of the trace for blocks that die together. At
+/// the end of a torn trace they do not end.
+bool needs_the_end(const rule& r, const site_habits& s) { return r.kind == advice_kind::arena && s.endings == 0; }
+
 /// Of the allocations and of the peak, the larger part.
 double weight(const program_habits& all, const site_habits& s) {
   const auto share = [](std::uint64_t part, std::uint64_t whole) {
@@ -178,6 +182,7 @@ std::vector<advice> advice_for(const program_habits& seen) {
   std::vector<advice> all;
   for (const std::uint16_t site : order) {
     for (const rule& r : rules) {
+      if (seen.is_torn && needs_the_end(r, seen.sites[site - 1U])) continue;
       finding found = r.apply(seen.sites[site - 1U]);
       if (!found) continue;
       found->kind = r.kind;

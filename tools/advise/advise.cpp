@@ -107,7 +107,6 @@ void measure_all(measuring& by, advise_report& into) {
 }
 
 void add_notes(advise_report& into) {
-  if (into.process.ended.is_torn) into.notes.push_back("the trace is torn: " + into.process.ended.reason);
   if (into.plan.left_out > 0)
     into.notes.push_back(fmt::format("{} free{} of blocks from before the recording {} left out", into.plan.left_out,
                                      into.plan.left_out == 1 ? "" : "s", into.plan.left_out == 1 ? "is" : "are"));
@@ -135,6 +134,7 @@ int advise(const advise_options& options) {
   const mapped_plan mapped(plan.fd());
   show_step("looking at what blocks do");
   found.habits = habits_of(mapped, found.sites.all.size());
+  found.habits.is_torn = found.process.ended.is_torn;
   for (advice& one : advice_for(found.habits)) {
     const std::uint64_t threads = found.habits.sites[one.site - 1U].threads;
     std::vector<std::string> code = code_for(one, found.sites[one.site], threads);

@@ -106,7 +106,9 @@ json report_json(const advise_report& all) {
                        {"code", one.code}});
   }
   result["together"] = all.together ? saving_json(all, *all.together) : json(nullptr);
-  result["notes"] = all.notes;
+  json& notes = result["notes"] = json::array();
+  if (const std::string torn = all.torn_note(); !torn.empty()) notes.push_back(torn);
+  for (const std::string& note : all.notes) notes.push_back(note);
   return result;
 }
 
@@ -139,6 +141,11 @@ bool saving::is_worth_it() const {
          (bytes() >= least_bytes && static_cast<double>(bytes()) >= least * static_cast<double>(peak_as_is));
 }
 
+std::string advise_report::torn_note() const {
+  if (!process.ended.is_torn) return "";
+  return fmt::format("the trace is torn: {}; what the program does after its last event is not known", process.ended.reason);
+}
+
 double advise_report::gain(const saving& of) const {
   if (of.as_is.empty()) return -1;
   return std::max(part_of(of.seconds(), program_seconds()),
@@ -156,6 +163,7 @@ std::string text_view(const advise_report& all, bool colour, unsigned columns) {
   const char* const bold = colour ? "\033[1m" : "";
   const char* const end = colour ? "\033[0m" : "";
   std::string text = heading(all, columns);
+  if (const std::string torn = all.torn_note(); !torn.empty()) text += lines_of("Note: " + torn, 0, columns);
   unsigned number = 0;
   for (const given_advice& one : all.all) {
     if (one.is_unmeasured()) continue;
@@ -210,6 +218,7 @@ std::string json_view(const advise_report& all) {
 std::string page_view(const advise_report& all) {
   json data = report_json(all);
   data["heapwright"] = HEAPWRIGHT_VERSION;
+  data["is_torn"] = all.process.ended.is_torn;
   return page_with_data(advise_page, data.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 

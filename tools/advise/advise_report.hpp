@@ -60,6 +60,8 @@ struct advise_report {
 
   /// From the recording's beginning to the last event.
   [[nodiscard]] double program_seconds() const noexcept { return static_cast<double>(plan.duration_ns) / 1e9; }
+  /// Of a torn trace, what that means for the advice; stands before it. Otherwise empty.
+  [[nodiscard]] std::string torn_note() const;
   /// Of the program's time, or of its peak, whichever is more.
   [[nodiscard]] double gain(const saving& of) const;
   void sort();

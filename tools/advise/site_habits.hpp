@@ -40,6 +40,7 @@ struct program_habits {
   std::vector<site_habits> sites;  ///< number 1 first
   std::uint64_t allocations = 0;
   std::uint64_t live_peak = 0;  ///< bytes
+  bool is_torn = false;         ///< the trace ends before the recording did: blocks that live then may be freed later
 };
 
 /// Two walks over the plan: the first counts, the second stops at the peak of what lives, to tell

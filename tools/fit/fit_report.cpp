@@ -38,8 +38,14 @@ std::string row_of_answer(const fit_report& all) {
   return all.fitted ? fitted_row : "";
 }
 
+/// What the verdict calls a figure.
+json counts_as(const std::optional<judged_figure>& figure) {
+  if (!figure || (!figure->has_gained && !figure->is_harmed)) return nullptr;
+  return figure->has_gained ? "gain" : "harm";
+}
+
 /// A row's ratios to the default's, of all figures.
-json ratios_json(const comparison& proof, const std::string& name) {
+json ratios_json(const comparison& proof, const std::string& name, fit_goal goal) {
   const auto row = std::ranges::find(proof.rows, name, [](const comparison_row& r) { return r.who.name; });
   if (row == proof.rows.end()) return nullptr;
   json result = json::object();
@@ -47,12 +53,15 @@ json ratios_json(const comparison& proof, const std::string& name) {
     const auto found = summarise(proof, *row, m);
     if (!found || !found->to_baseline) continue;
     const ratio_estimate& r = *found->to_baseline;
-    result[short_key(m)] = {{"ratio", r.ratio}, {"low", r.low}, {"high", r.high}};
+    result[short_key(m)] = {{"ratio", r.ratio},
+                            {"low", r.low},
+                            {"high", r.high},
+                            {"counts_as", counts_as(judge_figure(proof, name, m, goal))}};
   }
   return result;
 }
 
-json comparison_json(const comparison& one) {
+json comparison_json(const comparison& one, fit_goal goal) {
   json result = {{"command", one.command}, {"rounds", one.rounds}};
   json& titles = result["figures"] = json::array();
   for (const metric& m : metrics_of(one))
@@ -66,7 +75,7 @@ json comparison_json(const comparison& one) {
   for (const comparison_row& row : one.rows) {
     json its = {{"name", row.who.name},
                 {"failure", or_null(row.failure.empty() ? row.difference : row.failure)},
-                {"ratios", ratios_json(one, row.who.name)}};
+                {"ratios", ratios_json(one, row.who.name, goal)}};
     json& medians = its["medians"] = json::object();
     for (const metric& m : metrics_of(one))
       if (const auto found = summarise(one, row, m)) medians[short_key(m)] = found->median;
@@ -104,7 +113,7 @@ json report_json(const fit_report& all) {
                  {"library", or_null(all.library)},
                  {"report", or_null(all.page)}};
   const std::string row = row_of_answer(all);
-  result["proof"] = all.proofs.empty() || row.empty() ? json::object() : ratios_json(all.proofs.front(), row);
+  result["proof"] = all.proofs.empty() || row.empty() ? json::object() : ratios_json(all.proofs.front(), row, all.goal);
   result["malloc"] = or_null(all.answer.malloc);
   result["candidate"] = all.fitted ? json(all.fitted->name) : json(nullptr);
   result["goal"] = name_of(all.goal);
@@ -113,7 +122,7 @@ json report_json(const fit_report& all) {
   result["habits"] = all.evidence ? json(habits_of(*all.evidence)) : json::array();
   result["tried"] = tried_json(all);
   json& proofs = result["proofs"] = json::array();
-  for (const comparison& one : all.proofs) proofs.push_back(comparison_json(one));
+  for (const comparison& one : all.proofs) proofs.push_back(comparison_json(one, all.goal));
   result["seconds"] = all.seconds;
   result["notes"] = all.notes;
   result["interrupted_by"] =
@@ -137,12 +146,14 @@ json page_json(const fit_report& all) {
   return result;
 }
 
-std::string proof_table(const comparison& proof) {
+/// `verdict`: of the fit; a recipe that is not its answer was tried, and is not fitted.
+std::string proof_table(const comparison& proof, fit_verdict verdict) {
   const std::vector<metric> metrics = metrics_of(proof);
   std::vector<std::vector<std::string>> lines{{""}};
   for (const metric& m : metrics) lines.front().push_back(m.title);
   for (const comparison_row& row : proof.rows) {
-    std::vector<std::string>& line = lines.emplace_back(1, row.who.name);
+    std::vector<std::string>& line = lines.emplace_back(
+        1, row.who.name == fitted_row && verdict != fit_verdict::fitted ? "tried" : row.who.name);
     if (!row.failure.empty() || !row.difference.empty()) {
       line.push_back(row.failure.empty() ? row.difference : row.failure);
       continue;
@@ -210,7 +221,7 @@ std::string text_view(const fit_report& all, bool colour) {
                         i == 0 ? ""
                                : fmt::format(" on input {} ({})", i,
                                              printable(fmt::format("{}", fmt::join(all.proofs[i].command, " ")))),
-                        all.proofs[i].rounds, proof_table(all.proofs[i]));
+                        all.proofs[i].rounds, proof_table(all.proofs[i], all.answer.verdict));
   if (all.answer.verdict == fit_verdict::fitted) {
     text += fmt::format("\n{}: the recipe, with the reason of each field\n{}: the malloc\n", all.recipe, all.library);
     text += fmt::format("  heapwright run --with {} -- PROGRAM\n", all.library);

@@ -79,34 +79,68 @@ std::optional<std::string> better_than(const std::vector<comparison>& proofs, co
   return best;
 }
 
+/// The metrics that a verdict is about.
+std::vector<metric> metrics_in_verdicts(const comparison& all) {
+  std::vector<metric> metrics = metrics_of(all);
+  std::erase_if(metrics, [](const metric& m) { return m.noun.empty(); });
+  return metrics;
+}
+
+/// By which the doubt of a gain is divided.
+long chances_to_gain(const comparison& all, fit_goal goal, unsigned looks) {
+  const std::vector<metric> metrics = metrics_in_verdicts(all);
+  return std::max<long>(std::ranges::count_if(metrics, [&](const metric& m) { return is_goal_of(m, goal); }) * looks,
+                        1);
+}
+
+/// A row and its reference; null where one of them says nothing.
+std::pair<const comparison_row*, const comparison_row*> rows_to_judge(const comparison& all, const std::string& row,
+                                                                      const std::string& reference) {
+  const comparison_row *const its = row_of(all, row), *const to = row_of(all, reference);
+  if (its == nullptr || to == nullptr || !its->difference.empty()) return {nullptr, nullptr};
+  return {its, to};
+}
+
+std::optional<judged_figure> judged(const metric& m, const comparison_row& its, const comparison_row& to, fit_goal goal,
+                                    long chances) {
+  std::vector<double> ours, theirs;
+  for (std::size_t i = 0; i < std::min(its.rounds.size(), to.rounds.size()); ++i) {
+    ours.push_back(m.value(its.rounds[i]));
+    theirs.push_back(m.value(to.rounds[i]));
+  }
+  if (m.higher_is_better) std::swap(ours, theirs);
+  const auto ratio = paired_ratio(ours, theirs);
+  if (!ratio) return std::nullopt;
+  const double surely = paired_ratio(ours, theirs, doubt_of_gain / static_cast<double>(chances))->high;
+  const double least = m.show == show_bytes ? least_bytes : m.key == "wall_seconds" ? least_seconds : 0;
+  const bool matters = std::abs(median(ours) - median(theirs)) >= least;
+  const double r = ratio->ratio;
+  return judged_figure{m,
+                       is_goal_of(m, goal),
+                       *ratio,
+                       matters && r <= 1 - least_gain && surely < 1,
+                       matters && r > 1 + most_harm && paired_ratio(ours, theirs, doubt_of_harm)->low > 1,
+                       !matters};
+}
+
 }  // namespace
 
 std::vector<judged_figure> judge(const comparison& all, const std::string& row, const std::string& reference,
                                  fit_goal goal, unsigned looks) {
-  const comparison_row *const its = row_of(all, row), *const to = row_of(all, reference);
+  const auto [its, to] = rows_to_judge(all, row, reference);
   std::vector<judged_figure> figures;
-  if (its == nullptr || to == nullptr || !its->difference.empty()) return figures;
-  std::vector<metric> judged = metrics_of(all);
-  std::erase_if(judged, [](const metric& m) { return m.noun.empty(); });
-  const auto chances = std::ranges::count_if(judged, [&](const metric& m) { return is_goal_of(m, goal); }) * looks;
-  for (const metric& m : judged) {
-    std::vector<double> ours, theirs;
-    for (std::size_t i = 0; i < std::min(its->rounds.size(), to->rounds.size()); ++i) {
-      ours.push_back(m.value(its->rounds[i]));
-      theirs.push_back(m.value(to->rounds[i]));
-    }
-    if (m.higher_is_better) std::swap(ours, theirs);
-    const auto ratio = paired_ratio(ours, theirs);
-    if (!ratio) continue;
-    const double surely =
-        paired_ratio(ours, theirs, doubt_of_gain / static_cast<double>(std::max<long>(chances, 1)))->high;
-    const double least = m.show == show_bytes ? least_bytes : m.key == "wall_seconds" ? least_seconds : 0;
-    const bool matters = std::abs(median(ours) - median(theirs)) >= least;
-    const double r = ratio->ratio;
-    figures.push_back({m, is_goal_of(m, goal), *ratio, matters && r <= 1 - least_gain && surely < 1,
-                       matters && r > 1 + most_harm && paired_ratio(ours, theirs, doubt_of_harm)->low > 1});
-  }
+  if (its == nullptr) return figures;
+  for (const metric& m : metrics_in_verdicts(all))
+    if (const auto one = judged(m, *its, *to, goal, chances_to_gain(all, goal, looks))) figures.push_back(*one);
   return figures;
+}
+
+std::optional<judged_figure> judge_figure(const comparison& all, const std::string& row, const metric& figure,
+                                          fit_goal goal) {
+  const auto [its, to] = rows_to_judge(all, row, default_row);
+  if (its == nullptr || its == to) return std::nullopt;
+  const std::size_t looks = row == fitted_row ? 1 : others_of(all).size();
+  return judged(figure, *its, *to, goal, chances_to_gain(all, goal, static_cast<unsigned>(looks)));
 }
 
 std::optional<double> score(const std::vector<judged_figure>& figures) {
@@ -153,22 +187,40 @@ std::string keep_the_default(const std::vector<comparison>& proofs, const std::s
                      of_recipe);
 }
 
-/// The goal's figures alone, harm or not.
-double goal_product(const std::vector<judged_figure>& figures) {
-  double product = 1;
-  for (const judged_figure& f : figures)
-    if (f.is_goal) product *= f.ratio.ratio;
-  return product;
+/// Whether a goal's figure looks better: by as much as a gain needs, with an interval below 1.
+bool looks_better(const std::vector<judged_figure>& figures) {
+  return std::ranges::any_of(figures, [](const judged_figure& f) {
+    return f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1;
+  });
 }
 
-/// On mallocs whose figures look better than those of the recipe that is the answer.
-std::vector<std::string> notes_on_others(const comparison& proof, fit_goal goal) {
+/// Why a malloc that looks better than the answer is not the answer.
+std::string why_not_it(const std::vector<comparison>& proofs, const std::string& name, const std::string& answer,
+                       fit_goal goal) {
+  const auto looks = static_cast<unsigned>(others_of(proofs.front()).size());
+  const auto its = judge(proofs.front(), name, answer, goal, looks);
+  if (std::ranges::any_of(its, &judged_figure::is_harmed)) return ", because it does harm as well";
+  if (is_gain(its)) {
+    if (!gains_everywhere(proofs, name, answer, goal, looks)) return ", because it does not gain on each input";
+    return ", because another one gains more";
+  }
+  for (const judged_figure& f : its)
+    if (f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1 && f.is_little)
+      return fmt::format(": less than {} is no gain", f.what.show == show_bytes ? "1 MiB" : "2 ms");
+  return ", because that is not proven well enough";
+}
+
+/// On mallocs whose figures look better than those of the row that is the answer.
+std::vector<std::string> notes_on_others(const std::vector<comparison>& proofs, const std::string& answer,
+                                         fit_goal goal) {
   std::vector<std::string> notes;
-  const double fitted = goal_product(judge(proof, fitted_row, default_row, goal));
-  for (const std::string& name : others_of(proof))
-    if (const auto its = judge(proof, name, default_row, goal); goal_product(its) < fitted)
-      notes.push_back(fmt::format("{} beside the default: {}; it is not proven to be better than the recipe", name,
-                                  changes_of(its)));
+  const std::string title = answer == fitted_row ? "the recipe" : answer == default_row ? "the default" : answer;
+  for (const std::string& name : others_of(proofs.front())) {
+    if (name == answer) continue;
+    if (const auto its = judge(proofs.front(), name, answer, goal); looks_better(its))
+      notes.push_back(fmt::format("{} beside {}: {}; it is not the answer{}", name, title, changes_of(its),
+                                  why_not_it(proofs, name, answer, goal)));
+  }
   return notes;
 }
 
@@ -185,15 +237,16 @@ fit_answer answer_of(const std::vector<comparison>& proofs, bool has_fitted, fit
                     is_fitted ? "the best recipe that was found" : "the default",
                     changes_of(judge(proofs.front(), *other, ours, goal)), of_recipe.empty() ? "" : "; ", of_recipe),
         *other,
-        {}};
+        notes_on_others(proofs, *other, goal)};
   }
   if (is_fitted) {
     std::string sentence = changes_of(judge(proofs.front(), fitted_row, default_row, goal));
     for (std::size_t i = 1; i < proofs.size(); ++i)
       sentence += fmt::format("; on input {}: {}", i, changes_of(judge(proofs[i], fitted_row, default_row, goal)));
-    return {fit_verdict::fitted, sentence, "", notes_on_others(proofs.front(), goal)};
+    return {fit_verdict::fitted, sentence, "", notes_on_others(proofs, fitted_row, goal)};
   }
-  return {fit_verdict::keep_default, keep_the_default(proofs, of_recipe, goal), "", {}};
+  return {fit_verdict::keep_default, keep_the_default(proofs, of_recipe, goal), "",
+          notes_on_others(proofs, default_row, goal)};
 }
 
 }  // namespace heapwright::tool

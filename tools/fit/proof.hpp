@@ -36,12 +36,18 @@ struct judged_figure {
   bool is_goal;
   ratio_estimate ratio;  ///< with an interval of 95 %; below 1 is better, whatever the figure is
   bool has_gained, is_harmed;
+  bool is_little;  ///< the difference is less than counts, whatever the ratio
 };
 
 /// A row's figures to those of another. Empty: one of the rows failed, or there were fewer than two
 /// rounds. `looks`: among so many rows this one is chosen by what these rounds say.
 std::vector<judged_figure> judge(const comparison& all, const std::string& row, const std::string& reference,
                                  fit_goal goal, unsigned looks = 1);
+
+/// One figure of a row to the default's, judged as the verdict judges it; of figures that verdicts
+/// leave out as well. Nothing for the default itself, and where `judge` says nothing.
+std::optional<judged_figure> judge_figure(const comparison& all, const std::string& row, const metric& figure,
+                                          fit_goal goal);
 
 /// The product of its goal's ratios; nothing where another figure is harmed, or nothing is known.
 std::optional<double> score(const std::vector<judged_figure>& figures);

@@ -2,6 +2,7 @@
 // stacks.
 #pragma once
 
+#include <compare>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -34,6 +35,17 @@ struct measured {
 
 /// Whether the error leaves nothing to say but how much it may be at most: value + error.
 [[nodiscard]] inline bool is_vague(double value, double error) noexcept { return error > value; }
+
+/// Orders figures as a table shows them, the least first: those that are known at most by their
+/// upper bound, below all others by their value.
+struct shown_size {
+  bool is_figure;
+  double bytes;
+
+  shown_size(double value, double error) noexcept
+      : is_figure(!is_vague(value, error)), bytes(is_figure ? value : value + error) {}
+  friend auto operator<=>(const shown_size&, const shown_size&) = default;
+};
 
 /// What a baseline keeps of a stack.
 [[nodiscard]] baseline::counted counted_by(const segment::stack_figures& s);

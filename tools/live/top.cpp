@@ -208,7 +208,9 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   std::vector<call_site> sites = call_sites(process.stacks(), m.figures, process.places(), {});
   const bool has_samples = !sites.empty();
   std::erase_if(sites, [](const call_site& s) { return s.sum.live_bytes() == 0; });
-  std::ranges::sort(sites, std::ranges::greater{}, [](const call_site& s) { return s.sum.live_bytes(); });
+  std::ranges::stable_sort(sites, std::ranges::greater{}, [](const call_site& s) {
+    return shown_size(static_cast<double>(s.sum.live_bytes()), error_of(s.sum.live_variance(), s.sum.unseen()));
+  });
   if (sites.empty() && m.figures.process.interval == 0) return;
   text.line("");
   if (sites.empty())

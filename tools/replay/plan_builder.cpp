@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -37,17 +38,39 @@ trace::ending each_part(const std::string& file, const plan_builder::progress& t
   }
 }
 
+/// Up to when a torn trace has all events of a process.
+class known_time {
+ public:
+  void add(const trace::events& some) {
+    if (some.all.empty()) return;
+    if (some.round != round_) before_round_ns_ = last_ns_;
+    round_ = some.round;
+    has_others_ = has_others_ || (thread_ && *thread_ != some.by.thread);
+    thread_ = some.by.thread;
+    last_ns_ = std::max(last_ns_, some.all.back().at_ns);
+  }
+  [[nodiscard]] std::uint64_t ns() const noexcept { return has_others_ ? before_round_ns_ : last_ns_; }
+
+ private:
+  std::uint32_t round_ = 0;
+  std::optional<std::uint32_t> thread_;
+  bool has_others_ = false;  ///< more than one thread has events
+  std::uint64_t before_round_ns_ = 0, last_ns_ = 0;
+};
+
 }  // namespace
 
 plan_builder::plan_builder(std::string file, std::optional<std::uint32_t> process, const progress& told)
     : file_(std::move(file)) {
   std::map<std::uint32_t, traced_process> all;
   std::map<std::uint32_t, decltype(touched_)> touched;
+  std::map<std::uint32_t, known_time> known;
   const trace::ending ended = each_part(file_, told, [&](const trace::part& p) {
     if (const auto* const one = std::get_if<trace::process>(&p)) all[one->number].described = *one;
     if (const auto* const some = std::get_if<trace::events>(&p)) {
       traced_process& by = all[some->by.process];
       by.events += some->all.size();
+      known[some->by.process].add(*some);
       if (!some->all.empty()) by.last_event_ns = std::max(by.last_event_ns, some->all.back().at_ns);
     }
     if (const auto* const one = std::get_if<trace::memory>(&p)) all[one->process].memory.push_back(*one);
@@ -69,6 +92,8 @@ plan_builder::plan_builder(std::string file, std::optional<std::uint32_t> proces
   process_ = std::move(chosen->second);
   process_.described.number = chosen->first;
   process_.ended = ended;
+  process_.known_to_ns = ended.is_torn ? known[chosen->first].ns() : std::numeric_limits<std::uint64_t>::max();
+  std::erase_if(process_.memory, [&](const trace::memory& m) { return m.at_ns > process_.known_to_ns; });
   touched_ = std::move(touched[chosen->first]);
 }
 

@@ -30,7 +30,10 @@ struct traced_process {
   trace::process described;
   std::uint64_t events = 0;
   std::uint64_t last_event_ns = 0;
-  std::vector<trace::memory> memory;  ///< as it was while recording
+  /// All events up to here are in the trace. Of a torn trace with several threads the last round
+  /// may lack some of them.
+  std::uint64_t known_to_ns = 0;
+  std::vector<trace::memory> memory;  ///< as it was while recording; of a torn trace up to known_to_ns
   trace::ending ended;
 };
 

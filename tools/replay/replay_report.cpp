@@ -132,7 +132,10 @@ const replay_row* replay_report::row_of_recording() const {
 std::optional<double> replay_report::prediction_error() const {
   const replay_row* const same = row_of_recording();
   if (same == nullptr || same->peak() == nullptr || !why_no_prediction().empty()) return std::nullopt;
-  return static_cast<double>(same->peak()->bytes) / static_cast<double>(recorded_peak()) - 1;
+  std::uint64_t replayed = 0;
+  for (const memory_moment& m : same->moments)
+    if (m.at_ns <= process.known_to_ns) replayed = std::max(replayed, m.bytes);
+  return static_cast<double>(replayed) / static_cast<double>(recorded_peak()) - 1;
 }
 
 std::string replay_report::why_no_prediction() const {
@@ -146,8 +149,10 @@ std::string replay_report::why_no_prediction() const {
         fmt::format("the program ran on {}, which was not replayed", malloc_name(process.described.allocator)));
   if (process.memory.size() < enough_looks || recorded_peak() == 0)
     return unknown(fmt::format(
-        "its memory was {} while it was recorded: it did not run long enough",
-        process.memory.empty() ? "not looked at" : "looked at only " + show_count_of(process.memory.size(), "time")));
+        "its memory was {} {}",
+        process.memory.empty() ? "not looked at" : "looked at only " + show_count_of(process.memory.size(), "time"),
+        process.ended.is_torn ? "up to where the torn trace has all events"
+                              : "while it was recorded: it did not run long enough"));
   return "";
 }
 
@@ -286,6 +291,11 @@ std::string table_of(const replay_report& all, const palette& p, unsigned termin
                                                            : wide_table(all, columns, widths, name_width, p);
 }
 
+/// Which looks at memory count.
+std::string described_range(const traced_process& p) {
+  return p.ended.is_torn ? " up to where the torn trace has all events" : "";
+}
+
 }  // namespace
 
 std::string table_view(const replay_report& all, bool colour, unsigned terminal_columns) {
@@ -299,9 +309,10 @@ std::string table_view(const replay_report& all, bool colour, unsigned terminal_
                                show_seconds(static_cast<double>(all.plan.duration_ns) / 1e9),
                                show_bytes(static_cast<double>(all.plan.live_peak))));
   if (const auto error = all.prediction_error())
-    text += sentence(fmt::format("the program itself had at most {} on {}, by {}: this replay is off by {}",
+    text += sentence(fmt::format("the program itself had at most {} on {}, by {}{}: this replay is off by {}",
                                  show_bytes(static_cast<double>(all.recorded_peak())), malloc_name(described.allocator),
-                                 show_count_of(all.process.memory.size(), "look"), show_ratio(*error + 1)));
+                                 show_count_of(all.process.memory.size(), "look"),
+                                 described_range(all.process), show_ratio(*error + 1)));
   text += '\n' + table_of(all, p, terminal_columns) + '\n';
   if (std::ranges::any_of(all.rows, [](const replay_row& row) { return !row.moments.empty(); }))
     text += sentence(

@@ -3,6 +3,7 @@
 #pragma once
 
 #if __cplusplus < 202002L
-#error "Heapwright needs C++20: compile with -std=c++20 or newer"
-#include <heapwright needs C++20>  // Not a header. Ends the compilation here, before thousands of other errors.
+// Not a header: a fatal error whose text is the name, and no other errors after it. After #error,
+// compilers would go on.
+#include <Heapwright needs C++20: compile with -std=c++20 or newer>
 #endif

@@ -1,4 +1,4 @@
-"""Compiles what must not compile. The compiler's first error must be the sentence that says why, and not a wall of template arguments before it.
+"""Compiles what must not compile. The compiler's first error must be the sentence that says why, and not a wall of template arguments before it. Of a header that is read as C++17 it is the only error.
 
   each .cpp here     its first line has the sentence
   each public header and the single header, told to be C++17: they need C++20
@@ -14,7 +14,7 @@ from pathlib import Path
 MOST_BEFORE = 3000  # characters: what was included from where, and what was instantiated
 
 
-def fault(compiler, include, standard, source, sentence):
+def fault(compiler, include, standard, source, sentence, alone=False):
     """What is wrong with the compiler's answer, or None."""
     result = subprocess.run([compiler, f"-std={standard}", "-fsyntax-only", "-I", include, "-x", "c++", "-"], input=source, capture_output=True, text=True)
     if result.returncode == 0:
@@ -24,6 +24,9 @@ def fault(compiler, include, standard, source, sentence):
         return f"the first error is not '{sentence}'\n{result.stderr[:1500]}"
     if first.start() > MOST_BEFORE:
         return f"{first.start()} characters before the sentence\n{result.stderr[:1500]}"
+    errors = re.findall(r"^.*?error: .*$", result.stderr, re.MULTILINE)
+    if alone and len(errors) > 1:
+        return f"{len(errors)} errors\n{result.stderr[:1500]}"
     return None
 
 
@@ -37,10 +40,10 @@ def main():
     headers = sorted(Path(include).rglob("*.hpp"))
     for header in headers:
         name = header.relative_to(include)
-        faults[f"{name} as C++17"] = fault(compiler, include, "c++17", f"#include <{name}>\n", needs)
+        faults[f"{name} as C++17"] = fault(compiler, include, "c++17", f"#include <{name}>\n", needs, alone=True)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, single_header_script, include, f"{folder}/heapwright.hpp"], check=True)
-        faults["the single header as C++17"] = fault(compiler, folder, "c++17", "#include <heapwright.hpp>\n", needs)
+        faults["the single header as C++17"] = fault(compiler, folder, "c++17", "#include <heapwright.hpp>\n", needs, alone=True)
     for name, what in faults.items():
         if what:
             print(f"{name}: {what}")
