@@ -162,7 +162,8 @@ TEST(proof, a_malloc_that_is_better_on_one_input_alone_is_noted) {
 }
 
 TEST(proof, mallocs_that_are_as_good_as_the_answer_are_not_noted) {
-  EXPECT_TRUE(answered({{"glibc"}, {default_row}, {fitted_row}, {"jemalloc", 1, 0.99}}, fit_goal::memory).notes.empty());
+  EXPECT_TRUE(
+      answered({{"glibc"}, {default_row}, {fitted_row}, {"jemalloc", 1, 0.99}}, fit_goal::memory).notes.empty());
 }
 
 // 0.99 (0.99-0.99) is sure, and still neither a gain nor a harm.

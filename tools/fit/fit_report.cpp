@@ -152,8 +152,8 @@ std::string proof_table(const comparison& proof, fit_verdict verdict) {
   std::vector<std::vector<std::string>> lines{{""}};
   for (const metric& m : metrics) lines.front().push_back(m.title);
   for (const comparison_row& row : proof.rows) {
-    std::vector<std::string>& line = lines.emplace_back(
-        1, row.who.name == fitted_row && verdict != fit_verdict::fitted ? "tried" : row.who.name);
+    std::vector<std::string>& line =
+        lines.emplace_back(1, row.who.name == fitted_row && verdict != fit_verdict::fitted ? "tried" : row.who.name);
     if (!row.failure.empty() || !row.difference.empty()) {
       line.push_back(row.failure.empty() ? row.difference : row.failure);
       continue;

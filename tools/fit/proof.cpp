@@ -189,9 +189,8 @@ std::string keep_the_default(const std::vector<comparison>& proofs, const std::s
 
 /// Whether a goal's figure looks better: by as much as a gain needs, with an interval below 1.
 bool looks_better(const std::vector<judged_figure>& figures) {
-  return std::ranges::any_of(figures, [](const judged_figure& f) {
-    return f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1;
-  });
+  return std::ranges::any_of(
+      figures, [](const judged_figure& f) { return f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1; });
 }
 
 /// Why a malloc that looks better than the answer is not the answer.
@@ -236,8 +235,7 @@ fit_answer answer_of(const std::vector<comparison>& proofs, bool has_fitted, fit
         fmt::format("for this program {} is better than {}: {}{}{}", *other,
                     is_fitted ? "the best recipe that was found" : "the default",
                     changes_of(judge(proofs.front(), *other, ours, goal)), of_recipe.empty() ? "" : "; ", of_recipe),
-        *other,
-        notes_on_others(proofs, *other, goal)};
+        *other, notes_on_others(proofs, *other, goal)};
   }
   if (is_fitted) {
     std::string sentence = changes_of(judge(proofs.front(), fitted_row, default_row, goal));

@@ -311,8 +311,8 @@ std::string table_view(const replay_report& all, bool colour, unsigned terminal_
   if (const auto error = all.prediction_error())
     text += sentence(fmt::format("the program itself had at most {} on {}, by {}{}: this replay is off by {}",
                                  show_bytes(static_cast<double>(all.recorded_peak())), malloc_name(described.allocator),
-                                 show_count_of(all.process.memory.size(), "look"),
-                                 described_range(all.process), show_ratio(*error + 1)));
+                                 show_count_of(all.process.memory.size(), "look"), described_range(all.process),
+                                 show_ratio(*error + 1)));
   text += '\n' + table_of(all, p, terminal_columns) + '\n';
   if (std::ranges::any_of(all.rows, [](const replay_row& row) { return !row.moments.empty(); }))
     text += sentence(
