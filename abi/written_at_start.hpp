@@ -1,5 +1,5 @@
 // What a library writes while the process starts and never after, above all what points to code:
-// options, what a mistake leads to, the program's own handlers of faults.
+// what a mistake leads to, the program's own handlers of faults, the C++ runtime's operators.
 //
 // It lies in the part of the library that the loader makes unwritable after relocation (RELRO), and
 // is opened for the moment in which it is written. So an overflow, or a write through a stale

@@ -62,8 +62,6 @@ class options {
   /// Where reports go instead of stderr; null: nowhere else. A string of the environment.
   [[nodiscard]] const char* stats_file() const noexcept { return stats_file_; }
 
-  [[nodiscard]] bool operator==(const options&) const noexcept = default;
-
   [[nodiscard]] std::uint64_t operator[](option_id id) const noexcept { return values_[static_cast<std::size_t>(id)]; }
 
  private:

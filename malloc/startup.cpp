@@ -8,7 +8,6 @@
 #include <heapwright/malloc/process_record.hpp>
 
 #include "../abi/export.hpp"
-#include "../abi/written_at_start.hpp"
 #include "chosen_recipe.hpp"
 #include "guarded_samples.hpp"
 #include "misuse_report.hpp"
@@ -62,16 +61,6 @@ static_assert(heapwright::record_note::owner_bytes == 11 && sizeof(heapwright::r
 namespace heapwright::process {
 namespace {
 
-[[HEAPWRIGHT_WRITTEN_AT_START]] constinit options settings;
-
-/// Most programs set none: then nothing is opened.
-void read_options(char** environment) noexcept {
-  options given;
-  given.read_environment(environment);
-  if (given == settings) return;
-  if (const opened is_open(settings); is_open) settings = given;
-}
-
 using classes = class_table<chosen_recipe>;
 constexpr auto class_bytes = [] {
   std::array<std::uint32_t, classes::cut_end - 1> all{};
@@ -91,7 +80,7 @@ void record_heap() noexcept {
   std::memcpy(record.recipe, name.c_str(), name.size() + 1);
 }
 
-void record_options() noexcept {
+void record_options(const options& settings) noexcept {
   text<sizeof(process_record::options) - 1> listed;
   for (std::size_t i = 0; i < option_table.size(); ++i) {
     if (i > 0) listed.add(" ");
@@ -112,10 +101,11 @@ void record_options() noexcept {
 /// does not, but has.
 [[gnu::constructor(101)]] void start(int, char**, char** environment) noexcept {
   if (environ != nullptr) environment = environ;
-  read_options(environment);
+  options settings;
+  settings.read_environment(environment);
   the_heap.pages().set_window(settings[option_id::purge_delay_ms]);
   record_heap();
-  record_options();
+  record_options(settings);
   begin_misuse_reports(settings[option_id::on_misuse] == 1, settings[option_id::syslog] == 1);
   the_samples.begin(static_cast<std::uint32_t>(settings[option_id::guard_sample]));
   register_this_thread();  // hooks fork, before other libraries do

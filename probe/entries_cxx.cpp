@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::size_t natural_alignment = alignof(std::max_align_t);
 
-// Arguments stay in registers, and operators end in jumps to these two, so what a caller says of a
-// block costs few instructions.
+// What a caller says of a block goes by value from function to function: it stays in registers.
 
 /// `alignment` 0: none was asked for.
 void* try_allocate(std::size_t size, std::size_t alignment, block_origin origin) noexcept {

@@ -1,4 +1,4 @@
-"""What a library writes at start cannot be written afterwards: options, the policy on mistakes, the
+"""What a library writes at start cannot be written afterwards: the policy on mistakes, the
 program's handlers of faults, the operators of the C++ runtime.
 
 unwritable_test.py NM LIBRARY
@@ -10,7 +10,7 @@ import sys
 import unittest
 
 NM, LIBRARY = sys.argv[1], os.path.realpath(sys.argv[2])
-WRITTEN_AT_START = {"settings", "the_misuse_policy", "writes_to_syslog", "report_file", "handlers_before", "find_object", "defaults"}
+WRITTEN_AT_START = {"the_misuse_policy", "writes_to_syslog", "report_file", "handlers_before", "find_object", "defaults"}
 OPTIONS = {"HEAPWRIGHT_ON_MISUSE": "report", "HEAPWRIGHT_SYSLOG": "1", "HEAPWRIGHT_GUARD_SAMPLE": "1", "HEAPWRIGHT_STATS_FILE": "/dev/null"}
 # Its handler comes after the library's, which notes it with the next guarded sample.
 PROGRAM = """
