@@ -158,7 +158,9 @@ class Command(Live):
         running, _ = self.with_probe(ENDINGS, "wait")
         result = heapwright("live", "--list", env=self.here())
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual((result.stdout.count(" ended "), result.stdout.count(" running ")), (20, 1), result.stdout)
+        self.assertEqual(result.stdout.count(" ended "), 20, result.stdout)
+        # Other processes of this machine may run on libheapwright.
+        self.assertRegex(result.stdout, rf"(?m)^ *{running.pid} +running ")
         self.assertEqual(result.stderr, f"heapwright: 2 more ended before; their segments lie in {self.segments}\n")
 
 
