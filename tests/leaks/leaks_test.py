@@ -175,7 +175,7 @@ class Processes(unittest.TestCase):
         hardened = str(pathlib.Path(HEAPWRIGHT).resolve().parent.parent / "lib/libheapwright-hardened.so")
         program = ("import ctypes; libc = ctypes.CDLL(None); libc.malloc.restype = ctypes.c_void_p; libc.free.argtypes = [ctypes.c_void_p]\n"
                    "p = libc.malloc(40); libc.free(p); libc.free(p)")
-        result = heapwright("leaks", "--", "env", "LD_PRELOAD=" + hardened, sys.executable, "-c", program)
+        result = heapwright("leaks", "--", sys.executable, "-c", program, environment={"LD_PRELOAD": hardened})
         self.assertIn("heapwright: double free", result.stderr)
         self.assertNotIn("addr2line", result.stderr)
 

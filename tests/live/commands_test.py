@@ -278,36 +278,33 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
                 program.stdin.close()
         self.assertEqual(heapwright("top", "1").returncode, 125)
 
-    def test_top_before_the_first_sample(self):
+    def top_of_waiting(self, does, **environment):
+        """What top says, at one look, of a Python that has done this and waits."""
         with tempfile.TemporaryDirectory(dir="/dev/shm") as segments:
             probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
-            environment = dict(os.environ, LD_PRELOAD=probe, HEAPWRIGHT_SEGMENT_DIR=segments, HEAPWRIGHT_SAMPLE=str(1 << 40))
-            waits = "import sys; print('ready', flush=True); sys.stdin.read()"
-            with subprocess.Popen(["/usr/bin/python3", "-c", waits], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-                program.stdout.readline()
-                look = dict(os.environ, HEAPWRIGHT_SEGMENT_DIR=segments)
-                result = subprocess.run([HEAPWRIGHT, "top", str(program.pid), "--once"], env=look, capture_output=True, text=True, timeout=60)
-                program.stdin.close()
-            self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertTrue(result.stdout.endswith("\n\nnothing was sampled yet\n"), result.stdout)
-
-    def test_top_is_sorted_by_what_it_shows(self):
-        """Figures first, then upper bounds; each the largest first."""
-        units = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}
-        with tempfile.TemporaryDirectory(dir="/dev/shm") as segments:
-            probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
-            environment = dict(os.environ, LD_PRELOAD=probe, HEAPWRIGHT_SEGMENT_DIR=segments, HEAPWRIGHT_SAMPLE=str(1 << 15), PYTHONMALLOC="malloc")
-            waits = "import sys, json, decimal, ast; keep = [bytes(600_000) for _ in range(3)]; print('ready', flush=True); sys.stdin.read()"
-            with subprocess.Popen(["/usr/bin/python3", "-c", waits], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            waits = f"import sys; {does}; print('ready', flush=True); sys.stdin.read()"
+            with subprocess.Popen(["/usr/bin/python3", "-c", waits], env=dict(os.environ, LD_PRELOAD=probe, HEAPWRIGHT_SEGMENT_DIR=segments, **environment),
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
                 program.stdout.readline()
                 look = dict(os.environ, HEAPWRIGHT_SEGMENT_DIR=segments)
                 result = subprocess.run([HEAPWRIGHT, "top", str(program.pid), "--once"], env=look, capture_output=True, text=True, timeout=60)
                 program.stdin.close()
         self.assertEqual(result.returncode, 0, result.stderr)
-        rows = re.findall(r"^ *(up to )?([\d.]+) (bytes|KiB|MiB)(?: ±\d+ %)? {2,}~?[\d,]+ ", result.stdout, re.MULTILINE)
+        return result.stdout
+
+    def test_top_before_the_first_sample(self):
+        told = self.top_of_waiting("pass", HEAPWRIGHT_SAMPLE=str(1 << 40))
+        self.assertTrue(told.endswith("\n\nnothing was sampled yet\n"), told)
+
+    def test_top_is_sorted_by_what_it_shows(self):
+        """Figures first, then upper bounds; each the largest first."""
+        units = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+        told = self.top_of_waiting("import json, decimal, ast; keep = [bytes(600_000) for _ in range(3)]",
+                                   HEAPWRIGHT_SAMPLE=str(1 << 15), PYTHONMALLOC="malloc")
+        rows = re.findall(r"^ *(up to )?([\d.]+) (bytes|KiB|MiB)(?: ±\d+ %)? {2,}~?[\d,]+ ", told, re.MULTILINE)
         shown = [(not bound, float(number) * units[unit]) for bound, number, unit in rows]
-        self.assertGreaterEqual(sum(not is_figure for is_figure, _ in shown), 2, result.stdout)
-        self.assertEqual(shown, sorted(shown, reverse=True), result.stdout)
+        self.assertGreaterEqual(sum(not is_figure for is_figure, _ in shown), 2, told)
+        self.assertEqual(shown, sorted(shown, reverse=True), told)
 
     def test_a_program_with_little_address_space(self):
         """The probe takes a small part of it."""
