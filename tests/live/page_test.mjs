@@ -703,6 +703,18 @@ test("says when the program has ended, was killed, counts late or not at all, an
   }
 });
 
+test("the Memory view of a program that has ended says why it has no figures", async () => {
+  const s = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/usr/bin/python3", "-c", "import time; time.sleep(1)"], { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
+  try {
+    await s.page.waitForFunction(() => /has ended/.test(document.getElementById("status").textContent));
+    await s.page.goto("about:blank");
+    await s.page.goto(s.url + "#memory");
+    await s.page.waitForFunction(() => document.getElementById("memory-note").textContent !== "");
+    assert.match(await s.text("memory-note"), /^The program has ended, and nobody had looked at its memory before/);
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
 test("a saved run of a program that was killed has its last RSS", async () => {
   const folder = mkdtempSync(join(tmpdir(), "heapwright-page-")), file = join(folder, "run");
   const script = "import os, time; time.sleep(1.5); os.kill(os.getpid(), 9)";

@@ -82,7 +82,8 @@ std::int64_t live_of_all(const std::vector<family_member>& members) {
 std::string memory_view(watched_process& process) {
   const auto seen = process.now();
   const auto picture = process.memory();
-  if (!picture || picture->mappings.empty()) return json{{"at", nullptr}}.dump();
+  if (!picture || picture->mappings.empty())
+    return json{{"at", nullptr}, {"running", seen->state == life::running}}.dump();
   const memory_parts& p = picture->parts;
   json result = {{"at", seen->unix_seconds(picture->at_ns)},
                  {"allocator", seen->figures.process.allocator},

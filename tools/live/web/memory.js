@@ -77,7 +77,7 @@ export class MemoryView {
   show(answer) {
     this.answer = answer;
     $("memory-what").hidden = answer.at == null;
-    if (answer.at == null) return text($("memory-note"), this.isOver ? "The program has ended, and nobody had looked at its memory before." : "The process's mappings cannot be read (/proc/PID/smaps): as the same user or as root they can.");
+    if (answer.at == null) return text($("memory-note"), answer.running ? "The process's mappings cannot be read (/proc/PID/smaps): as the same user or as root they can." : "The program has ended, and nobody had looked at its memory before; --save keeps a look at it.");
     const shown = answer.parts.filter(([, size]) => size > 0);
     const whole = shown.reduce((sum, [, size]) => sum + size, 0);
     text($("memory-note"), [`RSS ${bytes(answer.rss)} at ${clock(answer.at)}`, answer.not_resident > 0 ? `${bytes(answer.not_resident)} of the heap is not in memory: never touched, or swapped out` : "",
