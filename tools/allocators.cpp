@@ -53,11 +53,20 @@ given_path given_path::parse(const std::string& text) {
   return {"", text};
 }
 
+std::string preload_of(const std::string& word) {
+  if (word == "glibc") return "";
+  if (word == "heapwright") return own_preload();
+  if (word == "hardened") return own_preload("libheapwright-hardened.so");
+  for (const auto& [name, file] : known)
+    if (word == name) return file;
+  return library_path(word);
+}
+
 allocator allocator_at(const given_path& given) {
   std::string name = given.name.empty() ? std::filesystem::path(given.path).filename().string() : given.name;
-  if (!given.name.empty()) return {name, library_path(given.path)};
+  if (!given.name.empty()) return {name, preload_of(given.path)};
   if (name.starts_with("lib")) name.erase(0, 3);
-  return {name.substr(0, name.find(".so")), library_path(given.path)};
+  return {name.substr(0, name.find(".so")), preload_of(given.path)};
 }
 
 std::string own_library(const char* file) {
@@ -106,13 +115,20 @@ std::vector<allocator> choose_allocators(const program& target, const std::vecto
     if (only.empty() && !ask_loader(target, file).complaint.empty()) continue;
     choose({name, file});
   }
-  for (const allocator& candidate : given) {
-    const auto same_name = [&](const allocator& a) { return a.name == candidate.name; };
-    if (candidate.name == "glibc" || std::any_of(chosen.begin(), chosen.end(), same_name))
-      throw failure(exit_code::bad_input,
-                    fmt::format("two allocators named {}; give one another name: --with NAME={}", candidate.name,
-                                candidate.recipe.empty() ? candidate.library : "RECIPE"));
-    choose(candidate);
+  const allocator as_it_is{"glibc", ""};
+  for (allocator candidate : given) {
+    const std::string asked_for = candidate.recipe.empty() ? candidate.library : "RECIPE";
+    if (!candidate.library.empty()) candidate.library = proven(target, candidate);
+    const auto same_name = std::ranges::find(chosen, candidate.name, &allocator::name);
+    const allocator* const other = candidate.name == as_it_is.name ? &as_it_is
+                                   : same_name != chosen.end()     ? &*same_name
+                                                                   : nullptr;
+    if (other == nullptr) {
+      chosen.push_back(std::move(candidate));
+    } else if (other->library != candidate.library) {
+      throw failure(exit_code::bad_input, fmt::format("two allocators named {}; give one another name: --with NAME={}",
+                                                      candidate.name, asked_for));
+    }
   }
   for (const std::string& name : only) {
     const auto matches = [&](const allocator& a) { return a.name == name; };

@@ -35,12 +35,17 @@ struct given_path {
 };
 
 /// What can be preloaded into the target: ours, each known one that is installed, each given by the
-/// user. With `only`, no others than those named there. Throws `failure` for an asked-for one that
-/// does not load.
+/// user; one that is given twice, or is there already, once. With `only`, of ours and the known
+/// ones no others than those named there. Throws `failure` for an asked-for one that does not load,
+/// and for two libraries of one name.
 std::vector<allocator> choose_allocators(const program& target, const std::vector<allocator>& given,
                                          const std::vector<std::string>& only);
 
-/// The library that a word after --with names.
+/// What to preload for a word after --with: a malloc by the name that its row has (glibc, which
+/// needs nothing, heapwright, hardened, jemalloc ...), or a library.
+std::string preload_of(const std::string& word);
+
+/// The allocator that a word after --with names.
 allocator allocator_at(const given_path& given);
 
 /// What a person calls the malloc in this file: "glibc", "jemalloc", or the file's name.

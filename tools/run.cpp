@@ -100,16 +100,17 @@ int run(const run_options& options) {
   const program target = program::resolve(options.command);
   const std::string library = options.is_hardened       ? own_preload("libheapwright-hardened.so")
                               : options.library.empty() ? own_preload()
-                                                        : library_path(options.library);
+                                                        : preload_of(options.library);
   const std::string preload = preload_value(library);
   if (const std::string complaint = ask_loader(target, library).complaint; !complaint.empty())
     throw failure(exit_code::bad_input, fmt::format("{} does not load into {}: {}", library, target.path, complaint));
 
-  setenv("LD_PRELOAD", preload.c_str(), 1);
+  if (!preload.empty()) setenv("LD_PRELOAD", preload.c_str(), 1);
   if (options.guard_sample) setenv("HEAPWRIGHT_GUARD_SAMPLE", std::to_string(*options.guard_sample).c_str(), 1);
   if (options.statistics != wanted_statistics::none) {
     if (heap_record::is_kept_by(library)) return run_with_statistics(options, target.is_go);
-    tell("heapwright: {} has no statistics; libheapwright has, and what `heapwright build` makes\n", library);
+    tell("heapwright: {} has no statistics; libheapwright has, and what `heapwright build` makes\n",
+         library.empty() ? options.library : library);
   }
   become(options.command);
   throw not_executable(options.command[0], errno);

@@ -92,7 +92,8 @@ void check_sample_of_environment() {
 void add_allocator_options(CLI::App& app, std::vector<std::string>& with, std::vector<std::string>& only) {
   app.add_option(
          "--with", with,
-         "One more allocator: a library, or a recipe (.hpp) to build one from; NAME=LIB names its row; repeatable")
+         "One more allocator: a library, a recipe (.hpp) to build one from, or one by name (jemalloc, hardened, ...); "
+         "NAME=LIB names its row; repeatable")
       ->type_name("LIB")
       ->allow_extra_args(false);
   const auto add_names = [&only](const std::vector<std::string>& lists) {
@@ -170,7 +171,9 @@ subcommand add_run(CLI::App& app) {
                "table of all its processes")
       ->check(check_statistics);
   CLI::Option* const with =
-      sub.add_option("--with", options.library, "Another allocator to preload instead")->type_name("LIB");
+      sub.add_option("--with", options.library,
+                     "Another allocator to preload instead: a library, or one by name: jemalloc, glibc, ...")
+          ->type_name("LIB");
   sub.add_flag("--hardened", options.is_hardened,
                "Preload libheapwright-hardened: what the command does wrong with its memory ends it, by name")
       ->excludes(with);

@@ -146,7 +146,8 @@ class BadInput(Case):
                       ["compare", "--json", ""], ["compare", "--html", ""], ["compare", "--driver", ""], ["leaks", "--output", ""],
                       ["leaks", "--suppressions", ""], ["live", "--save", ""], ["live", "--wrapper", ""]):
             self.refused(heapwright(*words, "--", TRUE), 125, f"{words[0]}: {words[1].rstrip('=')}: it is empty")
-        self.refused(compare("--with", "plain=" + PLAIN, "--", TRUE), 125, "two allocators named plain")
+        self.refused(compare("--with", "plain=heapwright", "--", TRUE), 125, "two allocators named plain")
+        self.refused(compare("--with", "glibc=heapwright", "--", TRUE), 125, "two allocators named glibc")
         self.assertEqual(compare("--only", " heapwright , glibc", "--", TRUE).returncode, 0)
         for words in (["build", "", "-o", "x.so"], ["build", "x.hpp", "-o", ""]):
             self.refused(heapwright(*words), 125, f"heapwright: {words[0]}: ", "it is empty")

@@ -181,6 +181,18 @@ class Run(Case):
         result = heapwright("run", "--", "sh", "-c", "echo $LD_PRELOAD", env={**os.environ, "LD_PRELOAD": PLAIN})
         self.assertRegex(result.stdout, rf"^/.*libheapwright\.so:{PLAIN}\n$")
 
+    def test_another_malloc_by_name(self):
+        environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        show = ["--", "sh", "-c", 'echo "${LD_PRELOAD-none}"']
+        self.assertRegex(heapwright("run", "--with", "hardened", *show, env=environment).stdout, r"^/.*/libheapwright-hardened\.so\n$")
+        self.assertEqual(heapwright("run", "--with", "glibc", *show, env=environment).stdout, "none\n")
+        self.assertIn("glibc has no statistics", heapwright("run", "--stats", "--with", "glibc", "--", TRUE).stderr)
+
+    def test_a_name_is_no_folder_that_lies_here(self):
+        (self.folder / "heapwright").mkdir()
+        result = heapwright("run", "--with", "heapwright", "--", TRUE, cwd=self.folder)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_through_scripts(self):
         script = self.folder / "script"
         script.write_text("#!/usr/bin/env sh\necho hello\n")
@@ -268,6 +280,17 @@ class Compare(Case):
         result = heapwright("compare", "--rounds", "2", "--only", " glibc, heapwright ", "--", "sh", "-c", "echo hello")
         self.assertEqual(result.returncode, 0, result)
         self.assertRegex(result.stdout, r"(?m)^heapwright +\d")
+
+    def test_mallocs_by_name(self):
+        rows, _ = self.rows("--with", "hardened", "--with", "again=glibc", "--", TRUE)
+        self.assertEqual(list(rows), ["glibc", "plain", "hardened", "again"])
+        self.assertRegex(rows["hardened"]["library"], r"/libheapwright-hardened\.so")
+        self.assertEqual(rows["again"]["library"], rows["glibc"]["library"])
+
+    def test_what_is_there_already_counts_once(self):
+        result = heapwright("compare", "--json", "-", "--rounds", "2", "--only", "heapwright", "--with", "heapwright", "--with", "glibc", "--", TRUE)
+        self.assertEqual(result.returncode, 0, result)
+        self.assertEqual([row["name"] for row in json.loads(result.stdout)["rows"]], ["glibc", "heapwright"])
 
     def test_findings_point_to_fields_of_a_recipe(self):
         arguments = ["--rounds", "2", "--only", "heapwright", "--", fixture("scattered"), "300000", "0", "3"]

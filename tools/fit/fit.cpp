@@ -85,7 +85,8 @@ struct measured_input {
 
 class fitting {
  public:
-  fitting(const fit_options& options, program target, const scratch_file* input, fit_report& into)
+  fitting(const fit_options& options, program target, const scratch_file* input, const std::vector<allocator>& given,
+          fit_report& into)
       : options_(options), standard_input_(input), budget_(options.minutes), found_(into) {
     inputs_.push_back({options.command, std::move(target), given_server(options.server, limit())});
     for (const std::vector<std::string>& words : options.inputs) {
@@ -98,14 +99,13 @@ class fitting {
       }
       inputs_.push_back(std::move(other));
     }
-    peers_ = choose_allocators(inputs_.front().target, {}, options.only);
+    peers_ = choose_allocators(inputs_.front().target, given, options.only);
     std::erase_if(peers_, [](const allocator& who) { return who.name == default_row; });
   }
 
   /// What is complete when it is interrupted is in the report.
-  void run(const std::vector<allocator>& given) {
+  void run() {
     try {
-      peers_.insert(peers_.end(), given.begin(), given.end());
       search_.emplace(plan_, options_.compiler);
       look();
       if (record()) {
@@ -400,8 +400,8 @@ int fit(const fit_options& options) {
   const auto input = options.server.driver.empty() ? given_input() : std::nullopt;
   const interruptible guard;
   const given_allocators given("fit", options.with);
-  fitting all(options, std::move(target), input ? &*input : nullptr, found);
-  all.run(given.all());
+  fitting all(options, std::move(target), input ? &*input : nullptr, given.all(), found);
+  all.run();
   keep_recipe(all, folder.path(), found);
 
   std::vector<std::string> lost;

@@ -302,8 +302,8 @@ std::vector<std::string> habits_of(const fit_evidence& seen) {
                           "program takes {} of processor time.",
                           show_seconds(seen.malloc_seconds), show_seconds(seen.program_seconds)));
   all.push_back(
-      fmt::format("At most {} live at one time; {} on average, {} at the end. Under the default that is {} of "
-                  "memory: {} of it are not what the program has asked for.",
+      fmt::format("At most {} live at one time; {} on average, {} at the end. Under the default the program has at "
+                  "most {} of memory; {} of it is not what lives then.",
                   amount(o.live_peak), amount(o.live_mean), amount(o.live_at_end), amount(seen.peak_bytes),
                   percent(excess(seen), seen.peak_bytes)));
   if (is_at_least(o.regrown, o.live_peak, 50))
