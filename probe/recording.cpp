@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -117,21 +118,21 @@ std::uint64_t take_place(std::uint64_t& taken) noexcept {
   return place;
 }
 
-/// Until the recorder has read what is at this place. False: it does not any more.
-bool wait_for(ring_record& r, ring_file& file, std::uint32_t ring) noexcept {
-  constexpr unsigned looks_per_question = 1024;  // some 100 ms
+/// Until this place may be written. False: nobody reads any more.
+bool wait_for_room(trace::ring_head& head, std::uint64_t place) noexcept {
+  constexpr std::int64_t enough = ring_records / 2;  // to wake up for a few places costs more than they do
+  constexpr unsigned looks_per_question = 256;       // some 130 ms
   const int kept = errno;
   const std::uint64_t begun = monotonic_ns();
-  bool is_free = false;
-  for (unsigned looks = 1; !is_free && is_recording(); ++looks) {
-    const timespec shortly{0, 50'000};
+  const auto room = [&] { return static_cast<std::int64_t>(head.limit(ring_records) - place); };
+  for (unsigned looks = 1; room() < enough && is_recording(); ++looks) {
+    const timespec shortly{0, 500'000};
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &shortly, nullptr);
-    is_free = r.ticks.load(std::memory_order_acquire) == 0;
     if (looks % looks_per_question == 0 && !has_recorder()) the_segment->recording.store(0, relaxed);
   }
-  file.head(ring).waited_ns.fetch_add(monotonic_ns() - begun, relaxed);
+  head.waited_ns.fetch_add(monotonic_ns() - begun, relaxed);
   errno = kept;
-  return is_free;
+  return room() > 0;
 }
 
 /// The calling thread gets its ring.
@@ -142,16 +143,21 @@ bool wait_for(ring_record& r, ring_file& file, std::uint32_t ring) noexcept {
   ring_file* const file = has_segment() ? the_rings() : nullptr;
   const bool is_there =
       file != nullptr && ring != 0 && make_present(file->begin_of(ring), ring_records * sizeof(ring_record));
-  if (is_there) this_ring = {file->begin_of(ring), ring_records - 1, file->head(ring).taken.load(relaxed)};
+  if (is_there) {
+    const trace::ring_head& head = file->head(ring);
+    this_ring = {file->begin_of(ring), head.taken.load(relaxed), head.limit(ring_records), 0, 0};
+  }
   errno = kept;
   return is_there;
 }
 
-void write(ring_record& r, std::uint64_t what, std::uint64_t size, std::uint64_t stack) noexcept {
+void write(ring_record* ring, std::uint64_t place, std::uint64_t what, std::uint64_t size, std::uint64_t stack,
+           std::uint64_t ticks) noexcept {
+  ring_record& r = ring[place % ring_records];
   r.what = what;
   r.size = size;
   r.stack = stack;
-  r.ticks.store(ticks_now(), std::memory_order_release);
+  r.set_stamp(ticks, ring_record::lap_mark(place, ring_records));
 }
 
 [[gnu::noinline]] void put_in_shared_ring(std::uint64_t what, std::uint64_t size, std::uint64_t stack) noexcept {
@@ -159,25 +165,44 @@ void write(ring_record& r, std::uint64_t what, std::uint64_t size, std::uint64_t
   ring_file* const file = has_segment() ? the_rings() : nullptr;
   errno = kept;
   if (file == nullptr) return;
-  const std::uint64_t place = file->head(0).taken.fetch_add(1, relaxed);
-  ring_record& r = file->begin_of(0)[place & (ring_records - 1)];
-  if (r.ticks.load(std::memory_order_acquire) != 0 && !wait_for(r, *file, 0)) return;
-  write(r, what, size, stack);
+  trace::ring_head& head = file->head(0);
+  const std::uint64_t place = head.taken.fetch_add(1, relaxed);
+  if (place >= head.limit(ring_records) && !wait_for_room(head, place)) return;
+  write(file->begin_of(0), place, what, size, stack, ticks_now());
 }
 
-[[gnu::noinline]] bool wait_in_own_ring(ring_record& r) noexcept {
-  const auto ring = static_cast<std::uint32_t>((&r - rings->begin_of(0)) / static_cast<std::ptrdiff_t>(ring_records));
-  return wait_for(r, *rings, ring);
+trace::ring_head& own_head() noexcept {
+  const auto ring = (this_ring.begin - rings->begin_of(0)) / static_cast<std::ptrdiff_t>(ring_records);
+  return rings->head(static_cast<std::uint32_t>(ring));
 }
 
-inline void put(std::uint64_t what, std::uint64_t size, std::uint64_t stack) noexcept {
+/// For this place of the thread's ring. False: nobody reads any more, and the place is not taken.
+[[gnu::noinline]] bool find_room(std::uint64_t place) noexcept {
+  trace::ring_head& head = own_head();
+  const bool has_room = place < head.limit(ring_records) || wait_for_room(head, place);
+  if (has_room) {
+    this_ring.limit = head.limit(ring_records);
+  } else {
+    this_ring.taken = place;
+  }
+  return has_room;
+}
+
+/// `ticks`: the stamp, or 0 for one of now. Returns the stamp, or 0 where the thread has no ring,
+/// or nobody reads it any more.
+inline std::uint64_t put(std::uint64_t what, std::uint64_t size, std::uint64_t stack,
+                         std::uint64_t ticks = 0) noexcept {
   ring_cursor& c = this_ring;
-  if (c.begin == nullptr && !begin_ring()) [[unlikely]]
-    return put_in_shared_ring(what, size, stack);
-  ring_record& r = c.begin[take_place(c.taken) & c.mask];
-  if (r.ticks.load(std::memory_order_acquire) != 0 && !wait_in_own_ring(r)) [[unlikely]]
-    return;
-  write(r, what, size, stack);
+  if (c.begin == nullptr && !begin_ring()) [[unlikely]] {
+    put_in_shared_ring(what, size, stack);
+    return 0;
+  }
+  const std::uint64_t place = take_place(c.taken);
+  if (place >= c.limit && !find_room(place)) [[unlikely]]
+    return 0;
+  if (ticks == 0) ticks = ticks_now();
+  write(c.begin, place, what, size, stack, ticks);
+  return ticks;
 }
 
 [[gnu::noinline]] void put_touched(const void* p) noexcept {
@@ -196,21 +221,30 @@ void* record_allocation(void* p, std::size_t size, std::size_t alignment, bool z
   if (p == nullptr) return p;
   const std::uint64_t stack =
       stack_for_recording({current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
-  put(ring_record::pack(ring_kind::allocate, reinterpret_cast<std::uintptr_t>(p), alignment, zeroed), size, stack);
-  if (size >= trace::large_block) [[unlikely]]
+  std::uint64_t early = std::exchange(this_ring.freed_at, 0);
+  if (early != 0 && rings->looks.load(relaxed) != this_ring.looks) [[unlikely]]
+    early = 0;
+  if (size >= trace::large_block) [[unlikely]] {
+    early = 0;
     add_large(p, size);
+  }
+  put(ring_record::pack(ring_kind::allocate, reinterpret_cast<std::uintptr_t>(p), alignment, zeroed, early != 0), size,
+      stack, early);
   return p;
 }
 
 void record_free(void* p) noexcept {
   if (large.may_have(p)) [[unlikely]]
     put_touched(p);
-  put(ring_record::pack(ring_kind::deallocate, reinterpret_cast<std::uintptr_t>(p)), 0, 0);
+  const std::uint64_t ticks = put(ring_record::pack(ring_kind::deallocate, reinterpret_cast<std::uintptr_t>(p)), 0, 0);
+  this_ring.freed_at = ticks;
+  if (ticks != 0) this_ring.looks = rings->looks.load(relaxed);
 }
 
 void* record_reallocation(void* p, std::size_t size) noexcept {
   if (large.may_have(p)) [[unlikely]]
     put_touched(p);
+  this_ring.freed_at = 0;
   put(ring_record::pack(ring_kind::reallocating, reinterpret_cast<std::uintptr_t>(p)), 0, 0);
   void* const moved = next.reallocate(p, size);
   if (moved == nullptr) {
@@ -228,9 +262,7 @@ void record_thread_end() noexcept {
   ring_cursor& c = this_ring;
   if (c.begin == nullptr) return;
   if (is_recording()) put(ring_record::pack(ring_kind::end_thread, 0), 0, 0);
-  const auto ring =
-      static_cast<std::uint32_t>((c.begin - rings->begin_of(0)) / static_cast<std::ptrdiff_t>(ring_records));
-  rings->head(ring).taken.store(c.taken, relaxed);
+  own_head().taken.store(c.taken, relaxed);
   c = {};
 }
 

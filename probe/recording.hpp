@@ -2,7 +2,8 @@
 // record`.
 //
 //   put            takes the next place of this_ring, writes the record, stamps it
-//   place_slow     the thread has no ring yet, or it is full: waits for the recorder
+//   begin_ring     the thread has no ring yet
+//   find_room      the ring was full when it was looked at last: waits for the recorder if it is
 //
 // States of a process: closed, open (its file of rings is mapped, and stays so). A fork makes the
 // child closed again. Records while the segment says so, and the probe does not count; where there
@@ -29,8 +30,10 @@ namespace heapwright::probe {
 /// Where the calling thread records. All zero: it has no ring.
 struct ring_cursor {
   trace::ring_record* begin;
-  std::uint64_t mask;   ///< of places
-  std::uint64_t taken;  ///< places, since the ring began
+  std::uint64_t taken;     ///< places, since the ring began
+  std::uint64_t limit;     ///< places below it have been read, and may be written
+  std::uint64_t freed_at;  ///< ticks, where the last record is of a free; otherwise 0
+  std::uint64_t looks;     ///< of the reader, by then
 };
 
 extern thread_local constinit ring_cursor this_ring [[gnu::tls_model("initial-exec"), gnu::visibility("hidden")]];

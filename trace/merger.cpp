@@ -77,7 +77,7 @@ bool merger::force_one(std::uint64_t ticks) {
       if (oldest == nullptr || t->records.front().ticks < oldest->records.front().ticks) oldest = t;
     }
   }
-  if (oldest == nullptr || (ticks != UINT64_MAX && oldest->records.front().ticks + skew_ >= ticks)) return false;
+  if (oldest == nullptr || (ticks != UINT64_MAX && oldest->records.front().latest() + skew_ >= ticks)) return false;
   process_state& p = processes_[oldest->number.process];
   std::erase_if(p.waiting, [&](const auto& waits) { return waits.second == oldest; });
   oldest->is_waiting = false;

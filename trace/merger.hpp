@@ -26,6 +26,7 @@
 #include <tsl/robin_map.h>
 
 #include "ring.hpp"
+#include "stamp.hpp"
 #include "trace_writer.hpp"
 
 namespace heapwright::trace {
@@ -35,12 +36,15 @@ struct recorded {
   std::uint64_t ticks = 0;
   ring_kind kind = ring_kind::allocate;
   std::uint64_t address = 0;
-  request asked;  ///< its stack by the trace's number; of `fork` and `touched` the size alone
+  request asked;              ///< its stack by the trace's number; of `fork` and `touched` the size alone
+  std::uint64_t read_at = 0;  ///< in ticks, of an allocation whose stamp is early; otherwise 0
+
+  /// It has not happened later than this, but for the skew of stamps.
+  [[nodiscard]] std::uint64_t latest() const noexcept { return read_at == 0 ? ticks : read_at; }
 };
 
 [[nodiscard]] inline recorded read_record(std::uint64_t ticks, const ring_record& r, std::uint32_t stack) noexcept {
-  constexpr unsigned kind_at = ring_record::address_bits, alignment_at = kind_at + ring_record::kind_bits,
-                     zeroed_at = alignment_at + ring_record::alignment_bits;
+  constexpr unsigned kind_at = ring_record::address_bits, alignment_at = kind_at + ring_record::kind_bits;
   const unsigned logarithm = r.what >> alignment_at & ((1U << ring_record::alignment_bits) - 1);
   return {.ticks = ticks,
           .kind = static_cast<ring_kind>(r.what >> kind_at & ((1U << ring_record::kind_bits) - 1)),
@@ -48,7 +52,8 @@ struct recorded {
           .asked = {.size = r.size,
                     .alignment = logarithm == 0 ? 0 : std::uint64_t{1} << logarithm,
                     .stack = stack,
-                    .zeroed = (r.what >> zeroed_at & 1) != 0}};
+                    .zeroed = (r.what >> ring_record::zeroed_at & 1) != 0},
+          .read_at = r.is_stamped_early() ? ticks_now() : 0};
 }
 
 /// From ticks to nanoseconds since the recording began.

@@ -147,10 +147,11 @@ std::uint32_t recorder::stack_of(recorded_process& p, std::uint64_t reference) {
   return s.id;
 }
 
-std::uint64_t recorder::read(recorded_process& p) {
+std::uint64_t recorder::read(recorded_process& p, bool is_over) {
   std::uint64_t records = 0;
+  p.rings->begin_look();
   for (std::uint32_t ring = 0; ring < p.rings->rings(); ++ring) {
-    p.rings->read(ring, [&](std::uint64_t ticks, const trace::ring_record& r) {
+    p.rings->read(ring, is_over, [&](std::uint64_t ticks, const trace::ring_record& r) {
       if (ticks < p.since_ticks) return;
       ++records;
       std::int64_t& thread = p.thread_of_ring[ring];
@@ -248,7 +249,7 @@ std::uint64_t recorder::look() {
     // Asked before its rings are read: what it has recorded by its end is read then.
     const bool is_there = !searches || segment::is_there(p->figures);
     const bool is_replaced = searches && p->reader->process().state == segment::process_state::replaced;
-    const std::uint64_t its_records = read(*p);
+    const std::uint64_t its_records = read(*p, !is_there);
     constexpr std::uint64_t many = 2000;
     note_memory(*p, its_records > many);
     records += its_records;
@@ -285,7 +286,7 @@ void recorder::stop() {
     if (!p->is_gone && attached_ == nullptr) p->segment->control().recording.store(0, std::memory_order_relaxed);
   }
   for (const auto& p : processes_) {
-    if (!p->is_gone) (void)read(*p);
+    if (!p->is_gone) (void)read(*p, false);
   }
 }
 

@@ -34,9 +34,9 @@ std::unique_ptr<ring_source> ring_source::open(const std::filesystem::path& file
   return std::unique_ptr<ring_source>(new ring_source(rings, bytes));
 }
 
-ring_source::ring_source(ring_file* file, std::size_t bytes) : file_(file), bytes_(bytes), taken_(file->rings) {
+ring_source::ring_source(ring_file* file, std::size_t bytes) : file_(file), bytes_(bytes), positions_(file->rings) {
   for (std::uint32_t ring = 0; ring < file->rings; ++ring)
-    taken_[ring] = file->head(ring).read.load(std::memory_order_relaxed);
+    positions_[ring].read = file->head(ring).read.load(std::memory_order_relaxed);
 }
 
 ring_source::~ring_source() { munmap(file_, bytes_); }

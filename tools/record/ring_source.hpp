@@ -18,23 +18,31 @@ class ring_source {
   ring_source& operator=(const ring_source&) = delete;
   ~ring_source();
 
-  [[nodiscard]] std::uint32_t rings() const noexcept { return static_cast<std::uint32_t>(taken_.size()); }
+  [[nodiscard]] std::uint32_t rings() const noexcept { return static_cast<std::uint32_t>(positions_.size()); }
+
+  /// Before rings are read, each time.
+  void begin_look() noexcept {
+    const std::uint64_t before = file_->looks.load(std::memory_order_relaxed);
+    file_->looks.store(before + 1, std::memory_order_relaxed);
+  }
 
   /// Calls f(ticks, record) for each record of this ring that was not read before, and makes room
   /// for others. No more than one ring full: a thread may write as fast as they are read.
+  /// `is_over`: nothing more will be written.
   template <class F>
-  void read(std::uint32_t ring, F f) {
-    trace::ring_record* const begin = file_->begin_of(ring);
-    std::uint64_t& taken = taken_[ring];
-    for (const std::uint64_t end = taken + file_->records; taken != end; ++taken) {
-      trace::ring_record& r = begin[taken & (file_->records - 1)];
-      const std::uint64_t ticks = r.ticks.load(std::memory_order_acquire);
-      if (ticks == 0) return;
-      f(ticks, r);
-      // Before there is room: were this tool killed in between, the next one would begin at a place
-      // that the thread has passed.
-      file_->head(ring).read.store(taken + 1, std::memory_order_relaxed);
-      r.ticks.store(0, std::memory_order_release);
+  void read(std::uint32_t ring, bool is_over, F f) {
+    const trace::ring_record* const begin = file_->begin_of(ring);
+    position& at = positions_[ring];
+    for (const std::uint64_t end = at.read + file_->records; at.read != end;) {
+      const trace::ring_record& r = begin[at.read & (file_->records - 1)];
+      const std::uint64_t stamp = r.stamp.load(std::memory_order_acquire);
+      if (is_written(stamp, at.read)) {
+        f(stamp & ~std::uint64_t{1}, r);
+      } else if (!is_left_empty(begin, at, is_over)) {
+        return;
+      }
+      at.empty_for = 0;
+      file_->head(ring).read.store(++at.read, std::memory_order_release);
     }
   }
 
@@ -57,11 +65,27 @@ class ring_source {
   }
 
  private:
+  struct position {
+    std::uint64_t read = 0;       ///< places
+    std::uint32_t empty_for = 0;  ///< looks, in which the next place was empty, and the one behind it was not
+  };
+
   ring_source(trace::ring_file* file, std::size_t bytes);
+
+  [[nodiscard]] bool is_written(std::uint64_t stamp, std::uint64_t place) const noexcept {
+    return (stamp & 1) == trace::ring_record::lap_mark(place, file_->records);
+  }
+  /// The next place was taken, and will not be written.
+  [[nodiscard]] bool is_left_empty(const trace::ring_record* begin, position& at, bool is_over) const noexcept {
+    constexpr std::uint32_t patience = 200;  // some tenths of a second
+    const std::uint64_t behind = at.read + 1;
+    const std::uint64_t stamp = begin[behind & (file_->records - 1)].stamp.load(std::memory_order_acquire);
+    return is_written(stamp, behind) && (is_over || ++at.empty_for > patience);
+  }
 
   trace::ring_file* file_;
   std::size_t bytes_;
-  std::vector<std::uint64_t> taken_;  ///< places that were read, by ring
+  std::vector<position> positions_;  ///< by ring
 };
 
 }  // namespace heapwright::tool
