@@ -87,6 +87,10 @@ bool merger::force_one(std::uint64_t ticks) {
   return true;
 }
 
+bool merger::was_early(const block_id& block) const noexcept {
+  return std::ranges::find(early_, block) != early_.end();
+}
+
 void merger::wake(process_state& p, std::uint64_t address) {
   if (p.waiting.empty()) [[likely]]
     return;
@@ -145,7 +149,10 @@ bool merger::give(process_state& p, thread& t, const recorded& r, bool is_forced
       r.kind == ring_kind::allocate
           ? to_.allocate(t.number, r.asked, at_ns)
           : to_.reallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), r.asked, at_ns);
-  if (!is_new) {
+  if (r.read_at != 0) note_early(place->second);
+  if (!is_new && was_early(missed)) {
+    p.aside.emplace(r.address, missed);
+  } else if (!is_new) {
     ++missed_frees_;
     to_.deallocate(t.number, missed, at_ns);
   }
@@ -162,7 +169,13 @@ bool merger::take(process_state& p, thread& t, const recorded& r, bool is_forced
     ++unknown_;
   } else {
     block = found->second;
-    p.live.erase(found);
+    const auto aside = p.aside.empty() ? p.aside.end() : p.aside.find(r.address);
+    if (aside == p.aside.end()) {
+      p.live.erase(found);
+    } else {
+      found.value() = aside->second;
+      p.aside.erase(aside);
+    }
     wake(p, r.address);
   }
   if (r.kind == ring_kind::deallocate) {

@@ -10,6 +10,11 @@
 // waits when all that happened before it is known is of a block from before the recording, or of
 // one whose free was not seen.
 //
+// An allocation with an early stamp can be taken to be before a whole life of its address in
+// another thread. That life's allocation then waits for a free which comes behind it in its own
+// thread. When it goes on, the early block steps aside, and is live again when the other one is
+// freed.
+//
 // Invariant: of each thread, events are written in the order of its records.
 #pragma once
 
@@ -110,6 +115,7 @@ class merger {
 
   struct process_state {
     live_blocks live;
+    std::unordered_multimap<std::uint64_t, block_id> aside;   ///< by the address at which they will be live again
     std::unordered_multimap<std::uint64_t, thread*> waiting;  ///< by the address that must change
     std::vector<std::unique_ptr<thread>> threads;
     std::map<std::uint64_t, live_blocks> forks;                          ///< that no child has taken yet
@@ -134,6 +140,8 @@ class merger {
   bool take(process_state& p, thread& t, const recorded& r, bool is_forced);
   static bool wait(process_state& p, thread& t, std::uint64_t address);
   void wake(process_state& p, std::uint64_t address);
+  void note_early(const block_id& block) noexcept { early_[early_count_++ % early_.size()] = block; }
+  [[nodiscard]] bool was_early(const block_id& block) const noexcept;
   bool force_one(std::uint64_t ticks);
   void give_fork(std::uint32_t parent, std::uint64_t fork, const live_blocks& live);
 
@@ -142,6 +150,8 @@ class merger {
   tick_scale scale_;
   std::vector<process_state> processes_;
   std::priority_queue<thread*, std::vector<thread*>, later> ready_;  ///< with records, not waiting
+  std::vector<block_id> early_ = std::vector<block_id>(1 << 15);  ///< the last ones whose allocation had an early stamp
+  std::uint64_t early_count_ = 0;
   std::uint64_t unknown_ = 0, missed_frees_ = 0;
 };
 

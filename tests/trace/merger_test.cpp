@@ -220,6 +220,27 @@ TEST_F(Merger, EachBlockIsFreedOnceWhereAllocationsHaveTheStampOfTheFreeBefore) 
   EXPECT_GT(matches(h, 0), 80U);
 }
 
+TEST_F(Merger, AnEarlyAllocationStepsAsideForAWholeLifeOfItsAddress) {
+  merger m(writer_, 10, {});
+  m.begin_process();
+  constexpr std::uint64_t other = 16, shared = 32;
+  m.add({0, 0}, {5, ring_kind::allocate, other, {}});
+  m.add({0, 0}, {10, ring_kind::deallocate, other, {}});
+  m.add({0, 1}, {50, ring_kind::allocate, shared, {.size = 7}});
+  m.add({0, 1}, {60, ring_kind::deallocate, shared, {}});
+  m.add({0, 0}, {10, ring_kind::allocate, shared, {.size = 8}, 150});  // it was at 100
+  m.settle(500);
+  m.add({0, 0}, {600, ring_kind::deallocate, shared, {}});
+  m.finish();
+  EXPECT_EQ(m.unknown(), 0U);
+  EXPECT_EQ(m.missed_frees(), 0U);
+  const auto found = events_of(0);
+  ASSERT_EQ(found.at(0).size(), 4U);
+  ASSERT_EQ(found.at(1).size(), 2U);
+  EXPECT_EQ(found.at(0)[3].block, (block_id{{0, 0}, 2}));
+  EXPECT_EQ(found.at(1)[1].block, (block_id{{0, 1}, 1}));
+}
+
 TEST_F(Merger, AFreeOfWhatWasThereBeforeIsOfAnUnknownBlock) {
   merger m(writer_, 10, {});
   m.begin_process();
