@@ -1,6 +1,7 @@
 // How old the figures of a watched process may be.
 #include "watched_process.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "../segment/segment_builder.hpp"
+#include "process_image.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -55,9 +57,16 @@ TEST(watched_process, details_follow_rss_though_nobody_looks) {
   const resident_memory before = *process.now(false)->memory;
   std::vector<char> grown((64 << 20) + before.rss / 4);  // RSS has to move by an eighth
   std::memset(grown.data(), 1, grown.size());
+  // What it has anonymously is looked at with PSS, and does not depend on what others share. A
+  // malloc may give back meanwhile what was freed before, as that of AddressSanitizer does: so it
+  // is asked for each time.
+  const auto is_followed = [&] {
+    const resident_memory seen = *process.now(false)->memory;
+    const std::uint64_t is = proc_bytes(getpid(), "smaps_rollup", "Anonymous");
+    return seen.anonymous + std::max<std::uint64_t>(seen.rss / 8, 4 << 20) >= is;
+  };
   const auto end = std::chrono::steady_clock::now() + patience;
-  // Anonymous memory is looked at with PSS, and does not depend on what other processes share.
-  while (process.now(false)->memory->anonymous < before.anonymous + grown.size() - (4 << 20)) {
+  while (!is_followed()) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);
     std::this_thread::sleep_for(60ms);
   }
