@@ -89,7 +89,7 @@ class sealed_blocks {
   /// A block that is fresh from the system, or has just been cleared.
   [[gnu::noinline]] void give_out_clean(void* p, std::size_t size, block_origin origin,
                                         std::size_t alignment) const noexcept {
-    give_out_clean(find(p), size, origin, alignment);
+    give_out_clean(find_linked(p), size, origin, alignment);
   }
 
   /// A block leaves a quarantine, where nobody wrote to it.
@@ -174,6 +174,8 @@ class sealed_blocks {
   /// Of a live block.
   void set_origin(void* p, block_origin origin) const noexcept {
     const place at = find(p);
+    if (at.begin == nullptr) [[unlikely]]
+      return;
     const seal_reading is = read(at).is;
     seal_.write_live(at.begin, at.room, at.room - is.slack, origin, is.alignment());
   }
@@ -232,8 +234,10 @@ class sealed_blocks {
   /// The block that begins at p, a link in free memory.
   [[nodiscard]] place find_linked(void* p) const noexcept {
     const place at = locate(p);
-    if (at.begin == nullptr) [[unlikely]]
+    if (at.begin == nullptr) [[unlikely]] {
       note_no_block(p, link_is_written, link_is_written, die);
+      __builtin_unreachable();  // die does not return
+    }
     return at;
   }
 
