@@ -708,6 +708,8 @@ test("the Memory view of a program that has ended says why it has no figures", a
   try {
     await s.page.waitForFunction(() => /has ended/.test(document.getElementById("status").textContent));
     await s.page.goto("about:blank");
+    // What the memory is comes before what state the program is in.
+    await s.page.route("**/api/events*", async route => { await new Promise(resolve => setTimeout(resolve, 1000)); await route.continue(); });
     await s.page.goto(s.url + "#memory");
     await s.page.waitForFunction(() => document.getElementById("memory-note").textContent !== "");
     assert.match(await s.text("memory-note"), /^The program has ended, and nobody had looked at its memory before/);
