@@ -110,6 +110,17 @@ TEST_F(RingSource, GoesPastAPlaceThatStaysEmpty) {
   EXPECT_TRUE(has_room(2 * records - 1));
 }
 
+TEST_F(RingSource, GoesPastSeveralEmptyPlacesOfAFullRing) {
+  write(0);
+  EXPECT_EQ(read(), places{0});
+  for (std::uint64_t place = 4; place < 1 + records; ++place) write(place);  // and not 1 to 3
+  EXPECT_FALSE(has_room(1 + records));
+  places behind;
+  for (int looks = 0; looks < 1000 && behind.empty(); ++looks) behind = read();
+  EXPECT_EQ(behind, (places{4, 5, 6, 7, 8}));
+  EXPECT_TRUE(has_room(1 + records));
+}
+
 TEST_F(RingSource, GoesPastAnEmptyPlaceAtOnceWhereTheProcessHasEnded) {
   write(1);
   EXPECT_EQ(read(true), places{1});

@@ -249,7 +249,7 @@ std::uint64_t recorder::look() {
     // Asked before its rings are read: what it has recorded by its end is read then.
     const bool is_there = !searches || segment::is_there(p->figures);
     const bool is_replaced = searches && p->reader->process().state == segment::process_state::replaced;
-    const std::uint64_t its_records = read(*p, !is_there);
+    const std::uint64_t its_records = read(*p, !is_there || is_replaced);
     constexpr std::uint64_t many = 2000;
     note_memory(*p, its_records > many);
     records += its_records;

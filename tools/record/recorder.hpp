@@ -73,7 +73,7 @@ class recorder {
   void find_processes();
   [[nodiscard]] std::vector<std::filesystem::path> files_of_rings() const;
   void begin(std::unique_ptr<recorded_process> p);
-  /// Returns how many records there were. `is_over`: the process has ended.
+  /// Returns how many records there were. `is_over`: the process has ended, or is another program.
   std::uint64_t read(recorded_process& p, bool is_over);
   [[nodiscard]] std::uint32_t stack_of(recorded_process& p, std::uint64_t reference);
   void note_modules(recorded_process& p);

@@ -1,6 +1,7 @@
 // The rings of one process (trace/ring.hpp), as its recorder reads them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -38,10 +39,10 @@ class ring_source {
       const std::uint64_t stamp = r.stamp.load(std::memory_order_acquire);
       if (is_written(stamp, at.read)) {
         f(stamp & ~std::uint64_t{1}, r);
+        at.empty_for = 0;
       } else if (!is_left_empty(begin, at, is_over)) {
         return;
       }
-      at.empty_for = 0;
       file_->head(ring).read.store(++at.read, std::memory_order_release);
     }
   }
@@ -67,7 +68,8 @@ class ring_source {
  private:
   struct position {
     std::uint64_t read = 0;       ///< places
-    std::uint32_t empty_for = 0;  ///< looks, in which the next place was empty, and the one behind it was not
+    std::uint64_t seen = 0;       ///< a place that is written, where it is not below `read`
+    std::uint32_t empty_for = 0;  ///< looks, in which the next place was empty, and one behind it was not
   };
 
   ring_source(trace::ring_file* file, std::size_t bytes);
@@ -75,12 +77,18 @@ class ring_source {
   [[nodiscard]] bool is_written(std::uint64_t stamp, std::uint64_t place) const noexcept {
     return (stamp & 1) == trace::ring_record::lap_mark(place, file_->records);
   }
-  /// The next place was taken, and will not be written.
+  /// The next place was taken, and will not be written: one behind it is. That is the one that
+  /// comes next, or the last one of the lap, behind which the thread waits for room.
   [[nodiscard]] bool is_left_empty(const trace::ring_record* begin, position& at, bool is_over) const noexcept {
     constexpr std::uint32_t patience = 200;  // some tenths of a second
-    const std::uint64_t behind = at.read + 1;
-    const std::uint64_t stamp = begin[behind & (file_->records - 1)].stamp.load(std::memory_order_acquire);
-    return is_written(stamp, behind) && (is_over || ++at.empty_for > patience);
+    const auto see = [&](std::uint64_t place) {
+      const trace::ring_record& r = begin[place & (file_->records - 1)];
+      if (is_written(r.stamp.load(std::memory_order_acquire), place)) at.seen = std::max(at.seen, place);
+    };
+    see(at.read + 1);
+    // The end of a ring that nobody uses is not to be brought into memory.
+    if (at.read != 0) see(at.read + file_->records - 1);
+    return at.read < at.seen && (is_over || ++at.empty_for > patience);
   }
 
   trace::ring_file* file_;
