@@ -17,7 +17,9 @@ namespace heapwright::segment {
 
 std::uint64_t process_start(std::uint32_t process_id) {
   std::ifstream file("/proc/" + std::to_string(process_id) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // Reading fails if the process goes after the file is opened. An iterator would throw then.
+  std::string text;
+  std::getline(file, text, '\0');
   // The second field is the name, in parentheses: it may contain spaces and parentheses itself.
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return 0;

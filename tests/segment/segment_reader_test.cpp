@@ -1,12 +1,14 @@
 // What a reader says of segments that are as they should be.
 #include "segment_reader.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "segment_builder.hpp"
 
@@ -459,6 +461,24 @@ TEST(process, is_there_until_it_ends) {
   EXPECT_FALSE(is_there(p)) << "a zombie";
   waitpid(child, nullptr, 0);
   EXPECT_FALSE(is_there(p));
+}
+
+TEST(process, may_end_while_it_is_looked_at) {
+  std::atomic<pid_t> looked_at = 0;
+  std::atomic<bool> is_over = false;
+  std::jthread looks([&] {
+    while (!is_over) (void)process_start(static_cast<std::uint32_t>(looked_at.load()));
+  });
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      usleep(1000);
+      _exit(0);
+    }
+    looked_at = child;
+    EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  }
+  is_over = true;
 }
 
 }  // namespace

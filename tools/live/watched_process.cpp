@@ -69,7 +69,9 @@ bool has_mapped(pid_t process, const std::filesystem::path& segment) {
   struct stat file {};
   const auto all = mapped_files(process);
   if (all.empty() || stat(segment.c_str(), &file) != 0) return true;
-  return std::ranges::any_of(all, [&](const mapping& m) { return m.inode == file.st_ino; });
+  if (std::ranges::any_of(all, [&](const mapping& m) { return m.inode == file.st_ino; })) return true;
+  // The list of a process that ends while it is read is cut off.
+  return mapped_files(process).empty();
 }
 
 /// Of a process that has ended. Its reader dates a peak that threads had not published by the
