@@ -10,10 +10,13 @@ import argparse
 import itertools
 import json
 import os
+import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -23,14 +26,18 @@ INPUTS = ROOT / "tests/programs/inputs"
 LIBRARIES = {"glibc": "", "heapwright": BUILD / "lib/libheapwright.so", "jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2"}
 DIFFERENCE = 1.05
 
-# What has to be installed, the environment, the command.
+PORT = 7392
+PATIENCE = 60  # seconds
+
+# What has to be installed, the environment, the command; of a server, what drives it and what ends it.
 PROGRAMS = {
     "python": (["/usr/bin/python3"], {"PYTHONMALLOC": "malloc"}, ["/usr/bin/python3", ROOT / "bench/demo/index.py"]),
     "sqlite": (["sqlite3"], {}, ["sqlite3", ":memory:", f".read {ROOT / 'bench/demo/orders.sql'}"]),
     "g++": (["g++"], {}, ["g++", "-std=c++20", "-O1", "-c", "-o", "/dev/null", ROOT / "bench/workloads/structures.cpp"]),
     "perl": (["perl"], {}, ["perl", INPUTS / "words.pl", "300000"]),
     "lua": (["lua5.4"], {}, ["lua5.4", ROOT / "bench/malloc/programs/tables.lua"]),
-    "redis": (["redis-server", "redis-benchmark"], {}, ["bash", ROOT / "bench/malloc/programs/redis.sh"]),
+    "redis": (["redis-server", "redis-cli"], {}, ["redis-server", "--port", PORT, "--save", "", "--appendonly", "no"],
+              ["/usr/bin/python3", ROOT / "bench/fit/refill.py", PORT], ["redis-cli", "-p", PORT, "shutdown", "nosave"]),
     "node": (["node"], {}, ["node", INPUTS / "workers.js", "8"]),
 }
 
@@ -46,9 +53,33 @@ def run(*command, **environment):
     return done.stdout
 
 
-def recorded(trace, command, library, environment):
+def wait_for_port(server):
+    begin = time.monotonic()
+    while server.poll() is None and time.monotonic() < begin + PATIENCE:
+        try:
+            return socket.create_connection(("127.0.0.1", PORT)).close()
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+    raise RuntimeError(f"the server does not answer: {server.stderr.read()[-600:] if server.poll() is not None else ''}")
+
+
+def recorded(trace, command, library, environment, driver=None, end=None):
     preload = {"LD_PRELOAD": str(library)} if library else {}
-    run(HEAPWRIGHT, "record", "-o", trace, "--", *command, **environment, **preload)
+    words = [HEAPWRIGHT, "record", "-o", trace, "--", *command]
+    if driver is None:
+        run(*words, **environment, **preload)
+        return
+    with subprocess.Popen(list(map(str, words)), env=clean(**environment, **preload), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            wait_for_port(server)
+            run(*driver)
+        finally:
+            run(*end)
+
+
+def driven(driver=None, _end=None):
+    """What compare is told of it."""
+    return ["--driver", shlex.join(map(str, driver)), "--ready-port", PORT] if driver else []
 
 
 def own_peak(trace):
@@ -85,7 +116,7 @@ def main():
     results = {}
     peaks_right = peaks_counted = times_right = times_counted = 0
     print(f"{'':10}{'malloc':12}{'own peak':>12}{'replayed':>12}{'error':>9}{'own time':>12}{'in malloc':>12}", flush=True)
-    for name, (needed, environment, command) in chosen.items():
+    for name, (needed, environment, command, *driver) in chosen.items():
         missing = [n for n in needed if shutil.which(n) is None]
         if missing:
             print(f"{name}: left out, {' and '.join(missing)} is not installed", file=sys.stderr)
@@ -93,10 +124,10 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             own = {}
             for malloc, library in LIBRARIES.items():
-                recorded(f"{folder}/{malloc}", command, library, environment)
+                recorded(f"{folder}/{malloc}", command, library, environment, *driver)
                 own[malloc] = own_peak(f"{folder}/{malloc}")
             rows = {row["allocator"]: row for row in json.loads(run(HEAPWRIGHT, "replay", f"{folder}/glibc", "--only", "heapwright,jemalloc,mimalloc", "--rounds", arguments.rounds, "--json", "-"))}
-        compared = json.loads(run(HEAPWRIGHT, "compare", "--ignore-output", "--rounds", max(2, arguments.rounds), "--only", "heapwright,jemalloc,mimalloc", "--json", "-", "--", *command, **environment))
+        compared = json.loads(run(HEAPWRIGHT, "compare", "--ignore-output", "--rounds", max(2, arguments.rounds), "--only", "heapwright,jemalloc,mimalloc", *driven(*driver), "--json", "-", "--", *command, **environment))
         times = {row["name"]: row["metrics"]["cpu_seconds"]["median"] for row in compared["rows"] if row["name"] in LIBRARIES}
         results[name] = {m: {"own_peak_bytes": own[m], "replayed_peak_bytes": rows[m]["peak_rss_bytes"], "own_cpu_seconds": times[m], "replayed_seconds": rows[m]["seconds"]} for m in LIBRARIES}
         for malloc, of in results[name].items():
