@@ -6,12 +6,59 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const built = join(root, "build/release"), pictures = join(root, "docs/pictures");
-const heapwright = join(built, "bin/heapwright"), report = join(built, "picture.html");
+const built = join(root, "build/release"), pictures = join(root, "docs/pictures"), reports = join(built, "pictures");
+const heapwright = join(built, "bin/heapwright");
 const { chromium } = createRequire(join(built, "tests/live/browser/package.json"))("playwright-core");
-mkdirSync(pictures, { recursive: true });
+for (const folder of [pictures, reports]) mkdirSync(folder, { recursive: true });
 
+const session = ["sqlite3", ":memory:", ".read bench/demo/orders.sql"];
+
+const makers = {
+  async live() {
+    const live = spawn(heapwright, ["live", "--no-browser", "--", "./leaking_server", "120", "2000"],
+      { cwd: join(built, "bin"), stdio: ["ignore", "ignore", "pipe"] });
+    const address = await new Promise(resolve => {
+      let told = "";
+      live.stderr.on("data", part => {
+        const found = (told += part).match(/http:\S+/);
+        if (found) resolve(found[0]);
+      });
+    });
+    await new Promise(resolve => setTimeout(resolve, 60_000));
+    await take("live", address, 320, async page => {
+      await page.waitForFunction(() => document.getElementById("live").textContent !== "");
+      await page.keyboard.press("3");
+      await page.waitForTimeout(1500);
+    });
+    live.kill("SIGTERM");
+  },
+  async compare() {
+    const report = join(reports, "compare.html");
+    run("compare", "--rounds", "20", "--html", report, "--", "/usr/bin/python3", "bench/demo/index.py");
+    await take("compare", pathToFileURL(report).href, 640);
+  },
+  async replay() {
+    const trace = join(reports, "session.trace"), report = join(reports, "replay.html");
+    run("record", "-o", trace, "--", ...session);
+    run("replay", trace, "--html", report);
+    await take("replay", pathToFileURL(report).href, 900);
+  },
+  async fit() {
+    const folder = join(reports, "fit");
+    run("fit", "--for", "memory", "--minutes", "3", "-o", folder, "--", ...session);
+    await take("fit", pathToFileURL(join(folder, "report.html")).href, 900);
+  },
+};
+
+const wanted = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(makers);
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+for (const name of wanted) await makers[name]();
+await browser.close();
+
+function run(...words) {
+  const { status } = spawnSync(heapwright, words, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+  if (status !== 0) throw new Error(`${words[0]}: exit code ${status}`);
+}
 
 /** The page at this address, in both colours, once it is as `prepare` leaves it. */
 async function take(name, url, height, prepare = () => {}) {
@@ -23,26 +70,3 @@ async function take(name, url, height, prepare = () => {}) {
     await page.close();
   }
 }
-
-const live = spawn(heapwright, ["live", "--no-browser", "--", "./leaking_server", "120", "2000"],
-  { cwd: join(built, "bin"), stdio: ["ignore", "ignore", "pipe"] });
-const address = await new Promise(resolve => {
-  let told = "";
-  live.stderr.on("data", part => {
-    const found = (told += part).match(/http:\S+/);
-    if (found) resolve(found[0]);
-  });
-});
-await new Promise(resolve => setTimeout(resolve, 60_000));
-await take("live", address, 320, async page => {
-  await page.waitForFunction(() => document.getElementById("live").textContent !== "");
-  await page.keyboard.press("3");
-  await page.waitForTimeout(1500);
-});
-live.kill("SIGTERM");
-
-const compared = spawnSync(heapwright, ["compare", "--rounds", "20", "--html", report, "--", "/usr/bin/python3",
-  "bench/demo/index.py"], { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
-if (compared.status !== 0) throw new Error(`compare: exit code ${compared.status}`);
-await take("compare", pathToFileURL(report).href, 640);
-await browser.close();
