@@ -29,8 +29,8 @@ if len(sys.argv) > 2:
 """
 
 
-def heapwright(*arguments):
-    return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=60)
+def heapwright(*arguments, **environment):
+    return subprocess.run([HEAPWRIGHT, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
 
 
 class Commands(unittest.TestCase):
@@ -329,7 +329,8 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
             self.assertEqual(result.returncode, 125)
             self.assertIn("no segment", result.stderr)
             program.stdin.close()
-        result = heapwright("top", str(program.pid))
+        # Among all segments there may be that of another process which had the same id.
+        result = heapwright("top", str(program.pid), HEAPWRIGHT_SEGMENT_DIR=self.folder.name)
         self.assertEqual(result.returncode, 125)
         self.assertIn("no such process", result.stderr)
         with subprocess.Popen(["/usr/bin/sleep", "60"]) as program:
