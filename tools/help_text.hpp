@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -10,6 +11,21 @@ namespace heapwright::tool {
 
 /// "heapwright diff [OPTIONS] BEFORE AFTER", of a subcommand.
 std::string usage_of(const CLI::App& app);
+
+/// "-o, --output FILE".
+std::string shown_name(const CLI::Option& option);
+
+/// What it is, its range, its default, what it needs.
+std::string shown_text(const CLI::Option& option);
+
+/// It has no value, or may have none.
+bool is_flag(const CLI::Option& option);
+
+/// "FILE", "N".
+std::string kind_of_value(const CLI::Option& option);
+
+std::vector<const CLI::Option*> options_in_group(const CLI::App& app, const std::string& group);
+std::vector<const CLI::Option*> positionals_of(const CLI::App& app);
 
 class help_text : public CLI::FormatterBase {
  public:

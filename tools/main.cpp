@@ -14,7 +14,6 @@
 #include "help_text.hpp"
 #include "subcommands.hpp"
 #include "terminal.hpp"
-#include "version.hpp"
 
 namespace {
 
@@ -34,16 +33,8 @@ void refuse_values_of_flags(CLI::App& app) {
 }
 
 int run_subcommand(const std::vector<std::string>& words) {
-  CLI::App app("heapwright " HEAPWRIGHT_VERSION
-               ": run programs on heapwright's malloc, compare it with others, look into a "
-               "process that runs on it, make a malloc of your own.");
-  app.name("heapwright");
+  CLI::App app;
   app.formatter(std::make_shared<help_text>(columns_of(STDOUT_FILENO)));
-  app.footer("heapwright help SUBCOMMAND, or heapwright SUBCOMMAND --help, lists the options of one.");
-  app.set_version_flag("--version", version_text(), "Tell version, revision and how this was built");
-  app.set_help_flag("-h,--help", "This text");
-  app.require_subcommand(1);
-
   const std::vector<subcommand> all = add_subcommands(app, words);
   refuse_values_of_flags(app);
   const auto code_of = [&](int otherwise) { return app.got_subcommand("info") ? exit_code::unreadable : otherwise; };

@@ -25,6 +25,7 @@
 #include "top.hpp"
 #include "trace_slice.hpp"
 #include "trace_view.hpp"
+#include "version.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -547,6 +548,15 @@ subcommand add_info(CLI::App& app) {
 }  // namespace
 
 std::vector<subcommand> add_subcommands(CLI::App& app, const std::vector<std::string>& words) {
+  app.name("heapwright");
+  app.description("heapwright " HEAPWRIGHT_VERSION
+                  ": run programs on heapwright's malloc, compare it with others, look into a process that runs on it, "
+                  "make a malloc of your own.");
+  app.footer("heapwright help SUBCOMMAND, or heapwright SUBCOMMAND --help, lists the options of one.");
+  app.set_version_flag("--version", version_text(), "Tell version, revision and how this was built");
+  app.set_help_flag("-h,--help", "This text");
+  app.require_subcommand(1);
+
   const bool is_command = std::ranges::find(words, "--") != words.end();
   return {add_run(app),
           add_compare(app),

@@ -14,8 +14,8 @@ struct subcommand {
   std::function<int()> carry_out;  ///< once its words are parsed; returns the exit code
 };
 
-/// Defines all of them in `app`, which must live as long as what is returned. `words`: those of the
-/// command line; behind a `--` among them there is a command.
+/// Defines `app`, its options and all subcommands. It must live as long as what is returned.
+/// `words`: those of the command line; behind a `--` among them there is a command.
 std::vector<subcommand> add_subcommands(CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace heapwright::tool
