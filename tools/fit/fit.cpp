@@ -229,8 +229,15 @@ class fitting {
         std::max(budget_.spent() + part_of_search * budget_.all(), budget_.all() - seconds_of_all_rounds());
     try_all(singles, until);
     try_all(search_->combinations(options_.goal), until);
-    if (const std::size_t left = singles.size() - std::min(singles.size(), search_->tried().size()); left > 0)
+    if (const std::size_t left = singles.size() - std::min(singles.size(), search_->tried().size()); left > 0) {
       untried_ = fmt::format("{} of {} candidates were not tried for want of time (--minutes)", left, singles.size());
+      return;
+    }
+    const bool is_for_memory = options_.goal == fit_goal::memory || options_.goal == fit_goal::both;
+    for (unsigned step = 1; is_for_memory && budget_.spent() + search_->seconds_of_one() <= until; ++step) {
+      tell_stage(fmt::format("trying one field more ({})", step));
+      if (!search_->try_step(options_.goal)) break;
+    }
   }
 
   /// What choosing and the proof take at the most.

@@ -1,8 +1,11 @@
 #include "recipe_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
+#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -21,6 +24,62 @@ constexpr unsigned replay_rounds = 3;
 /// What replays can tell from noise: memory is the same in each, time is not.
 constexpr double seen_in_memory = 0.002;
 constexpr double seen_in_time = 0.03;
+
+constexpr const char* by_itself = "Changed by itself, from the best recipe so far";
+
+struct field_step {
+  const char* field;
+  const char* value;
+};
+
+/// What may be changed of one field, where memory is to be gained.
+constexpr std::array steps{
+    field_step{"thread_cache.max_bytes_per_class", "4 * heapwright::KiB"},
+    field_step{"thread_cache.max_bytes_per_class", "16 * heapwright::KiB"},
+    field_step{"thread_cache.max_bytes_per_long", "64 * heapwright::KiB"},
+    field_step{"thread_cache.share_bytes", "64 * heapwright::KiB"},
+    field_step{"thread_cache.batch_bytes", "2 * heapwright::KiB"},
+    field_step{"spans.first_of_small", "{4 * heapwright::KiB, 4, 16}"},
+    field_step{"spans.first_of_small", "{8 * heapwright::KiB, 4, 16}"},
+    field_step{"spans.first", "{4 * heapwright::KiB, 2, 8}"},
+    field_step{"spans.last", "{8 * heapwright::KiB, 4, 8}"},
+    field_step{"spans.last", "{16 * heapwright::KiB, 4, 8}"},
+    field_step{"spans.growth_divisor", "64"},
+    field_step{"spans.kept_empty", "0"},
+    field_step{"spans.worth_scavenging", "16 * heapwright::KiB"},
+    field_step{"pages.growth", "256 * heapwright::KiB"},
+    field_step{"pages.unmap_from", "256 * heapwright::KiB"},
+    field_step{"pages.headroom_divisor", "256"},
+    field_step{"pages.purge_window_ms", "50"},
+    field_step{"pages.max_free_resident", "1 * heapwright::MiB"},
+    field_step{"pages.give_back", "heapwright::give_back_policy::at_once"},
+};
+
+/// A value as people read it: "4 KiB", "at_once".
+std::string in_short(std::string value) {
+  for (const std::string_view word : {"heapwright::give_back_policy::", "heapwright::", "* "})
+    for (auto at = value.find(word); at != std::string::npos; at = value.find(word)) value.erase(at, word.size());
+  return value;
+}
+
+/// The same recipe but for one field. Nothing if it has that value already.
+std::optional<candidate> stepped(const candidate& from, const field_step& step) {
+  candidate next = from;
+  const auto known = std::ranges::find(next.changes, step.field, &field_change::field);
+  if (known != next.changes.end() && known->value == step.value) return std::nullopt;
+  if (known != next.changes.end()) next.changes.erase(known);
+  next.changes.push_back({step.field, step.value, by_itself});
+  const auto is_step = [](const field_change& change) { return change.reason.starts_with(by_itself); };
+  const auto steps_so_far = std::ranges::count_if(next.changes, is_step);
+  // "small caches, spans.kept_empty 0", then "small caches, 2 fields with pages.growth 256 KiB".
+  if (!std::ranges::all_of(next.changes, is_step))
+    next.name = from.name.substr(0, from.name.find(", ")) + ", ";
+  else
+    next.name.clear();
+  if (steps_so_far > 1) next.name += fmt::format("{} fields with ", steps_so_far);
+  next.name += fmt::format("{} {}", step.field, in_short(step.value));
+  return next;
+}
 
 double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
 
@@ -154,6 +213,31 @@ std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
   memory.insert(memory.end(), time.begin(), time.end());
   add(memory);
   return all;
+}
+
+bool recipe_search::try_step(fit_goal goal) {
+  const auto promises = [&](const tried_recipe& one) { return one.failure.empty() && !is_harmed(one); };
+  const tried_recipe* best = nullptr;
+  for (const tried_recipe& one : tried_)
+    if (promises(one) && predicted(one, goal) < (best == nullptr ? 1 : predicted(*best, goal))) best = &one;
+  const candidate from = best == nullptr ? candidate{} : best->what;
+  const double before = best == nullptr ? 1 : predicted(*best, goal);
+  for (; steps_without_gain_ < steps.size(); ++steps_without_gain_) {
+    const std::optional<candidate> next = stepped(from, steps[next_step_]);
+    next_step_ = (next_step_ + 1) % steps.size();
+    if (!next) continue;
+    try_out(*next);
+    tried_recipe& one = tried_.back();
+    if (!promises(one) || predicted(one, goal) > before - seen_in_memory) {
+      ++steps_without_gain_;
+      return true;
+    }
+    one.what.changes.back().reason = fmt::format("{}: the replayed peak is {:.1f} % lower with it.", by_itself,
+                                                 100 * (1 - one.peak_ratio / (best == nullptr ? 1 : best->peak_ratio)));
+    steps_without_gain_ = 0;
+    return true;
+  }
+  return false;
 }
 
 std::vector<const tried_recipe*> recipe_search::choose(fit_goal goal, std::size_t most) {

@@ -1,6 +1,7 @@
 // Candidates made into mallocs, and replayed beside the default: which of them are worth real runs.
 //
 //   try        builds a candidate, and replays the plan under it, in turns and at full speed
+//   step       goes on from the best of them, one field at a time
 //   choose     the finalists: the best by what the replays say, none that harms
 //
 // Replays are right about memory within some per cent, and about time in malloc alone. So what they
@@ -46,6 +47,10 @@ class recipe_search {
   /// both.
   [[nodiscard]] std::vector<candidate> combinations(fit_goal goal) const;
 
+  /// One more, a field away from the best so far; for the goals that ask for memory, of which
+  /// replays know most. False: no field that is changed by itself promises more.
+  bool try_step(fit_goal goal);
+
   /// Marks up to so many, the most promising first, and returns them.
   std::vector<const tried_recipe*> choose(fit_goal goal, std::size_t most);
 
@@ -68,7 +73,8 @@ class recipe_search {
   replay_row default_;
   double share_ = 0;  ///< of the program's time that malloc takes
   double seconds_ = 0;
-  std::deque<tried_recipe> tried_;  ///< the combinations last
+  std::deque<tried_recipe> tried_;  ///< the combinations, then the steps
+  std::size_t next_step_ = 0, steps_without_gain_ = 0;
 };
 
 }  // namespace heapwright::tool

@@ -76,8 +76,7 @@ std::string manual_page(const CLI::App& app) {
 }
 
 std::string manual_page_of(const CLI::App& subcommand) {
-  std::string text =
-      heading("heapwright-" + subcommand.get_name(), begun_small(subcommand.get_description()));
+  std::string text = heading("heapwright-" + subcommand.get_name(), begun_small(subcommand.get_description()));
   const std::string usage = usage_of(subcommand), name = "heapwright " + subcommand.get_name();
   text += section("Synopsis") + bold(name) + plain(usage.substr(name.size())) + '\n';
   text += section("Arguments") + entries(positionals_of(subcommand));

@@ -188,23 +188,23 @@ std::string zsh_completion(const CLI::App& app) {
   };
   std::string names, cases;
   for (const CLI::App* const one : app.get_subcommands({})) {
-    names += fmt::format("    {}\n",
-                         quoted(one->get_name() + ":" + described(one->get_description()), "'\\''"));
+    names += fmt::format("    {}\n", quoted(one->get_name() + ":" + described(one->get_description()), "'\\''"));
     cases += fmt::format("    {})\n      _arguments -S", one->get_name());
     for (const CLI::Option* const option : options_of(*one)) {
       for (const std::string& name : names_of(*option)) {
         const bool has_value = !is_flag(*option), is_long = name.starts_with("--");
         const std::string spec =
-            fmt::format("*{}{}[{}]{}", name, has_value ? (is_long ? "=" : "") : "",
-                        described(shown_text(*option)),
+            fmt::format("*{}{}[{}]{}", name, has_value ? (is_long ? "=" : "") : "", described(shown_text(*option)),
                         has_value ? fmt::format(":{}:{}", kind_of_value(*option), action(completion_of(*option))) : "");
         cases += " \\\n        " + quoted(spec, "'\\''");
       }
     }
     for (const CLI::Option* const word : positionals_of(*one))
-      cases += word->get_name() == "COMMAND"
-                   ? std::string(" \\\n        '*::COMMAND:{ [[ $words[1] == -- ]] && { shift words; ((CURRENT--)) }; _normal }'")
-                   : fmt::format(" \\\n        ':{}:{}'", word->get_name(), action(completion_of(*word)));
+      cases +=
+          word->get_name() == "COMMAND"
+              ? std::string(
+                    " \\\n        '*::COMMAND:{ [[ $words[1] == -- ]] && { shift words; ((CURRENT--)) }; _normal }'")
+              : fmt::format(" \\\n        ':{}:{}'", word->get_name(), action(completion_of(*word)));
     cases += "\n      ;;\n";
   }
   return fmt::format(R"sh(#compdef heapwright
@@ -258,8 +258,7 @@ std::string fish_completion(const CLI::App& app) {
       for (const std::string& name : option->get_snames()) names += " -s " + name;
       for (const std::string& name : option->get_lnames()) names += " -l " + name;
       text += fmt::format("{}{}{}{} -d {}\n", of_this, names, is_flag(*option) ? "" : " ",
-                          is_flag(*option) ? "" : action(completion_of(*option)),
-                          quoted(shown_text(*option), "\\'"));
+                          is_flag(*option) ? "" : action(completion_of(*option)), quoted(shown_text(*option), "\\'"));
       if (is_flag(*option)) continue;
       const auto own = names_of(*option);
       with_value.insert(with_value.end(), own.begin(), own.end());

@@ -1,5 +1,5 @@
-// Completions for bash, zsh and fish, made from what --help is made from: subcommands, options, what
-// their values are, and the words of a command that a subcommand runs.
+// Completions for bash, zsh and fish, made from what --help is made from: subcommands, options,
+// what their values are, and the words of a command that a subcommand runs.
 #pragma once
 
 #include <string>
