@@ -3,12 +3,14 @@
 usage: script/bench fit [--for GOAL] [--minutes N] [--random N | --equal N] [--rounds N] [--json FILE] [PROGRAM...]     PROGRAM: how a name begins; default: all
 
 The best random recipe is the one with the least median of the goal's figure (peak RSS, or processor time), beside the default and what fit has made: of all over --rounds
-rounds, and of the five best of these over three times as many, for the best of many looks looks better than it is.
+rounds (the peak RSS of a program that is no server: in one run, as it is nearly the same in each), and of the five best of these over three times as many, for the best of
+many looks looks better than it is.
 
 With --equal each program is fitted N times beside a copy of the default, called twin: every answer that twin is better is a false gain.
 """
 import argparse
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -55,6 +57,14 @@ def medians(options, environment, command, libraries, rounds, figure):
     return {row["name"]: row["metrics"][figure]["median"] for row in rows if not row["failure"]}
 
 
+def peak_of_one_run(environment, command, library):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))}
+    started = subprocess.Popen(list(map(str, command)), env=clean | environment | {"LD_PRELOAD": str(library)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(started.pid, 0)
+    started.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_maxrss if started.returncode == 0 else math.inf
+
+
 def built_at_random(count):
     """Libraries of random recipes, by name. They are the same ones for all programs, and are kept until the malloc is built anew."""
     folder = ROOT / "build/random-recipes"
@@ -75,6 +85,9 @@ def best_of_random(count, rounds, figure, options, environment, command, fitted)
     """Ratios to the default: of the best random recipe, and of the fitted one. Those that look best are looked at again, beside the fitted one."""
     libraries = built_at_random(count)
     names, ratios = list(libraries), {}
+    if figure == "peak_rss_bytes":
+        ratios = {name: peak_of_one_run(environment, command, path) for name, path in libraries.items()}
+        names = []
     for begin in range(0, count, AT_ONCE):
         found = medians(options, environment, command, {name: libraries[name] for name in names[begin:begin + AT_ONCE]}, rounds, figure)
         ratios |= {name: value / found["heapwright"] for name, value in found.items() if name in libraries}
@@ -83,6 +96,7 @@ def best_of_random(count, rounds, figure, options, environment, command, fitted)
         finalists["fitted"] = fitted
     found = medians(options, environment, command, finalists, 3 * rounds, figure)
     ratio = {name: value / found["heapwright"] for name, value in found.items()}
+    print(f"{'':10}{', '.join(f'{name} {ratio[name]:.3f}' for name in finalists if name in ratio)}", file=sys.stderr, flush=True)
     return min([1.0] + [ratio[name] for name in finalists if name != "fitted" and name in ratio]), ratio.get("fitted", 1.0)
 
 
