@@ -1,6 +1,6 @@
 // `heapwright fit`: one command, one answer.
 //
-//   look     the command runs under the default and glibc, twice: whether it works, how long it
+//   look     the command runs under the default and glibc, three times: whether it works, how long it
 //            takes
 //   record   `heapwright record` runs it once more; the trace becomes a plan, and is counted
 //   derive   candidates from what is seen (levers), each built and replayed beside the default
