@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -200,6 +201,13 @@ std::vector<std::uint64_t> loaded_object_records(pid_t pid) {
   std::vector<std::uint64_t> addresses;
   for_each_object(pid, [&](std::uint64_t address, const link_map&) { addresses.push_back(address); });
   return addresses;
+}
+
+std::optional<std::uint64_t> resident_bytes(pid_t pid) {
+  const std::string pages = read_file(fmt::format("/proc/{}/statm", pid)).value_or("");
+  unsigned long long mapped = 0, resident = 0;
+  if (std::sscanf(pages.c_str(), "%llu %llu", &mapped, &resident) != 2) return std::nullopt;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::uint64_t proc_bytes(pid_t pid, const char* file, const char* name) {

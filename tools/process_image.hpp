@@ -53,6 +53,10 @@ std::optional<std::string> malloc_of(pid_t pid);
 /// Where the loader's records of loaded objects (link_map) are; empty if they cannot be read.
 std::vector<std::uint64_t> loaded_object_records(pid_t pid);
 
+/// RSS, right but for some hundred KiB. Cheap for the process looked at, however large it is;
+/// smaps_rollup is not: it walks all its pages while the process waits.
+std::optional<std::uint64_t> resident_bytes(pid_t pid);
+
 /// A figure in bytes that /proc gives in a file of lines "Name:  123 kB"; zero if it is not there.
 std::uint64_t proc_bytes(pid_t pid, const char* file, const char* name);
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build/release"
 HEAPWRIGHT = BUILD / "bin/heapwright"
 INPUTS = ROOT / "tests/programs/inputs"
-LIBRARIES = {"glibc": "", "heapwright": BUILD / "lib/libheapwright.so", "jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2"}
+LIBRARIES = {"glibc": "libc.so.6", "heapwright": BUILD / "lib/libheapwright.so", "jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2"}
 DIFFERENCE = 1.05
 
 PORT = 7392

@@ -35,16 +35,6 @@ std::uint64_t clock_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-/// Cheap for the process looked at, however large it is. smaps_rollup is not: it walks all its
-/// pages while the process waits.
-std::optional<std::uint64_t> quick_rss(std::uint32_t process_id) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(fmt::format("/proc/{}/statm", process_id).c_str(), "re"),
-                                                   &fclose);
-  unsigned long long pages = 0, resident = 0;
-  if (!file || std::fscanf(file.get(), "%llu %llu", &pages, &resident) != 2) return std::nullopt;
-  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 life life_of(const segment::process_figures& process, bool may_run = true) {
   if (process.state == segment::process_state::exited) return life::exited;
   if (process.state == segment::process_state::replaced) return life::replaced;
@@ -113,7 +103,7 @@ moment moment_of(const segment::segment_reader& reader, bool may_run) {
     m.state = life::replaced;
   if (m.state == life::running) {
     process.arguments = arguments_of(static_cast<pid_t>(process.process_id));
-    if (const auto rss = quick_rss(process.process_id); rss && *rss > 0) m.memory = resident_memory{.rss = *rss};
+    if (const auto rss = resident_bytes(static_cast<pid_t>(process.process_id)); rss && *rss > 0) m.memory = resident_memory{.rss = *rss};
   }
   m.total = m.figures.total();
   return m;
@@ -263,7 +253,7 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
   m.total = m.figures.total();
   const std::uint32_t id = m.figures.process.process_id;
   if (m.state == life::running) {
-    const auto rss = quick_rss(id);
+    const auto rss = resident_bytes(static_cast<pid_t>(id));
     if (!detailed_ || detailed_looks_.are_due(m.figures.at_ns, rss.value_or(0), with_details)) {
       const std::uint64_t begun = clock_ns();
       // A process that is ending cannot be read any more: what was seen before is more.

@@ -12,6 +12,7 @@
 
 #include "anonymous_memory.hpp"
 #include "descriptor.hpp"
+#include "process_image.hpp"
 #include "stamp.hpp"
 
 namespace heapwright::tool {
@@ -193,16 +194,29 @@ std::uint64_t recorder::own_memory(const recorded_process& p) {
   return bytes;
 }
 
-/// Often, so that a short peak is seen, but seldom where events wait to be read.
+bool recorder::is_at_a_new_high(const recorded_process& p) {
+  const std::uint64_t resident = resident_bytes(static_cast<pid_t>(p.figures.process_id)).value_or(0);
+  return resident > p.most_resident + std::max<std::uint64_t>(p.most_resident / 100, 256 << 10);
+}
+
+/// Often while there is more than ever, so that a short peak is seen; else seldom, and most where
+/// events wait to be read.
 void recorder::note_memory(recorded_process& p, bool is_busy) {
-  constexpr std::uint64_t least_interval_ns = 10'000'000;
+  constexpr std::uint64_t millisecond = 1'000'000;
   const std::uint64_t rest = is_busy ? 40 : 4;
   const std::uint64_t began = clock_ns();
-  if (began < p.next_memory_ns) return;
+  if (began < p.next_growth_ns) return;
+  if (began < p.next_memory_ns && !is_at_a_new_high(p)) {
+    p.next_growth_ns = began + millisecond;
+    return;
+  }
   const std::uint64_t bytes = trace::anonymous_bytes(fmt::format("/proc/{}/smaps", p.figures.process_id).c_str());
   const std::uint64_t others = p.anonymous_before + own_memory(p);
   const std::uint64_t ended = clock_ns();
-  p.next_memory_ns = ended + std::max(least_interval_ns, rest * (ended - began));
+  p.next_memory_ns = ended + std::max(10 * millisecond, rest * (ended - began));
+  p.next_growth_ns = ended + std::max(millisecond, 4 * (ended - began));
+  p.most_resident =
+      std::max(p.most_resident, resident_bytes(static_cast<pid_t>(p.figures.process_id)).value_or(0));
   // Of another program, which the process has become meanwhile, it is not.
   if (bytes > 0 && p.reader->process().state == segment::process_state::running)
     writer_.add(trace::memory{p.number, ended - began_ns_, bytes - std::min(bytes, others)});

@@ -65,6 +65,8 @@ class recorder {
     tsl::robin_map<std::uint64_t, std::uint32_t> stacks;  ///< by reference
     std::size_t modules = 0;
     std::uint64_t next_memory_ns = 0;  ///< when its memory is looked at again
+    std::uint64_t next_growth_ns = 0;  ///< when it is, if it grows
+    std::uint64_t most_resident = 0;   ///< bytes of RSS, when it was looked at
     bool is_gone = false;
   };
 
@@ -79,6 +81,7 @@ class recorder {
   void note_modules(recorded_process& p);
   [[nodiscard]] static std::uint64_t own_memory(const recorded_process& p);
   void note_memory(recorded_process& p, bool is_busy);
+  [[nodiscard]] static bool is_at_a_new_high(const recorded_process& p);
   void note_waits(recorded_process& p);
   void note_end(recorded_process& p);
 
