@@ -26,14 +26,40 @@ merger::thread& merger::begin_thread(thread_number by) {
   return *threads[by.thread];
 }
 
+std::uint64_t merger::thread::latest() const noexcept {
+  const recorded& oldest = records.front();
+  if (!oldest.is_early()) return oldest.ticks;
+  const std::uint64_t next = records.size() > 1 ? records[1].ticks : UINT64_MAX;
+  return std::max(std::min(oldest.read_at, next), oldest.ticks);
+}
+
 void merger::add(thread_number by, const recorded& r) {
   thread& t = of(by);
   t.records.push_back(r);
-  if (t.records.size() == 1 && !t.is_waiting) make_ready(t);
+  if (t.is_waiting) return;
+  if (t.records.size() == 1 || (t.records.size() == 2 && t.records.front().is_early())) make_ready(t);
 }
 
 void merger::make_ready(thread& t) {
-  if (!processes_[t.number.process].begins_with) ready_.push(&t);
+  process_state& p = processes_[t.number.process];
+  if (p.begins_with) return;
+  t.due = t.latest();
+  ready_.push({t.due, &t});
+  const recorded& oldest = t.records.front();
+  if (!oldest.is_early() || t.is_pending) return;
+  t.is_pending = true;
+  p.pending.emplace(oldest.address, &t);
+  wake(p, oldest.address);
+}
+
+/// It has been written.
+void merger::forget_oldest(process_state& p, thread& t) {
+  if (t.is_pending) {
+    const auto [begin, end] = p.pending.equal_range(t.records.front().address);
+    p.pending.erase(std::find_if(begin, end, [&](const auto& one) { return one.second == &t; }));
+    t.is_pending = false;
+  }
+  t.records.pop_front();
 }
 
 void merger::settle(std::uint64_t ticks) {
@@ -47,25 +73,51 @@ void merger::finish() {
     if (!p.begins_with) continue;
     p.begins_with.reset();  // its parent did not record the fork
     for (const auto& t : p.threads) {
-      if (!t->records.empty()) ready_.push(t.get());
+      if (!t->records.empty()) make_ready(*t);
     }
   }
   settle(UINT64_MAX);
 }
 
 void merger::write_ready(std::uint64_t ticks) {
-  while (!ready_.empty() && ready_.top()->records.front().ticks < ticks) {
-    thread& t = *ready_.top();
+  while (!ready_.empty() && ready_.top().due < ticks) {
+    const auto [due, who] = ready_.top();
     ready_.pop();
+    thread& t = *who;
+    if (t.due != due || t.records.empty()) continue;
+    t.due = 0;
     process_state& p = processes_[t.number.process];
     // As long as this thread has the oldest record the others need not be asked.
-    const auto until = [&] { return ready_.empty() ? ticks : std::min(ticks, ready_.top()->records.front().ticks); };
+    const auto until = [&] { return ready_.empty() ? ticks : std::min(ticks, ready_.top().due); };
     do {
       if (!write_front(p, t, false)) break;
-      t.records.pop_front();
-    } while (!t.records.empty() && t.records.front().ticks <= until());
+      forget_oldest(p, t);
+    } while (!t.records.empty() && t.latest() <= until());
     if (!t.is_waiting && !t.records.empty()) make_ready(t);
   }
+}
+
+/// Writes the pending allocation that has given the block at this address, which was not live, by
+/// then. False: there is none.
+bool merger::write_pending(process_state& p, std::uint64_t address, std::uint64_t by) {
+  thread* first = nullptr;
+  const auto [begin, end] = p.pending.equal_range(address);
+  for (auto one = begin; one != end; ++one) {
+    thread* const t = one->second;
+    if (t->records.front().ticks <= by + skew_ && (first == nullptr || t->latest() < first->latest())) first = t;
+  }
+  if (first == nullptr || !write_front(p, *first, false)) return false;
+  forget_oldest(p, *first);
+  if (!first->records.empty()) make_ready(*first);
+  return true;
+}
+
+/// All of which it may be that they have happened by then.
+void merger::write_all_pending(process_state& p, std::uint64_t by) {
+  std::vector<std::uint64_t> addresses;
+  for (const auto& [address, t] : p.pending) addresses.push_back(address);
+  for (const std::uint64_t address : addresses)
+    if (!p.live.contains(address)) (void)write_pending(p, address, by);
 }
 
 /// Of the threads that wait, the one with the oldest record goes on, if nothing that could let it
@@ -74,32 +126,36 @@ bool merger::force_one(std::uint64_t ticks) {
   thread* oldest = nullptr;
   for (const process_state& p : processes_) {
     for (const auto& [address, t] : p.waiting) {
-      if (oldest == nullptr || t->records.front().ticks < oldest->records.front().ticks) oldest = t;
+      if (oldest == nullptr || t->latest() < oldest->latest()) oldest = t;
     }
   }
-  if (oldest == nullptr || (ticks != UINT64_MAX && oldest->records.front().latest() + skew_ >= ticks)) return false;
+  if (oldest == nullptr || (ticks != UINT64_MAX && oldest->latest() + skew_ >= ticks)) return false;
   process_state& p = processes_[oldest->number.process];
   std::erase_if(p.waiting, [&](const auto& waits) { return waits.second == oldest; });
   oldest->is_waiting = false;
   (void)write_front(p, *oldest, true);
-  oldest->records.pop_front();
+  forget_oldest(p, *oldest);
   if (!oldest->records.empty()) make_ready(*oldest);
   return true;
-}
-
-bool merger::was_early(const block_id& block) const noexcept {
-  return std::ranges::find(early_, block) != early_.end();
 }
 
 void merger::wake(process_state& p, std::uint64_t address) {
   if (p.waiting.empty()) [[likely]]
     return;
   const auto [begin, end] = p.waiting.equal_range(address);
-  for (auto waits = begin; waits != end; ++waits) {
-    waits->second->is_waiting = false;
-    ready_.push(waits->second);
-  }
+  std::vector<thread*> woken;
+  for (auto waits = begin; waits != end; ++waits) woken.push_back(waits->second);
   p.waiting.erase(begin, end);
+  for (thread* const t : woken) {
+    t->is_waiting = false;
+    make_ready(*t);
+  }
+}
+
+/// What has waited is written with the time of what it has waited for.
+std::uint64_t merger::time_of(const recorded& r) noexcept {
+  last_ns_ = std::max(last_ns_, scale_.ns(r.ticks));
+  return last_ns_;
 }
 
 bool merger::wait(process_state& p, thread& t, std::uint64_t address) {
@@ -125,16 +181,20 @@ bool merger::write_front(process_state& p, thread& t, bool is_forced) {
       }
       return true;
     case ring_kind::freed_by_realloc:
-      to_.deallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), scale_.ns(r.ticks));
+      to_.deallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), time_of(r));
       return true;
-    case ring_kind::end_thread: to_.end_thread(t.number, scale_.ns(r.ticks)); return true;
+    case ring_kind::end_thread: to_.end_thread(t.number, time_of(r)); return true;
     case ring_kind::touched:
+      if (!p.live.contains(r.address)) (void)write_pending(p, r.address, r.ticks);
       if (const auto found = p.live.find(r.address); found != p.live.end())
         to_.add(trace::touched{found->second, r.asked.size});
       else if (!is_forced)
         return wait(p, t, r.address);
       return true;
-    case ring_kind::fork: give_fork(t.number.process, r.asked.size, p.live); return true;
+    case ring_kind::fork:
+      write_all_pending(p, r.ticks);
+      give_fork(t.number.process, r.asked.size, p.live);
+      return true;
   }
   return true;
 }
@@ -143,16 +203,13 @@ bool merger::write_front(process_state& p, thread& t, bool is_forced) {
 bool merger::give(process_state& p, thread& t, const recorded& r, bool is_forced) {
   const auto [place, is_new] = p.live.try_emplace(r.address);
   if (!is_new && !is_forced) return wait(p, t, r.address);
-  const std::uint64_t at_ns = scale_.ns(r.ticks);
+  const std::uint64_t at_ns = time_of(r);
   const block_id missed = place->second;
   place.value() =
       r.kind == ring_kind::allocate
           ? to_.allocate(t.number, r.asked, at_ns)
           : to_.reallocate(t.number, std::exchange(t.before, std::nullopt).value_or(block_id{}), r.asked, at_ns);
-  if (r.read_at != 0) note_early(place->second);
-  if (!is_new && was_early(missed)) {
-    p.aside.emplace(r.address, missed);
-  } else if (!is_new) {
+  if (!is_new) {
     ++missed_frees_;
     to_.deallocate(t.number, missed, at_ns);
   }
@@ -162,24 +219,19 @@ bool merger::give(process_state& p, thread& t, const recorded& r, bool is_forced
 
 /// A block from the program, at an address that must be live.
 bool merger::take(process_state& p, thread& t, const recorded& r, bool is_forced) {
-  const auto found = p.live.find(r.address);
+  auto found = p.live.find(r.address);
+  if (found == p.live.end() && write_pending(p, r.address, r.ticks)) found = p.live.find(r.address);
   if (found == p.live.end() && !is_forced) return wait(p, t, r.address);
   block_id block;
   if (found == p.live.end()) {
     ++unknown_;
   } else {
     block = found->second;
-    const auto aside = p.aside.empty() ? p.aside.end() : p.aside.find(r.address);
-    if (aside == p.aside.end()) {
-      p.live.erase(found);
-    } else {
-      found.value() = aside->second;
-      p.aside.erase(aside);
-    }
+    p.live.erase(found);
     wake(p, r.address);
   }
   if (r.kind == ring_kind::deallocate) {
-    to_.deallocate(t.number, block, scale_.ns(r.ticks));
+    to_.deallocate(t.number, block, time_of(r));
   } else {
     t.before = block;
     t.before_address = r.address;
@@ -193,7 +245,7 @@ void merger::give_fork(std::uint32_t parent, std::uint64_t fork, const live_bloc
     child.begins_with.reset();
     child.live = live;
     for (const auto& t : child.threads) {
-      if (!t->records.empty()) ready_.push(t.get());
+      if (!t->records.empty()) make_ready(*t);
     }
     return;
   }

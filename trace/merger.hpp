@@ -10,10 +10,11 @@
 // waits when all that happened before it is known is of a block from before the recording, or of
 // one whose free was not seen.
 //
-// An allocation with an early stamp can be taken to be before a whole life of its address in
-// another thread. That life's allocation then waits for a free which comes behind it in its own
-// thread. When it goes on, the early block steps aside, and is live again when the other one is
-// freed.
+// An allocation with an early stamp has happened at some time between the stamp and the next record
+// of its thread, or the time at which it was read: it is *pending*. It is written at the end of
+// that time, or when a free asks for a block at its address. Then it meets no other life of the
+// address: those before it have been freed by then, and the next one begins after its own free. If
+// several threads have one pending at an address, a free is of that whose time ends first.
 //
 // Invariant: of each thread, events are written in the order of its records.
 #pragma once
@@ -44,8 +45,7 @@ struct recorded {
   request asked;              ///< its stack by the trace's number; of `fork` and `touched` the size alone
   std::uint64_t read_at = 0;  ///< in ticks, of an allocation whose stamp is early; otherwise 0
 
-  /// It has not happened later than this, but for the skew of stamps.
-  [[nodiscard]] std::uint64_t latest() const noexcept { return read_at == 0 ? ticks : read_at; }
+  [[nodiscard]] bool is_early() const noexcept { return read_at != 0; }
 };
 
 [[nodiscard]] inline recorded read_record(std::uint64_t ticks, const ring_record& r, std::uint32_t stack) noexcept {
@@ -108,24 +108,31 @@ class merger {
   struct thread {
     thread_number number;
     std::deque<recorded> records;
-    bool is_waiting = false;         ///< in `waiting` of its process, not in `ready_`
+    std::uint64_t due = 0;           ///< when its oldest record is written; 0: not in `ready_`
+    bool is_waiting = false;         ///< in `waiting` of its process
+    bool is_pending = false;         ///< in `pending` of its process
     std::optional<block_id> before;  ///< of the realloc that has begun
     std::uint64_t before_address = 0;
+
+    /// The latest time at which the oldest record can have happened, but for the skew of stamps.
+    [[nodiscard]] std::uint64_t latest() const noexcept;
   };
+  using threads_by_address = std::unordered_multimap<std::uint64_t, thread*>;
 
   struct process_state {
     live_blocks live;
-    std::unordered_multimap<std::uint64_t, block_id> aside;   ///< by the address at which they will be live again
-    std::unordered_multimap<std::uint64_t, thread*> waiting;  ///< by the address that must change
+    threads_by_address waiting;  ///< by the address that must change
+    threads_by_address pending;  ///< whose oldest record has an early stamp, by its address
     std::vector<std::unique_ptr<thread>> threads;
     std::map<std::uint64_t, live_blocks> forks;                          ///< that no child has taken yet
     std::optional<std::pair<std::uint32_t, std::uint64_t>> begins_with;  ///< the fork, until it is known
   };
 
-  struct later {
-    bool operator()(const thread* a, const thread* b) const noexcept {
-      return a->records.front().ticks > b->records.front().ticks;
-    }
+  /// A thread whose `due` is another one by now is in the queue once more.
+  struct ready_thread {
+    std::uint64_t due;
+    thread* who;
+    bool operator<(const ready_thread& o) const noexcept { return due > o.due; }
   };
 
   thread& of(thread_number by) {
@@ -140,8 +147,10 @@ class merger {
   bool take(process_state& p, thread& t, const recorded& r, bool is_forced);
   static bool wait(process_state& p, thread& t, std::uint64_t address);
   void wake(process_state& p, std::uint64_t address);
-  void note_early(const block_id& block) noexcept { early_[early_count_++ % early_.size()] = block; }
-  [[nodiscard]] bool was_early(const block_id& block) const noexcept;
+  std::uint64_t time_of(const recorded& r) noexcept;
+  static void forget_oldest(process_state& p, thread& t);
+  bool write_pending(process_state& p, std::uint64_t address, std::uint64_t by);
+  void write_all_pending(process_state& p, std::uint64_t by);
   bool force_one(std::uint64_t ticks);
   void give_fork(std::uint32_t parent, std::uint64_t fork, const live_blocks& live);
 
@@ -149,9 +158,8 @@ class merger {
   std::uint64_t skew_;
   tick_scale scale_;
   std::vector<process_state> processes_;
-  std::priority_queue<thread*, std::vector<thread*>, later> ready_;  ///< with records, not waiting
-  std::vector<block_id> early_ = std::vector<block_id>(1 << 15);  ///< the last ones whose allocation had an early stamp
-  std::uint64_t early_count_ = 0;
+  std::priority_queue<ready_thread> ready_;  ///< with records, not waiting
+  std::uint64_t last_ns_ = 0;  ///< of the last event that was written: times never go back
   std::uint64_t unknown_ = 0, missed_frees_ = 0;
 };
 

@@ -228,7 +228,8 @@ bool recipe_search::try_step(fit_goal goal) {
     if (!next) continue;
     try_out(*next);
     tried_recipe& one = tried_.back();
-    if (!promises(one) || predicted(one, goal) > before - seen_in_memory) {
+    one.adds_nothing = !promises(one) || predicted(one, goal) > before - seen_in_memory;
+    if (one.adds_nothing) {
       ++steps_without_gain_;
       return true;
     }
@@ -243,7 +244,7 @@ bool recipe_search::try_step(fit_goal goal) {
 std::vector<const tried_recipe*> recipe_search::choose(fit_goal goal, std::size_t most) {
   std::vector<tried_recipe*> good;
   for (tried_recipe& one : tried_)
-    if (one.failure.empty() && !is_harmed(one)) good.push_back(&one);
+    if (one.failure.empty() && !is_harmed(one) && !one.adds_nothing) good.push_back(&one);
   std::ranges::stable_sort(good, {}, [&](const tried_recipe* one) { return predicted(*one, goal); });
   std::vector<const tried_recipe*> chosen;
   for (tried_recipe* const one : good) {

@@ -28,6 +28,7 @@ struct tried_recipe {
   std::string failure;  ///< why there are no figures; empty if there are
   // Of replays, to the default's.
   double peak_ratio = 1, end_ratio = 1, malloc_time_ratio = 1;
+  bool adds_nothing = false;  ///< a step that does not gain on the recipe that it was made from
   bool is_finalist = false;
 };
 
