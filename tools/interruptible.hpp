@@ -36,6 +36,7 @@ class interruptible {
   }
 
   [[nodiscard]] static bool is_noted() { return noted_ != 0; }
+  [[nodiscard]] static int noted() { return noted_; }  ///< 0: none
   static void throw_if_noted() {
     if (is_noted()) throw interrupted{noted_};
   }

@@ -292,7 +292,12 @@ class fitting {
                                       least_rounds, most_rounds_of_proof);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const std::string stage = i == 0 ? "proving" : fmt::format("proving on input {}", i);
-      found_.proofs.push_back(measure(inputs_[i], candidates, rounds, stage.c_str()));
+      try {
+        found_.proofs.push_back(measure(inputs_[i], candidates, rounds, stage.c_str()));
+      } catch (const failure& why) {
+        if (i == 0) throw;
+        throw failure(why.code(), fmt::format("input {} ({}): {}", i, fmt::join(options_.inputs[i - 1], " "), why.what()));
+      }
       if (found_.proofs.back().interrupted_by != 0) throw interrupted{found_.proofs.back().interrupted_by};
     }
   }
@@ -367,8 +372,25 @@ void check(const fit_options& options) {
 void keep_recipe(fitting& by, const files::path& folder, fit_report& found) {
   if (found.answer.verdict != fit_verdict::fitted) return;
   const files::path recipe = folder / "recipe.hpp", library = folder / "libfitted.so";
+  const std::string text = header_of(*found.fitted, header_comment(found));
   const auto give_up = [&](const std::string& why) {
     found.answer = {fit_verdict::keep_default, fmt::format("keep the default: {}", why), "", {}};
+  };
+  // What has gained is not lost: it can be built and tried later.
+  const auto interrupted_by = [&](int signal) {
+    found.interrupted_by = signal;
+    give_up("interrupted while the malloc of the recipe that gained was built and tried");
+    try {
+      output_file header(recipe);
+      header.write(text);
+      header.finish();
+      found.recipe = recipe;
+      found.notes.push_back(fmt::format("the recipe that gained is {}; it was not tried by conformance and stress "
+                                        "tests: heapwright build {} -o LIBRARY --check does it",
+                                        recipe.string(), recipe.string()));
+    } catch (const failure& trouble) {
+      found.notes.emplace_back(trouble.what());
+    }
   };
   try {
     unfinished_file unfinished(library, 0666);
@@ -377,16 +399,17 @@ void keep_recipe(fitting& by, const files::path& folder, fit_report& found) {
     if (!unfinished.is_open() || !unfinished.take_name())
       throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", library.string(), std::strerror(errno)));
     output_file header(recipe);
-    header.write(header_of(*found.fitted, header_comment(found)));
+    header.write(text);
     header.finish();
     found.recipe = recipe;
     found.library = library;
   } catch (const interrupted& by_signal) {
-    found.interrupted_by = by_signal.signal;
-    give_up("interrupted while the malloc of the recipe that gained was built and tried");
+    interrupted_by(by_signal.signal);
   } catch (const failure& trouble) {
-    give_up(interruptible::is_noted() ? "interrupted while the malloc of the recipe that gained was built"
-                                      : fmt::format("the recipe that gained is not kept ({})", trouble.what()));
+    if (interruptible::is_noted())
+      interrupted_by(interruptible::noted());
+    else
+      give_up(fmt::format("the recipe that gained is not kept ({})", trouble.what()));
   }
   show_step("");
 }

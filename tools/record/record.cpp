@@ -63,10 +63,11 @@ void finish(recorder& trace, trace_sink& sink, output_file& file, const std::str
 
 int record_process(const record_options& options) {
   const awaited_signals signals{SIGINT, SIGTERM, SIGHUP};
+  const recording_begin begin = recording_begin::now();
   attachment attached(options.process);
   output_file file(options.output);
   trace_sink sink(file);
-  recorder trace(attached, std::ref(sink), options.max_bytes);
+  recorder trace(attached, std::ref(sink), options.max_bytes, begin);
   const auto begun = clock::now();
   tell("heapwright: recording process {} ({}); Ctrl-C ends the recording\n", options.process,
        command_of(attached.process()));
@@ -94,34 +95,49 @@ int record_command(const record_options& options) {
   output_file file(options.output);
   trace_sink sink(file);
   setenv("HEAPWRIGHT_RECORD", "1", 1);
+  const recording_begin begin = recording_begin::now();
   launched_program started(options.command, {}, signals);
   const auto begun = clock::now();
-  recorder trace(started.segment().parent_path(), std::ref(sink), options.max_bytes);
-  std::string ended;  // why the recording has; empty: it goes on
-  int told_by = 0;    // the second signal
+  recorder trace(started.segment().parent_path(), std::ref(sink), options.max_bytes, begin);
+  std::string ended;            // why the recording has; empty: it goes on
+  int told_by = 0;              // the second signal
+  bool is_complete = false;     // the trace
+  std::optional<failure> lost;  // it cannot be complete; told when the command has ended
+  const auto complete = [&] {
+    is_complete = true;
+    try {
+      finish(trace, sink, file, ended, options);
+    } catch (const failure& why) {
+      lost = why;
+    }
+  };
   for (bool was_signalled = false;;) {
     const std::uint64_t records = ended.empty() ? trace.look() : 0;
     if (!ended.empty()) {
       trace.refuse_others();
     } else {
       ended = limit_reached(options, trace, begun);
-      if (!ended.empty()) trace.stop();
+      if (!ended.empty()) {
+        trace.stop();
+        complete();
+      }
     }
     const bool has_ended = started.exit_code().has_value();
-    if (has_ended && (!ended.empty() || !trace.has_running_processes())) break;
+    if (has_ended && (is_complete || !trace.has_running_processes())) break;
     const came_signal came = signals.wait(records > 1000 ? 0 : ended.empty() ? 0.001 : 0.02);
     if (came.number == 0 || came.number == SIGCHLD) continue;
     (void)started.pass_on(came);
     if (was_signalled) {
       if (ended.empty()) trace.stop();
-      ended = "the recorder was told to end";
+      if (ended.empty()) ended = "the recorder was told to end";
       told_by = came.number;
       break;
     }
     was_signalled = true;
   }
   if (ended.empty()) ended = fmt::format("the command has ended ({})", started.how_it_ended());
-  finish(trace, sink, file, ended, options);
+  if (!is_complete) complete();
+  if (lost) throw *lost;
   if (started.exit_code()) return *started.exit_code();
   tell("heapwright: the command goes on\n");
   throw interrupted{told_by};

@@ -26,29 +26,36 @@ std::uint64_t clock_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-/// Measured over 20 ms: what the trace needs of time is coarse.
-double measured_ns_per_tick() {
-  const std::uint64_t ticks = trace::ticks_now(), ns = clock_ns();
-  timespec shortly{0, 20'000'000};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &shortly, nullptr);
-  return static_cast<double>(clock_ns() - ns) / static_cast<double>(trace::ticks_now() - ticks);
+/// Measured over 20 ms and more: what the trace needs of time is coarse.
+trace::tick_scale measured_scale(const recording_begin& begin) {
+  constexpr std::uint64_t enough_ns = 20'000'000;
+  if (const std::uint64_t passed = clock_ns() - begin.ns; passed < enough_ns) {
+    const timespec rest{0, static_cast<long>(enough_ns - passed)};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, nullptr);
+  }
+  const recording_begin now = recording_begin::now();
+  return {begin.ticks, static_cast<double>(now.ns - begin.ns) / static_cast<double>(now.ticks - begin.ticks)};
 }
 
 }  // namespace
 
-recorder::recorder(std::filesystem::path folder, trace::trace_writer::sink to, std::uint64_t most_bytes)
-    : recorder(std::move(folder), nullptr, std::move(to), most_bytes) {}
+recording_begin recording_begin::now() noexcept { return {trace::ticks_now(), clock_ns()}; }
 
-recorder::recorder(attachment& attached, trace::trace_writer::sink to, std::uint64_t most_bytes)
-    : recorder(attached.segment().parent_path(), &attached, std::move(to), most_bytes) {}
+recorder::recorder(std::filesystem::path folder, trace::trace_writer::sink to, std::uint64_t most_bytes,
+                   const recording_begin& begin)
+    : recorder(std::move(folder), nullptr, std::move(to), most_bytes, begin) {}
+
+recorder::recorder(attachment& attached, trace::trace_writer::sink to, std::uint64_t most_bytes,
+                   const recording_begin& begin)
+    : recorder(attached.segment().parent_path(), &attached, std::move(to), most_bytes, begin) {}
 
 recorder::recorder(std::filesystem::path folder, attachment* attached, trace::trace_writer::sink to,
-                   std::uint64_t most_bytes)
+                   std::uint64_t most_bytes, const recording_begin& begin)
     : folder_(std::move(folder)),
       attached_(attached),
       writer_(std::move(to), most_bytes),
-      began_ns_(clock_ns()),
-      clock_{trace::ticks_now(), measured_ns_per_tick()},
+      began_ns_(begin.ns),
+      clock_(measured_scale(begin)),
       merger_(writer_, static_cast<std::uint64_t>(ns_of_skew / clock_.ns_per_tick), clock_) {}
 
 /// That were not opened yet.
@@ -88,7 +95,7 @@ void recorder::find_processes() {
       fresh.push_back(std::move(p));
     } catch (const segment::bad_segment& why) {
       // It has ended, and others have made its segment go.
-      writer_.add(trace::note{0, clock_ns() - began_ns_, fmt::format("a process is not recorded: {}", why.what())});
+      note_not_recorded(why);
     }
   }
   // A parent began before its child.
@@ -97,9 +104,14 @@ void recorder::find_processes() {
     try {
       begin(std::move(p));
     } catch (const segment::bad_segment& why) {
-      writer_.add(trace::note{0, clock_ns() - began_ns_, fmt::format("a process is not recorded: {}", why.what())});
+      note_not_recorded(why);
     }
   }
+}
+
+void recorder::note_not_recorded(const segment::bad_segment& why) {
+  if (is_stopped_) return;
+  writer_.add(trace::note{0, clock_ns() - began_ns_, fmt::format("a process is not recorded: {}", why.what())});
 }
 
 void recorder::begin(std::unique_ptr<recorded_process> p) {
@@ -108,7 +120,9 @@ void recorder::begin(std::unique_ptr<recorded_process> p) {
   const auto header = p->segment->header();
   p->stacks_at = header->stacks_at;
   p->thread_of_ring.assign(p->rings->rings(), -1);
-  p->waited_ns.assign(p->rings->rings(), 0);
+  // Of an earlier recording.
+  for (std::uint32_t ring = 0; ring < p->rings->rings(); ++ring)
+    p->waited_ns.push_back(attached_ != nullptr ? p->rings->waited_ns(ring) : 0);
   // The last one that had the parent's id.
   const auto parent = std::ranges::find_if(processes_.rbegin(), processes_.rend(), [&](const auto& other) {
     return header->fork_number != 0 && other->figures.own_id == header->forked_from;

@@ -24,12 +24,20 @@
 
 namespace heapwright::tool {
 
+/// When a recording begins: before the program does.
+struct recording_begin {
+  std::uint64_t ticks, ns;  ///< the same moment, by the processor's counter and by CLOCK_MONOTONIC
+
+  static recording_begin now() noexcept;
+};
+
 class recorder {
  public:
   /// `most_bytes`: of the trace; 0: any.
-  recorder(std::filesystem::path folder, trace::trace_writer::sink to, std::uint64_t most_bytes);
+  recorder(std::filesystem::path folder, trace::trace_writer::sink to, std::uint64_t most_bytes,
+           const recording_begin& begin);
   /// `attached` must outlive it.
-  recorder(attachment& attached, trace::trace_writer::sink to, std::uint64_t most_bytes);
+  recorder(attachment& attached, trace::trace_writer::sink to, std::uint64_t most_bytes, const recording_begin& begin);
 
   /// Returns how many records there were.
   std::uint64_t look();
@@ -70,10 +78,12 @@ class recorder {
     bool is_gone = false;
   };
 
-  recorder(std::filesystem::path folder, attachment* attached, trace::trace_writer::sink to, std::uint64_t most_bytes);
+  recorder(std::filesystem::path folder, attachment* attached, trace::trace_writer::sink to, std::uint64_t most_bytes,
+           const recording_begin& begin);
 
   void find_processes();
   [[nodiscard]] std::vector<std::filesystem::path> files_of_rings() const;
+  void note_not_recorded(const segment::bad_segment& why);
   void begin(std::unique_ptr<recorded_process> p);
   /// Returns how many records there were. `is_over`: the process has ended, or is another program.
   std::uint64_t read(recorded_process& p, bool is_over);

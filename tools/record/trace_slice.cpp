@@ -134,7 +134,11 @@ int trace_slice(const slice_options& options) {
     trace_sink sink(file);
     trace_writer to(std::ref(sink));
     const ending ended = each_part(options.trace, [&](const part& p) { piece.write(p, to); });
-    to.end(fmt::format("a piece of {}, which ended: {}", options.trace, ended.reason));
+    // A piece of a torn trace is torn too: nobody knows what is missing.
+    if (ended.is_torn)
+      to.flush();
+    else
+      to.end(fmt::format("a piece of {}, which ended: {}", options.trace, ended.reason));
     show_step("");
     if (to.has_failed()) throw sink.trouble();
     file.finish();

@@ -147,6 +147,8 @@ std::string replay_report::why_no_prediction() const {
   if (row_of_recording() == nullptr)
     return unknown(
         fmt::format("the program ran on {}, which was not replayed", malloc_name(process.described.allocator)));
+  if (plan.left_out > 0)
+    return unknown("the program had blocks from before the recording, which the replay does not have");
   if (process.memory.size() < enough_looks || recorded_peak() == 0)
     return unknown(fmt::format(
         "its memory was {} {}",
