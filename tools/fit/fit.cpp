@@ -274,7 +274,10 @@ class fitting {
     if (chosen_in.interrupted_by != 0) throw interrupted{chosen_in.interrupted_by};
     double best = 1;
     for (const tried_recipe* const one : finalists) {
-      const auto its = score(judge(chosen_in, one->what.name, default_row, options_.goal));
+      const auto judged = judge(chosen_in, one->what.name, default_row, options_.goal);
+      if (none_chosen_.empty() && !judged.empty())
+        none_chosen_ = fmt::format("{}: {}", one->what.name, changes_of(judged));
+      const auto its = score(judged);
       if (!its || *its >= best) continue;
       best = *its;
       found_.fitted = one->what;
@@ -310,6 +313,9 @@ class fitting {
       found_.answer = {
           fit_verdict::keep_default, "keep the default: the fit was interrupted before anything was proven", "", {}};
     }
+    if (is_complete && found_.answer.verdict == fit_verdict::keep_default && !found_.fitted && !none_chosen_.empty())
+      found_.answer.sentence =
+          "keep the default: no recipe that gains in replays did so in runs of the program without harm; " + none_chosen_;
     if (!untried_.empty()) {
       if (found_.answer.verdict == fit_verdict::fitted)
         found_.notes.push_back(untried_);
@@ -331,6 +337,7 @@ class fitting {
   scratch_file plan_;
   std::optional<recipe_search> search_;
   std::string chosen_library_;
+  std::string none_chosen_;  ///< what runs said of the most promising recipe, if none of them was chosen
   std::string untried_;  ///< a sentence on candidates that there was no time for; empty if none was left
   double seconds_of_run_ = 0, processor_seconds_ = 0;
 };

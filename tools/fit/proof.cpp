@@ -42,13 +42,6 @@ std::string change_of(const judged_figure& f) {
   return fmt::format("{} {:+.0f} %{}", f.what.title, percent(f.ratio.ratio), range);
 }
 
-std::string changes_of(const std::vector<judged_figure>& figures) {
-  std::vector<std::string> goals, others;
-  for (const judged_figure& f : figures) (f.is_goal && f.has_gained ? goals : others).push_back(change_of(f));
-  goals.insert(goals.end(), others.begin(), others.end());
-  return fmt::format("{}", fmt::join(goals, ", "));
-}
-
 /// The other mallocs of a comparison.
 std::vector<std::string> others_of(const comparison& all) {
   std::vector<std::string> names;
@@ -124,6 +117,13 @@ std::optional<judged_figure> judged(const metric& m, const comparison_row& its, 
 }
 
 }  // namespace
+
+std::string changes_of(const std::vector<judged_figure>& figures) {
+  std::vector<std::string> goals, others;
+  for (const judged_figure& f : figures) (f.is_goal && f.has_gained ? goals : others).push_back(change_of(f));
+  goals.insert(goals.end(), others.begin(), others.end());
+  return fmt::format("{}", fmt::join(goals, ", "));
+}
 
 std::vector<judged_figure> judge(const comparison& all, const std::string& row, const std::string& reference,
                                  fit_goal goal, unsigned looks) {

@@ -52,6 +52,9 @@ std::optional<judged_figure> judge_figure(const comparison& all, const std::stri
 /// The product of its goal's ratios; nothing where another figure is harmed, or nothing is known.
 std::optional<double> score(const std::vector<judged_figure>& figures);
 
+/// "peak RSS -14 % (-17 to -11 %), wall time same": what the goal has gained comes first.
+std::string changes_of(const std::vector<judged_figure>& figures);
+
 /// Whether a goal's figure has gained, and no figure is harmed.
 bool is_gain(const std::vector<judged_figure>& figures);
 

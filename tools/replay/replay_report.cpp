@@ -147,14 +147,14 @@ std::string replay_report::why_no_prediction() const {
   if (row_of_recording() == nullptr)
     return unknown(
         fmt::format("the program ran on {}, which was not replayed", malloc_name(process.described.allocator)));
-  if (plan.left_out > 0)
-    return unknown("the program had blocks from before the recording, which the replay does not have");
   if (process.memory.size() < enough_looks || recorded_peak() == 0)
     return unknown(fmt::format(
         "its memory was {} {}",
         process.memory.empty() ? "not looked at" : "looked at only " + show_count_of(process.memory.size(), "time"),
         process.ended.is_torn ? "up to where the torn trace has all events"
                               : "while it was recorded: it did not run long enough"));
+  if (plan.left_out > 0 && recorded_peak() < plan.live_peak)
+    return unknown("blocks from before the recording made room for later ones, and the replay does not have them");
   return "";
 }
 
