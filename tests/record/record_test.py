@@ -133,6 +133,26 @@ class Record(unittest.TestCase):
             self.assertEqual(len(set(by)), 1, "one thread frees what another has allocated")
             self.assertNotEqual(by[0], thread)
 
+    def test_addresses_that_many_threads_use_again_at_once(self):
+        trace = self.recorded(RECORDED, "exchange", "20000")
+        allocated = sum(words[2] == "allocate" for words in trace.events)
+        self.assertGreaterEqual(allocated, 16 * 20000)
+        left = allocated - len(trace.check_blocks())
+        self.assertTrue(512 <= left < 600, f"one in each place, and what threads leave; {left}")
+        self.assertLessEqual(sum(words[2] == "free" and words[3] == "?" for words in trace.events), 1)
+
+    def test_a_trace_is_complete_when_a_limit_has_ended_it(self):
+        process, program = self.started(RECORDED, "endless", options=("--seconds", "0.1"))
+        until = time.monotonic() + PATIENCE
+        while not os.path.exists(self.file):
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.05)
+        self.assertIsNone(process.poll(), "it stays until the command has ended")
+        self.assertEqual(Trace(self.file).end, "after 0.1 s, as asked")
+        process.kill()
+        os.kill(program, signal.SIGKILL)
+        process.wait(PATIENCE)
+
     def test_a_child_frees_what_its_parent_has_allocated(self):
         trace = self.recorded(RECORDED, "fork")
         trace.check_blocks()
@@ -178,8 +198,8 @@ class Record(unittest.TestCase):
         self.assertGreater(len(names), 0)
         self.assertTrue(all(whole.names[stack] == frames for stack, frames in names.items()))
 
-    def started(self, *command):
-        process = subprocess.Popen([HEAPWRIGHT, "record", "-o", self.file, "--", *command], env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def started(self, *command, options=()):
+        process = subprocess.Popen([HEAPWRIGHT, "record", "-o", self.file, *options, "--", *command], env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
         self.assertEqual(process.stdout.readline(), "running\n")
         with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
@@ -358,9 +378,10 @@ class RunningProcess(unittest.TestCase):
         return recorder
 
     def goes_on(self, process):
-        before = processor_ticks(process.pid)
-        time.sleep(0.5)
-        self.assertGreater(processor_ticks(process.pid) - before, os.sysconf("SC_CLK_TCK") / 10, "it waits for nobody")
+        before, until = processor_ticks(process.pid), time.monotonic() + PATIENCE
+        while processor_ticks(process.pid) - before <= os.sysconf("SC_CLK_TCK") / 10:
+            self.assertLess(time.monotonic(), until, "it waits for somebody")
+            time.sleep(0.05)
 
     def check_endless(self, trace):
         self.assertGreater(len(trace.check_blocks()), 1000)

@@ -1,6 +1,7 @@
 // Programs whose events are known: blocks of 777 bytes and their kin are theirs alone, as sizes
 // 70,000 to 79,999 are.
-//   recorded kinds | handover BATCHES | fork | exec | endless | threads | signal
+//   recorded kinds | handover BATCHES | exchange BLOCKS | fork | exec | endless | threads | signal
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -69,6 +70,24 @@ void handover(unsigned batches) {
   for (std::thread& t : all) t.join();
 }
 
+/// Sixteen threads put so many blocks each into 512 places, and free what was there. Now and then
+/// one rests between a free and the next allocation, which others meanwhile give the same address.
+void exchange(unsigned blocks) {
+  static std::array<std::atomic<void*>, 512> places{};
+  std::vector<std::thread> all;
+  for (unsigned t = 0; t < 16; ++t) {
+    all.emplace_back([=] {
+      unsigned chance = t + 1;
+      for (unsigned i = 0; i < blocks; ++i) {
+        chance = chance * 1103515245 + 12345;
+        std::free(places[(chance >> 8) % places.size()].exchange(std::malloc(16 + (chance >> 16) % 500)));
+        if (i % 500 == 0) usleep(2000);
+      }
+    });
+  }
+  for (std::thread& t : all) t.join();
+}
+
 void fork_and_free() {
   void* const first = block(70'001);
   void* const second = block(70'002);
@@ -101,6 +120,7 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "kinds") kinds();
   if (what == "handover") handover(static_cast<unsigned>(std::atoi(argv[2])));
+  if (what == "exchange") exchange(static_cast<unsigned>(std::atoi(argv[2])));
   if (what == "fork") fork_and_free();
   if (what == "signal") interrupted();
   if (what == "threads") {
