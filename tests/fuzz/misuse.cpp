@@ -3,6 +3,7 @@
 //
 // A write after free is told when the block is used again, so some operations later, or never.
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <heapwright/heap.hpp>
@@ -33,6 +34,17 @@ class quiet {
  private:
   int kept_;
 };
+
+/// False: nothing can be written there, which ends a program at once: the mistake is found. So it
+/// is with guard pages and with large blocks that are free, which a short block may be as well: it
+/// was long, and stayed where it was when it was resized.
+bool scribble(std::byte* at) {
+  std::byte changed{};
+  const iovec here{&changed, 1}, there{at, 1};
+  if (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) != 1) return false;
+  changed ^= std::byte{0x55};
+  return ::process_vm_writev(::getpid(), &here, 1, &there, 1, 0) == 1;
+}
 
 class program {
   static constexpr std::size_t usual_alignment = 16;
@@ -110,7 +122,7 @@ class program {
       case 5: {
         if (b.of.size > longest_of_span) return;
         const model::block lost = known_.remove(b);
-        lost.at[lost.of.size] ^= std::byte{0x55};
+        if (!scribble(lost.at + lost.of.size)) return heap_.deallocate(lost.at);
         return is_told([&] { heap_.deallocate(lost.at); });
       }
       case 6: return write_after_free(o, known_.remove(b));
@@ -118,7 +130,7 @@ class program {
         // What lies before it may be another block's.
         if (b.of.size <= longest_of_span + cache_line || is_aligned(b.at, heap_page)) return;
         const model::block freed = known_.remove(b);
-        freed.at[-1] ^= std::byte{0x55};
+        if (!scribble(freed.at - 1)) return heap_.deallocate(freed.at);
         return is_told([&] { heap_.deallocate(freed.at); });
       }
     }
@@ -139,7 +151,7 @@ class program {
     // Where a free list has its link there is another kind of end.
     const std::size_t at = sizeof(void*) + o.b;
     if (at >= of.of.size) return;
-    of.at[at] ^= std::byte{0x55};
+    if (!scribble(of.at + at)) return;
     ++written_after_free_;
     heap_.trim();
     take_late_reports();
