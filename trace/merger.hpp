@@ -159,7 +159,7 @@ class merger {
   tick_scale scale_;
   std::vector<process_state> processes_;
   std::priority_queue<ready_thread> ready_;  ///< with records, not waiting
-  std::uint64_t last_ns_ = 0;  ///< of the last event that was written: times never go back
+  std::uint64_t last_ns_ = 0;                ///< of the last event that was written: times never go back
   std::uint64_t unknown_ = 0, missed_frees_ = 0;
 };
 

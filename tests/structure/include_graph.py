@@ -80,6 +80,7 @@ TOOLS = {
     "tools/subcommands.hpp": "CLI/CLI.hpp",
     "tools/subcommands.cpp": "fmt/format.h unistd.h",
     "tools/main.cpp": "CLI/CLI.hpp fmt/format.h unistd.h",
+    "tools/manual": "CLI/CLI.hpp fmt/format.h fmt/ranges.h",
 }
 READS_SEGMENTS = ["tools/symbols", "tools/live", "tools/leaks", "tools/record", "tools/replay", "tools/advise", "tools/fit"]
 

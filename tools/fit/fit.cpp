@@ -1,7 +1,7 @@
 // `heapwright fit`: one command, one answer.
 //
-//   look     the command runs under the default and glibc, three times: whether it works, how long it
-//            takes
+//   look     the command runs under the default and glibc, three times: whether it works, and how
+//            long it takes
 //   record   `heapwright record` runs it once more; the trace becomes a plan, and is counted
 //   derive   candidates from what is seen (levers), each built and replayed beside the default
 //   choose   the finalists run the real program, in interleaved rounds
@@ -299,7 +299,8 @@ class fitting {
         found_.proofs.push_back(measure(inputs_[i], candidates, rounds, stage.c_str()));
       } catch (const failure& why) {
         if (i == 0) throw;
-        throw failure(why.code(), fmt::format("input {} ({}): {}", i, fmt::join(options_.inputs[i - 1], " "), why.what()));
+        throw failure(why.code(),
+                      fmt::format("input {} ({}): {}", i, fmt::join(options_.inputs[i - 1], " "), why.what()));
       }
       if (found_.proofs.back().interrupted_by != 0) throw interrupted{found_.proofs.back().interrupted_by};
     }
@@ -315,7 +316,8 @@ class fitting {
     }
     if (is_complete && found_.answer.verdict == fit_verdict::keep_default && !found_.fitted && !none_chosen_.empty())
       found_.answer.sentence =
-          "keep the default: no recipe that gains in replays did so in runs of the program without harm; " + none_chosen_;
+          "keep the default: no recipe that gains in replays did so in runs of the program without harm; " +
+          none_chosen_;
     if (!untried_.empty()) {
       if (found_.answer.verdict == fit_verdict::fitted)
         found_.notes.push_back(untried_);
@@ -338,7 +340,7 @@ class fitting {
   std::optional<recipe_search> search_;
   std::string chosen_library_;
   std::string none_chosen_;  ///< what runs said of the most promising recipe, if none of them was chosen
-  std::string untried_;  ///< a sentence on candidates that there was no time for; empty if none was left
+  std::string untried_;      ///< a sentence on candidates that there was no time for; empty if none was left
   double seconds_of_run_ = 0, processor_seconds_ = 0;
 };
 
@@ -392,9 +394,10 @@ void keep_recipe(fitting& by, const files::path& folder, fit_report& found) {
       header.write(text);
       header.finish();
       found.recipe = recipe;
-      found.notes.push_back(fmt::format("the recipe that gained is {}; it was not tried by conformance and stress "
-                                        "tests: heapwright build {} -o LIBRARY --check does it",
-                                        recipe.string(), recipe.string()));
+      found.notes.push_back(
+          fmt::format("the recipe that gained is {}; it was not tried by conformance and stress "
+                      "tests: heapwright build {} -o LIBRARY --check does it",
+                      recipe.string(), recipe.string()));
     } catch (const failure& trouble) {
       found.notes.emplace_back(trouble.what());
     }

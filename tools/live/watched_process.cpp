@@ -103,7 +103,8 @@ moment moment_of(const segment::segment_reader& reader, bool may_run) {
     m.state = life::replaced;
   if (m.state == life::running) {
     process.arguments = arguments_of(static_cast<pid_t>(process.process_id));
-    if (const auto rss = resident_bytes(static_cast<pid_t>(process.process_id)); rss && *rss > 0) m.memory = resident_memory{.rss = *rss};
+    if (const auto rss = resident_bytes(static_cast<pid_t>(process.process_id)); rss && *rss > 0)
+      m.memory = resident_memory{.rss = *rss};
   }
   m.total = m.figures.total();
   return m;

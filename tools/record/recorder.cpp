@@ -229,8 +229,7 @@ void recorder::note_memory(recorded_process& p, bool is_busy) {
   const std::uint64_t ended = clock_ns();
   p.next_memory_ns = ended + std::max(10 * millisecond, rest * (ended - began));
   p.next_growth_ns = ended + std::max(millisecond, 4 * (ended - began));
-  p.most_resident =
-      std::max(p.most_resident, resident_bytes(static_cast<pid_t>(p.figures.process_id)).value_or(0));
+  p.most_resident = std::max(p.most_resident, resident_bytes(static_cast<pid_t>(p.figures.process_id)).value_or(0));
   // Of another program, which the process has become meanwhile, it is not.
   if (bytes > 0 && p.reader->process().state == segment::process_state::running)
     writer_.add(trace::memory{p.number, ended - began_ns_, bytes - std::min(bytes, others)});
