@@ -41,7 +41,8 @@ pid_t start(const std::vector<std::string>& command, const scratch_file& errors)
   if (error == 0) return child;
   throw failure(
       exit_code::bad_input,
-      fmt::format("the C++ compiler {} cannot be run: {}; install one, or name yours in CXX (build: or by --compiler)",
+      fmt::format("the C++ compiler {} cannot be run: {}; install one, or name one that is installed: in CXX, or, for "
+                  "build and fit, by --compiler",
                   command[0], std::strerror(error)));
 }
 

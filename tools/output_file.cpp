@@ -168,7 +168,7 @@ void check_replaces_none(const char* option, const std::string& output, const st
   std::error_code error;
   if (output == "-" || !fs::is_regular_file(output, error)) return;
   for (const std::string& path : needed)
-    if (lead_to_one_file(output, path))
+    if (!path.empty() && lead_to_one_file(output, path))
       throw failure(
           exit_code::bad_input,
           fmt::format("{} {}: it would replace {}, which is needed here; give it another name", option, output, path));

@@ -1,6 +1,7 @@
 // Text from elsewhere, to be shown in a terminal or a message.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,23 @@ namespace heapwright::tool {
       result += fmt::format("\\x{:02x}", byte);
   }
   return end < text.size() ? result + "..." : result;
+}
+
+/// A command as one gives it to a shell: its words in quotes where that is needed. Printable.
+[[nodiscard]] inline std::string shown_command(std::span<const std::string> words) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  std::string result;
+  for (const std::string& word : words) {
+    if (!result.empty()) result += ' ';
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
+      result += word;
+      continue;
+    }
+    result += '\'';
+    for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    result += '\'';
+  }
+  return printable(result);
 }
 
 }  // namespace heapwright::tool

@@ -34,18 +34,22 @@ constexpr advice_kind kinds[] = {advice_kind::small_buffer, advice_kind::reserve
 class AdviceCode : public testing::TestWithParam<advice_kind> {};
 
 constexpr const char* containers[] = {
-    "",
-    "std::vector<int>::push_back",
-    "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::_M_create",
-    "std::__cxx11::list<int>::push_back",
-    "std::deque<int>::push_back",
-    "std::_Rb_tree<int, int>::_M_insert_",
-    "std::_Hashtable<int, int>::_M_insert"};
+    "", "std::vector", "std::string", "std::list", "std::deque", "std::map or set", "std::unordered_map or set"};
+
+program_site site_of(const std::string& container, const std::string& file = "/src/tree.cpp") {
+  return {.function = "grow()",
+          .file = file,
+          .line = 12,
+          .module = "/bin/some",
+          .through = container.empty() ? "" : container + "<int>::insert",
+          .is_container = !container.empty(),
+          .container = container};
+}
 
 TEST_P(AdviceCode, CompilesForCallsAndForContainers) {
-  for (const std::string through : containers) {
+  for (const std::string container : containers) {
     for (const std::uint64_t threads : {1U, 4U}) {
-      const program_site site{"grow()", "/src/some \"tree\".cpp", 12, "/bin/some", through, !through.empty()};
+      const program_site site = site_of(container, "/src/some \"tree\".cpp");
       advice what{.kind = GetParam(), .site = 1, .bytes = 48};
       std::string code = text_of(code_for(what, site, threads));
       SCOPED_TRACE(code);
@@ -64,7 +68,7 @@ TEST_P(AdviceCode, CompilesForCallsAndForContainers) {
 }
 
 TEST(AdviceCode, NamesTheContainerOfTheSite) {
-  const program_site site{"grow()", "/src/tree.cpp", 12, "/bin/some", containers[3], true};
+  const program_site site = site_of("std::list");
   const std::string pool = text_of(code_for({.kind = advice_kind::pool, .site = 1, .bytes = 48}, site, 1));
   EXPECT_NE(pool.find("tree.cpp:12: std::list<int, kit_allocator<int>> l(memory);"), std::string::npos) << pool;
 }
@@ -72,7 +76,7 @@ TEST(AdviceCode, NamesTheContainerOfTheSite) {
 INSTANTIATE_TEST_SUITE_P(Kinds, AdviceCode, testing::ValuesIn(kinds));
 
 TEST(AdviceCode, SaysWhereAndHowMuch) {
-  const program_site site{"grow()", "/src/tree.cpp", 12, "/bin/some", "", false};
+  const program_site site = site_of("");
   const std::string pool = text_of(code_for({.kind = advice_kind::pool, .site = 1, .bytes = 48}, site, 1));
   EXPECT_NE(pool.find("static heapwright::pool<> blocks(heapwright::layout{48, 8})"), std::string::npos) << pool;
   EXPECT_NE(pool.find("tree.cpp:12"), std::string::npos) << pool;

@@ -70,6 +70,16 @@ class Advise(unittest.TestCase):
                     self.assertIsNotNone(one["saves"])
                     self.assertIsNone(one["failure"])
 
+    def test_containers_that_allocate_at_one_line_are_told_apart(self):
+        found = self.advice("names")
+        at_line = [a for a in found["advice"] if a["site"]["line"] == lines_of_sites()["names"]]
+        self.assertEqual({a["site"]["container"]: a["kind"] for a in at_line}, {"std::map or set": "arena", "std::string": "arena"}, found["advice"])
+        for one in at_line:
+            kept = {"std::map or set": "std::set<", "std::string": "std::basic_string<"}[one["site"]["container"]]
+            self.assertIn(kept, "\n".join(one["code"]))
+            self.assertAlmostEqual(one["allocations"], 200_000, delta=2000)
+        self.assertIn("for a std::string, through std::", self.advised().stdout)
+
     def test_programs_as_advised_have_no_such_site(self):
         lines = lines_of_sites()
         for program in ("tree", "pool", "text", "nested"):
@@ -94,6 +104,15 @@ class Advise(unittest.TestCase):
         found = json.loads(self.advised("--wrapper", "plant*", "--json", "-").stdout)
         self.assertIn("grow_tree<", found["advice"][0]["site"]["function"])
         self.assertIn("plant<", found["advice"][0]["site"]["through"])
+        self.assertEqual([note for note in found["notes"] if "--wrapper" in note], [])
+        self.assertIn("Note: --wrapper no_such: no function that allocates", self.advised("--wrapper", "no_such").stdout)
+
+    def test_a_command_is_told_as_a_shell_has_it(self):
+        self.recorded("sh", "-c", "true 'a b'", "", "x")
+        told = r"sh -c 'true '\''a b'\''' '' x"
+        self.assertIn(f": {told}\n", self.advised().stdout)
+        self.assertIn(f": {told}\n", heapwright("trace", "info", self.trace).stdout)
+        self.assertIn(f": {told}\n", heapwright("replay", "--memory", "--only", "glibc", self.trace).stdout)
 
     def test_programs_that_end_badly(self):
         self.recorded("sh", "-c", "exit 3", code=3)

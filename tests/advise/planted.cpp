@@ -1,5 +1,5 @@
 // Programs whose memory could be done better, as they are and as they are advised:
-//   planted tree | pool | text | nested | growing | handing   [advised]   [TIMES]
+//   planted tree | pool | text | nested | growing | handing | names   [advised]   [TIMES]
 //
 //   tree      trees that are built node by node and dropped as a whole: an arena
 //   pool      orders of one size, each of which goes when 4,000 others have come: a pool
@@ -7,6 +7,7 @@
 //   nested    a recursion, each step of which has a buffer of its own: a stack arena
 //   growing   rows that grow by realloc, one step after the other: reserve
 //   handing   blocks of many sizes that another thread frees: a hand-over
+//   names     maps of strings that are dropped as a whole: two containers at one line, two arenas
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -232,6 +234,19 @@ std::uint64_t handing() {
   return sum;
 }
 
+// --- names
+
+std::uint64_t names() {
+  numbers random;
+  std::uint64_t sum = 0;
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    std::map<std::uint32_t, std::string> all;
+    for (std::uint32_t i = 0; i < 5'000; ++i) all.emplace(i, std::string(40 + random.below(100), 'n'));  // the site
+    for (const auto& [number, name] : all) sum += number + name.size();
+  }
+  return sum;
+}
+
 template <bool is_advised>
 std::uint64_t run(std::string_view what) {
   if (what == "tree") return tree<is_advised>();
@@ -240,6 +255,7 @@ std::uint64_t run(std::string_view what) {
   if (what == "nested") return nested<is_advised>();
   if (what == "growing") return growing<is_advised>();
   if (what == "handing") return handing();
+  if (what == "names") return names();
   return 0;
 }
 

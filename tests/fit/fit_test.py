@@ -45,6 +45,36 @@ class Fit(unittest.TestCase):
                 return found
         self.fail(found)
 
+    def compiler_of_two(self, better_with, at_last="exit 0"):
+        """A compiler that takes no time: it makes the default of each recipe, but of one with this text in it a malloc that takes less memory.
+        What it does before it makes the malloc that was proven: `at_last`."""
+        default = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright.so")
+        header, better, compiler = (os.path.join(self.folder, name) for name in ("fine.hpp", "libbetter.so", "compiler.sh"))
+        with open(header, "w") as file:
+            file.write("#include <heapwright/heap/recipe.hpp>\n"
+                       "inline constexpr heapwright::recipe fine{.classes = {.steps_per_doubling = 16}, .spans = {.largest_cut = 64 * heapwright::KiB}};\n")
+        subprocess.run([HEAPWRIGHT, "build", header, "-o", better], check=True, capture_output=True, timeout=PATIENCE, env=self.environment())
+        with open(compiler, "w") as file:
+            file.write(f"""#!/bin/bash
+made={default}
+for word; do
+  case $word in
+    -fsyntax-only) exit 0 ;;
+    */recipe.hpp) grep -qF '{better_with}' "$word" && made={better} ;;
+    *.o) object=$word ;;
+  esac
+  [ "$before" = -o ] && output=$word
+  before=$word
+done
+case $output in
+  *.o) echo "$made" >"$output" ;;
+  {self.output}/*) {at_last} ;;
+  *) cp "$(cat "$object")" "$output" ;;
+esac
+""")
+        os.chmod(compiler, 0o755)
+        return compiler
+
     def test_a_recipe_that_fits(self):
         other = f"{PROGRAM} rounding"
         found = self.fitted_in_some_of(4, "--for", "memory", "--minutes", "0.7", "--input", other, "--", PROGRAM, "rounding")
@@ -145,28 +175,8 @@ class Fit(unittest.TestCase):
         self.assertRegex(failures.pop(), r"^recipe\.hpp: fitted cannot be built:\s+recipe\.hpp:8: error: not this one$")
 
     def test_fields_are_changed_one_at_a_time(self):
-        """A compiler that makes the default of each recipe, in no time. Only where one field is changed it makes a malloc that takes less."""
-        default = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright.so")
-        header, better, compiler = (os.path.join(self.folder, name) for name in ("fine.hpp", "libbetter.so", "compiler.sh"))
-        with open(header, "w") as file:
-            file.write("#include <heapwright/heap/recipe.hpp>\n"
-                       "inline constexpr heapwright::recipe fine{.classes = {.steps_per_doubling = 16}, .spans = {.largest_cut = 64 * heapwright::KiB}};\n")
-        subprocess.run([HEAPWRIGHT, "build", header, "-o", better], check=True, capture_output=True, timeout=PATIENCE, env=self.environment())
-        with open(compiler, "w") as file:
-            file.write(f"""#!/bin/bash
-made={default}
-for word; do
-  case $word in
-    -fsyntax-only) exit 0 ;;
-    */recipe.hpp) grep -q unmap_from "$word" && made={better} ;;
-    *.o) object=$word ;;
-  esac
-  [ "$before" = -o ] && output=$word
-  before=$word
-done
-case $output in *.o) echo "$made" >"$output" ;; *) cp "$(cat "$object")" "$output" ;; esac
-""")
-        os.chmod(compiler, 0o755)
+        """Only where one field is changed, the compiler makes a malloc that takes less."""
+        compiler = self.compiler_of_two("unmap_from")
         found = self.fitted("--for", "memory", "--minutes", "5", "--compiler", compiler, "--", PROGRAM, "rounding")
         names = [one["name"] for one in found["tried"]]
         step = next(one for one in found["tried"] if "unmap_from" in one["name"])
@@ -177,6 +187,40 @@ case $output in *.o) echo "$made" >"$output" ;; *) cp "$(cat "$object")" "$outpu
         # It goes on from there, through all fields again: none gains more.
         self.assertTrue(behind and all(" fields with " in name for name in behind), names)
         self.assertTrue([name for name in behind if "max_bytes_per_class 4 KiB" in name], names)
+
+    def test_recipes_that_gain_in_replays_alone(self):
+        found = self.fitted("--for", "memory", "--minutes", "0.3", "--compiler", self.compiler_of_two("  r."), "--", PROGRAM, "slowed")
+        self.assertEqual(found["verdict"], "keep-default", found)
+        self.assertTrue(any(one["finalist"] for one in found["tried"]), found["tried"])
+        self.assertRegex(found["sentence"], r"^keep the default: no recipe that gains in replays did so in runs of the program without harm; .*: .*wall time \+\d+ %")
+
+    def test_an_input_that_fails_is_named(self):
+        done = self.ran("--minutes", "0.1", "--input", "sh -c 'exit 3'", "--", PROGRAM, "nothing", code=1)
+        self.assertRegex(done.stderr, r"heapwright: input 1 \(sh -c 'exit 3'\): .*status 3")
+
+    def test_interrupted_while_the_malloc_is_built_it_keeps_the_recipe(self):
+        compiler = self.compiler_of_two("  r.", at_last="exec sleep 1000")
+        answer = os.path.join(self.folder, "answer.json")
+        for _ in range(4):  # noise may look like a harm
+            with subprocess.Popen(self.words("--for", "memory", "--minutes", "0.4", "--compiler", compiler, "--json", answer, "--", PROGRAM, "rounding"),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment()) as process:
+                for line in process.stderr:
+                    if "building the malloc" in line:
+                        time.sleep(0.5)
+                        process.send_signal(signal.SIGINT)
+                        break
+                said, _ = process.communicate(timeout=PATIENCE)
+            if process.returncode != 0:
+                break
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        self.assertIn("interrupted while the malloc of the recipe that gained was built and tried", said)
+        with open(answer) as file:
+            found = json.load(file)
+        self.assertEqual((found["verdict"], found["interrupted_by"], found["library"]), ("keep-default", "SIGINT", None))
+        self.assertEqual(sorted(os.listdir(self.output)), ["recipe.hpp", "report.html"])
+        with open(found["recipe"]) as file:
+            self.assertIn("  r.", file.read())
+        self.assertTrue(any(f"heapwright build {found['recipe']} -o LIBRARY --check" in note for note in found["notes"]), found["notes"])
 
     def test_a_report_that_cannot_be_written_is_not_announced(self):
         os.mkdir(self.output)

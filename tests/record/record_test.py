@@ -337,6 +337,13 @@ class Record(unittest.TestCase):
             self.assertEqual(heapwright("record", "-o", self.file, "--", *command).returncode, code)
         self.assertEqual(heapwright("record", "-o", "/no/such/folder/trace", "--", "true").returncode, 125)
         self.assertFalse(os.path.exists(self.file))
+        self.recorded("true")
+        with open(self.file, "rb") as file:
+            before = file.read()
+        done = heapwright("record", "-o", self.file, "--", "")
+        self.assertEqual((done.returncode, done.stderr), (127, "heapwright: the command is empty\n"))
+        with open(self.file, "rb") as file:
+            self.assertEqual(file.read(), before)
 
     def test_traces_that_are_none(self):
         self.recorded(RECORDED, "kinds", code=7)

@@ -66,10 +66,10 @@ TOOLS = {
                   "sys/wait.h termios.h unistd.h zlib.h",
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",
-    "tools/record": "fcntl.h fmt/format.h fmt/ranges.h sys/file.h sys/mman.h sys/stat.h sys/types.h tsl/robin_map.h unistd.h",
-    "tools/replay": "fcntl.h fmt/format.h fmt/ranges.h linux/filter.h linux/futex.h linux/seccomp.h nlohmann/json.hpp pthread.h sched.h sys/ioctl.h sys/mman.h sys/personality.h sys/prctl.h sys/resource.h "
+    "tools/record": "fcntl.h fmt/format.h sys/file.h sys/mman.h sys/stat.h sys/types.h tsl/robin_map.h unistd.h",
+    "tools/replay": "fcntl.h fmt/format.h linux/filter.h linux/futex.h linux/seccomp.h nlohmann/json.hpp pthread.h sched.h sys/ioctl.h sys/mman.h sys/personality.h sys/prctl.h sys/resource.h "
                     "sys/stat.h sys/syscall.h time.h tsl/robin_map.h tsl/robin_set.h unistd.h",
-    "tools/advise": "fmt/format.h fmt/ranges.h nlohmann/json.hpp sys/mman.h tsl/robin_map.h unistd.h",
+    "tools/advise": "fmt/format.h nlohmann/json.hpp sys/mman.h tsl/robin_map.h unistd.h",
     "tools/fit": "fmt/format.h fmt/ranges.h nlohmann/json.hpp tsl/robin_map.h unistd.h",
     "tools/help_text.hpp": "CLI/CLI.hpp",
     "tools/help_text.cpp": "fmt/format.h fmt/ranges.h",

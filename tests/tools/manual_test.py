@@ -23,11 +23,13 @@ ANYWHERE = [
     (["heapwright", "trace", ""], {"info", "dump", "slice"}, set()),
     (["heapwright", "trace", "info", "a"], {"app.trace"}, {"dump"}),
     (["heapwright", "replay", "app.trace", "--only", "je"], {"jemalloc"}, set()),
+    (["heapwright", "trace", "info", "--j"], set(), {"--json"}),
     (["heapwright", "run", "--with", "lib"], {"libmine.so"}, set()),
     (["heapwright", "run", "--guard-sample", "100", "my-pro"], {"my-program"}, set()),
     (["heapwright", "run", "--", "my-pro"], {"my-program"}, set()),
     (["heapwright", "info", str(os.getpid())[:-1]], {str(os.getpid())}, set()),
 ]
+LIST = ["heapwright", "replay", "app.trace", "--only", "glibc,je"]
 
 
 def subcommands():
@@ -88,6 +90,7 @@ class Manual(unittest.TestCase):
 
         self.check(follow)
         self.assertEqual(follow(["heapwright", "fit", "--for", "=", "la"]), {"latency"})
+        self.assertEqual(follow(LIST), {"glibc,jemalloc"})
 
     def test_fish(self):
         self.need("fish")
@@ -98,6 +101,7 @@ class Manual(unittest.TestCase):
             return {word.split("\t")[0] for word in told.splitlines()}
 
         self.check(follow)
+        self.assertEqual(follow(LIST), {"glibc,jemalloc"})
 
     def test_zsh(self):
         self.need("zsh")
@@ -118,7 +122,7 @@ class Manual(unittest.TestCase):
               zpty -w -n shell $'\\x15'
             done
         """)
-        lines = [" ".join(typed) for typed, _, _ in ANYWHERE]
+        lines = [" ".join(typed) for typed in [*(typed for typed, _, _ in ANYWHERE), LIST]]
 
         def told_after(seconds):
             return self.printed("zsh", "-f", str(script), str(self.folder / "functions"), str(seconds), *lines).split("\f")
@@ -131,6 +135,7 @@ class Manual(unittest.TestCase):
             return set(re.findall(r"[\w.-]+", told[lines.index(" ".join(typed))].replace("\r", "\n"))) - set(typed[:-1])
 
         self.check(follow)
+        self.assertIn("jemalloc", follow(LIST))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 #include "advice_code.hpp"
 
 #include <algorithm>
-#include <initializer_list>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -29,22 +27,15 @@ lines of_calls(const std::string& declaration, const std::string& take, const st
           fmt::format("void give_block(void* p, std::size_t bytes) {{ {} }}", give)};
 }
 
-/// A container of the site's kind with kit_allocator. Functions of the library's own have other
-/// names: _Rb_tree of maps and sets, _Hashtable of those without an order.
+/// A container of the site's kind with kit_allocator.
 const char* container_with_allocator(const program_site& site) {
-  const auto is_of = [&](std::initializer_list<std::string_view> names) {
-    return std::ranges::any_of(names, [&](std::string_view name) {
-      return site.through.find(name) != std::string::npos || site.function.find(name) != std::string::npos;
-    });
-  };
-  if (is_of({"basic_string", "std::string"}))
+  if (site.container == "std::string")
     return "std::basic_string<char, std::char_traits<char>, kit_allocator<char>> s(memory);";
-  if (is_of({"unordered_", "_Hashtable", "_Hash_node"}))
+  if (site.container == "std::unordered_map or set")
     return "std::unordered_set<int, std::hash<int>, std::equal_to<>, kit_allocator<int>> u(memory);";
-  if (is_of({"std::map", "std::set", "std::multi", "_Rb_tree"}))
-    return "std::set<int, std::less<>, kit_allocator<int>> o(memory);";
-  if (is_of({"std::list", "__cxx11::list", "_List_"})) return "std::list<int, kit_allocator<int>> l(memory);";
-  if (is_of({"deque", "_Deque"})) return "std::deque<int, kit_allocator<int>> d(memory);";
+  if (site.container == "std::map or set") return "std::set<int, std::less<>, kit_allocator<int>> o(memory);";
+  if (site.container == "std::list") return "std::list<int, kit_allocator<int>> l(memory);";
+  if (site.container == "std::deque") return "std::deque<int, kit_allocator<int>> d(memory);";
   return "std::vector<int, kit_allocator<int>> v(memory);";
 }
 

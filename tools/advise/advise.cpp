@@ -24,6 +24,7 @@
 #include "failure.hpp"
 #include "mapped_plan.hpp"
 #include "output_file.hpp"
+#include "printable.hpp"
 #include "replay_runs.hpp"
 #include "scratch_file.hpp"
 #include "terminal.hpp"
@@ -110,6 +111,9 @@ void add_notes(advise_report& into) {
   if (into.plan.left_out > 0)
     into.notes.push_back(fmt::format("{} free{} of blocks from before the recording {} left out", into.plan.left_out,
                                      into.plan.left_out == 1 ? "" : "s", into.plan.left_out == 1 ? "is" : "are"));
+  for (const std::string& pattern : into.sites.unused_wrappers)
+    into.notes.push_back(fmt::format("--wrapper {}: no function that allocates, or is on the way to one, has that name",
+                                     printable(pattern)));
   const bool has_lines =
       std::ranges::any_of(into.all, [&](const given_advice& one) { return !into.sites[one.what.site].file.empty(); });
   // A torn trace may lack what names the modules.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "embedded_page.hpp"
@@ -23,9 +22,7 @@ std::string show_part(double part, double whole) {
   return fmt::format("{:.{}f} %", percent, percent < 9.95 ? 1 : 0);
 }
 
-std::string command_of(const advise_report& all) {
-  return printable(fmt::format("{}", fmt::join(all.process.described.arguments, " ")));
-}
+std::string command_of(const advise_report& all) { return shown_command(all.process.described.arguments); }
 
 /// A sentence of its own, `indent` spaces from the left; leaves the terminal's last column free.
 std::string lines_of(const std::string& sentence, std::size_t indent, unsigned columns) {
@@ -76,6 +73,7 @@ json site_json(const program_site& site) {
           {"line", site.file.empty() ? json(nullptr) : json(site.line)},
           {"module", site.module},
           {"through", or_null(site.through)},
+          {"container", or_null(site.container)},
           {"name", site.name()}};
 }
 
@@ -110,6 +108,12 @@ json report_json(const advise_report& all) {
   if (const std::string torn = all.torn_note(); !torn.empty()) notes.push_back(torn);
   for (const std::string& note : all.notes) notes.push_back(note);
   return result;
+}
+
+/// "for a std::string, through std::map<...>::operator[]": what allocates at the line.
+std::string through(const program_site& site) {
+  const std::string whose = site.container.empty() ? "" : fmt::format("for a {}, ", site.container);
+  return printable(fmt::format("{}through {}", whose, site.through));
 }
 
 std::string heading(const advise_report& all, unsigned columns) {
@@ -172,7 +176,7 @@ std::string text_view(const advise_report& all, bool colour, unsigned columns) {
     if (!is_shown) continue;
     const program_site& site = all.sites[one.what.site];
     text += fmt::format("\n{}{}  {}{}  at {}\n", bold, ++number, one.what.name(), end, site.name());
-    if (!site.through.empty()) text += lines_of("through " + printable(site.through), 3, columns);
+    if (!site.through.empty()) text += lines_of(through(site), 3, columns);
     text += lines_of(one.what.seen, 3, columns);
     if (!one.saves.failure.empty())
       text += lines_of("What it saves is not known: " + one.saves.failure, 3, columns);

@@ -58,7 +58,7 @@ struct advise_report {
   std::vector<std::string> notes;
   int interrupted_by = 0;
 
-  /// From the recording's beginning to the last event.
+  /// From its first event to its last.
   [[nodiscard]] double program_seconds() const noexcept { return static_cast<double>(plan.duration_ns) / 1e9; }
   /// Of a torn trace, what that means for the advice; stands before it. Otherwise empty.
   [[nodiscard]] std::string torn_note() const;

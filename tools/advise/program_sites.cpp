@@ -5,6 +5,8 @@
 #include <map>
 #include <string_view>
 #include <tuple>
+#include <unordered_set>
+#include <utility>
 
 #include "allocation_wrappers.hpp"
 #include "call_sites.hpp"
@@ -25,14 +27,49 @@ bool is_of_container(const std::string& function) {
          std::ranges::none_of(others, [&](std::string_view o) { return name.find(o) != std::string::npos; });
 }
 
+/// Empty: of none that is known here. Functions of the library's own have other names than those
+/// that a program writes, and in libstdc++ the allocating ones belong to classes of their own.
+std::string container_of(const std::string& function) {
+  struct library_class {
+    std::string_view name, container;
+  };
+  static constexpr library_class classes[] = {
+      {"basic_string", "std::string"},
+      {"std::string", "std::string"},
+      {"unordered_", "std::unordered_map or set"},
+      {"_Hash", "std::unordered_map or set"},
+      {"std::map", "std::map or set"},
+      {"std::set", "std::map or set"},
+      {"std::multi", "std::map or set"},
+      {"_Rb_tree", "std::map or set"},
+      {"std::list", "std::list"},
+      {"__cxx11::list", "std::list"},
+      {"_List_", "std::list"},
+      {"deque", "std::deque"},
+      {"_Deque", "std::deque"},
+      {"vector", "std::vector"},
+      {"_Vector", "std::vector"},
+  };
+  const std::string name = qualified_name(function);
+  const auto* const known =
+      std::ranges::find_if(classes, [&](const library_class& c) { return name.find(c.name) != std::string::npos; });
+  return is_of_container(function) && known != std::end(classes) ? std::string(known->container) : "";
+}
+
 program_site site_at(const std::vector<std::uint32_t>& places, std::size_t index, const places_book& book) {
   const place found = book[places[index]];
-  program_site site{found.function, found.file, found.line, found.module, "", false};
-  site.is_container = is_of_container(found.function);
+  program_site site{.function = found.function,
+                    .file = found.file,
+                    .line = found.line,
+                    .module = found.module,
+                    .through = "",
+                    .is_container = is_of_container(found.function),
+                    .container = container_of(found.function)};
   for (std::size_t i = index; i-- > 0;) {
     const place inner = book[places[i]];
     if (site.through.empty()) site.through = inner.function;
     site.is_container = site.is_container || is_of_container(inner.function);
+    if (const std::string innermost = container_of(inner.function); !innermost.empty()) site.container = innermost;
   }
   return site;
 }
@@ -44,6 +81,30 @@ bool is_by_new(const std::vector<std::uint32_t>& places, const places_book& book
                      [&](std::uint32_t number) { return book[number].function.starts_with("operator new"); });
 }
 
+/// Patterns that have not fitted yet.
+class unused_patterns {
+ public:
+  explicit unused_patterns(const function_patterns& all) : left(all.patterns()) {}
+
+  void look_at(const std::vector<std::uint32_t>& places, const places_book& book) {
+    if (left.empty()) return;
+    for (const std::uint32_t number : places) {
+      if (!known_.insert(number).second) continue;
+      const std::string function = book[number].function, name = qualified_name(function);
+      std::erase_if(left, [&](const std::string& pattern) {
+        function_patterns one;
+        one.add(pattern);
+        return one.find(function) != nullptr || one.find(name) != nullptr;
+      });
+    }
+  }
+
+  std::vector<std::string> left;
+
+ private:
+  std::unordered_set<std::uint32_t> known_;
+};
+
 }  // namespace
 
 std::string program_site::name() const { return text_of(place{function, file, line, module}); }
@@ -52,15 +113,18 @@ program_sites sites_of(const std::string& trace, std::uint32_t process, const fu
   trace_names names(trace, wrappers);
   const places_book& book = names.book(process);
   program_sites found;
-  std::map<std::tuple<std::string, std::string, unsigned, std::string>, std::uint16_t> known;
+  std::map<std::tuple<std::string, std::string, unsigned, std::string, std::string>, std::uint16_t> known;
+  unused_patterns unused(wrappers);
   trace::trace_reader reader(trace);
   (void)trace::for_each_part(reader, [&](const trace::part& p) {
     const auto* const s = std::get_if<trace::stack>(&p);
     if (s == nullptr || s->process != process || s->addresses.empty()) return;
     const std::vector<std::uint32_t> places = names.places_of(*s);
+    unused.look_at(places, book);
     const program_site site = site_at(places, book.site_in(places), book);
     const auto next = static_cast<std::uint16_t>(found.all.size() + 1);
-    const auto [entry, is_new] = known.try_emplace({site.function, site.file, site.line, site.module}, next);
+    const auto [entry, is_new] =
+        known.try_emplace({site.function, site.file, site.line, site.module, site.container}, next);
     if (is_new && found.all.size() == replay::operation::last_site) entry->second = 0;
     if (is_new && entry->second != 0) found.all.push_back(site);
     constexpr std::size_t most_stacks = std::size_t{1} << 28;  // more have no room in a trace: it is damaged
@@ -68,6 +132,7 @@ program_sites sites_of(const std::string& trace, std::uint32_t process, const fu
     if (s->id >= found.stacks.size()) found.stacks.resize(s->id + std::size_t{1});
     found.stacks[s->id] = {entry->second, is_by_new(places, book)};
   });
+  found.unused_wrappers = std::move(unused.left);
   return found;
 } catch (const trace::bad_trace& why) {
   throw failure(exit_code::bad_input, why.what());

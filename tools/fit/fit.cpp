@@ -31,6 +31,7 @@
 #include "given_input.hpp"
 #include "output_file.hpp"
 #include "plan_builder.hpp"
+#include "printable.hpp"
 #include "progress_line.hpp"
 #include "recipe_trials.hpp"
 #include "terminal.hpp"
@@ -300,7 +301,7 @@ class fitting {
       } catch (const failure& why) {
         if (i == 0) throw;
         throw failure(why.code(),
-                      fmt::format("input {} ({}): {}", i, fmt::join(options_.inputs[i - 1], " "), why.what()));
+                      fmt::format("input {} ({}): {}", i, shown_command(options_.inputs[i - 1]), why.what()));
       }
       if (found_.proofs.back().interrupted_by != 0) throw interrupted{found_.proofs.back().interrupted_by};
     }

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "embedded_page.hpp"
@@ -21,7 +20,7 @@ constexpr const char* verdict_names[] = {"fitted", "keep-default", "other-alloca
 
 json or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
-std::string command_of(const fit_report& all) { return printable(fmt::format("{}", fmt::join(all.command, " "))); }
+std::string command_of(const fit_report& all) { return shown_command(all.command); }
 
 std::string show_change(double ratio) { return fmt::format("{:+.1f} %", (ratio - 1) * 100); }
 
@@ -218,9 +217,7 @@ std::string text_view(const fit_report& all, bool colour) {
   }
   for (std::size_t i = 0; i < all.proofs.size(); ++i)
     text += fmt::format("\nProof{}, {} rounds; ratios to the default, with their 95 % interval\n{}",
-                        i == 0 ? ""
-                               : fmt::format(" on input {} ({})", i,
-                                             printable(fmt::format("{}", fmt::join(all.proofs[i].command, " ")))),
+                        i == 0 ? "" : fmt::format(" on input {} ({})", i, shown_command(all.proofs[i].command)),
                         all.proofs[i].rounds, proof_table(all.proofs[i], all.answer.verdict));
   if (all.answer.verdict == fit_verdict::fitted) {
     text += fmt::format("\n{}: the recipe, with the reason of each field\n{}: the malloc\n", all.recipe, all.library);

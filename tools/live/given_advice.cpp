@@ -19,11 +19,13 @@ json shown(const json& given) {
   const json& site = given.at("site");
   const auto line = [&] { return site.at("line").is_null() ? json(0) : json(site.at("line").get<std::uint64_t>()); };
   const auto file = [&] { return site.at("file").is_null() ? std::string() : site.at("file").get<std::string>(); };
+  const json container = site.contains("container") ? site.at("container") : json(nullptr);
   const json& saves = given.at("saves");
   return {{"kind", given.at("kind").get<std::string>()},
           {"function", site.at("function").get<std::string>()},
           {"file", file()},
           {"line", line()},
+          {"container", container},
           {"seen", given.at("seen").get<std::string>()},
           {"part", given.at("part").get<std::string>()},
           {"code", given.at("code").get<std::vector<std::string>>()},

@@ -5,9 +5,9 @@
 
 namespace heapwright::tool {
 
-/// What the page shows of it: {"advice": [{"kind", "function", "file", "line", "seen", "part",
-/// "saves", "code"}, ...]}, without that which saves nothing. `file`: empty for no advice. Throws
-/// `failure` if it is not what `advise` writes.
+/// What the page shows of it: {"advice": [{"kind", "function", "file", "line", "container", "seen",
+/// "part", "saves", "code"}, ...]}, without that which saves nothing. `file`: empty for no advice.
+/// Throws `failure` if it is not what `advise` writes.
 [[nodiscard]] std::string advice_view(const std::string& file);
 
 }  // namespace heapwright::tool

@@ -12,12 +12,14 @@
 namespace heapwright::tool {
 namespace {
 
-enum class completed { nothing, files, commands, processes, words };
+enum class completed { nothing, files, commands, processes, words, list };  // list: words with commas between
 
 struct completion {
   completed by = completed::nothing;
   std::string words;
 };
+
+constexpr const char* mallocs = "glibc heapwright jemalloc mimalloc tcmalloc tbb";
 
 /// Of a value, or of a word that is no option, by its name in the help.
 completion completion_of(const std::string& kind) {
@@ -25,14 +27,14 @@ completion completion_of(const std::string& kind) {
     if (kind == file) return {completed::files, ""};
   if (kind == "COMMAND") return {completed::commands, ""};
   if (kind == "GOAL") return {completed::words, "time memory both latency"};
-  if (kind == "NAMES") return {completed::words, "glibc heapwright jemalloc mimalloc tcmalloc tbb"};
+  if (kind == "NAMES") return {completed::list, mallocs};
   if (kind == "PID") return {completed::processes, ""};
   if (kind == "WHAT") return {completed::words, "info dump slice"};
   return {};
 }
 
 completion completion_of(const CLI::Option& option) {
-  if (option.get_name() == "--baseline") return completion_of("NAMES");
+  if (option.get_name() == "--baseline") return {completed::words, mallocs};
   return completion_of(option.get_positional() ? option.get_name() : kind_of_value(option));
 }
 
@@ -122,10 +124,16 @@ _heapwright() {
   fi
 }
 
-# By "words:a b", "files:", "commands:" or "processes:", which may have left a file.
+# By "words:a b", "list:a b" (with commas between), "files:", "commands:" or "processes:", which may
+# have left a file.
 _heapwright_by() {
+  local begun=
   case $1 in
     words:*) mapfile -t COMPREPLY < <(compgen -W "${1#words:}" -- "$cur") ;;
+    list:*)
+      [[ $cur == *,* ]] && begun=${cur%,*},
+      mapfile -t COMPREPLY < <(compgen -P "$begun" -W "${1#list:}" -- "${cur##*,}")
+      ;;
     files:) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
     processes:)
       compopt -o filenames 2>/dev/null
@@ -144,6 +152,7 @@ complete -F _heapwright heapwright
       case completed::commands: return "commands:";
       case completed::processes: return "processes:";
       case completed::words: return "words:" + c.words;
+      case completed::list: return "list:" + c.words;
     }
     return {};
   };
@@ -183,6 +192,7 @@ std::string zsh_completion(const CLI::App& app) {
       case completed::commands: return "_command_names -e";
       case completed::processes: return "{ compadd - /proc/<->(N:t); _files }";
       case completed::words: return fmt::format("({})", c.words);
+      case completed::list: return fmt::format("_sequence compadd - {}", c.words);
     }
     return {};
   };
@@ -236,22 +246,26 @@ std::string fish_completion(const CLI::App& app) {
       case completed::commands: return "-x -a '(__fish_complete_command)'";
       case completed::processes: return "-F -a '(__fish_complete_pids)'";
       case completed::words: return fmt::format("-x -a '{}'", c.words);
+      case completed::list: return fmt::format("-x -a '(__fish_complete_list , \"printf %s\\\\\\\\n {}\")'", c.words);
     }
     return {};
   };
   std::string text =
       "# Completion for fish, made from what heapwright --help is made from.\n"
+      "function __heapwright_runs -d 'Whether this subcommand is typed'\n"
+      "  set -l words (commandline -opc)\n"
+      "  test (count $words) -ge 2; and test $words[2] = $argv[1]\n"
+      "end\n"
       "complete -c heapwright -f\n"
       "complete -c heapwright -n __fish_use_subcommand -s h -l help -d 'This text'\n"
       "complete -c heapwright -n __fish_use_subcommand -l version -d 'Tell version, revision and how this was built'\n"
       "complete -c heapwright -n __fish_use_subcommand -a help -d 'The options of a subcommand'\n";
-  text += fmt::format("complete -c heapwright -n '__fish_seen_subcommand_from help' -a '{}'\n",
-                      fmt::join(subcommands_of(app), " "));
+  text +=
+      fmt::format("complete -c heapwright -n '__heapwright_runs help' -a '{}'\n", fmt::join(subcommands_of(app), " "));
   for (const CLI::App* const one : app.get_subcommands({})) {
     text += fmt::format("complete -c heapwright -n __fish_use_subcommand -a {} -d {}\n", one->get_name(),
                         quoted(one->get_description(), "\\'"));
-    const std::string of_this =
-        fmt::format("complete -c heapwright -n '__fish_seen_subcommand_from {}'", one->get_name());
+    const std::string of_this = fmt::format("complete -c heapwright -n '__heapwright_runs {}'", one->get_name());
     std::vector<std::string> with_value;
     for (const CLI::Option* const option : options_of(*one)) {
       std::string names;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "call_sites.hpp"
 #include "failure.hpp"
@@ -166,7 +165,7 @@ int trace_info(const std::string& file) {
   all.end_round();
   for (const auto& [number, p] : all.processes) {
     const process_sums& s = all.sums[number];
-    answer("process {} ({}): {}\n", number, p.id, printable(fmt::format("{}", fmt::join(p.arguments, " "))));
+    answer("process {} ({}): {}\n", number, p.id, shown_command(p.arguments));
     answer("  malloc of {}\n", p.allocator);
     answer("  {}; {}, {}, {}, of them {} of blocks from before\n", show_count_of(s.threads.size(), "thread"),
            show_count_of(s.allocations, "allocation"), show_count_of(s.reallocations, "reallocation"),
@@ -187,8 +186,7 @@ int trace_dump(const std::string& file) {
   trace_names names = names_of(file);
   const ending ended = read_trace(file, [&](const part& p) {
     if (const auto* const one = std::get_if<process>(&p))
-      answer("process {} id {} {}\n", one->number, one->id,
-             printable(fmt::format("{}", fmt::join(one->arguments, " "))));
+      answer("process {} id {} {}\n", one->number, one->id, shown_command(one->arguments));
     if (const auto* const one = std::get_if<stack>(&p)) {
       std::string addresses;
       for (const std::uint64_t address : one->addresses) addresses += fmt::format(" {:#x}", address);

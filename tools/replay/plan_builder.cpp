@@ -231,7 +231,8 @@ void plan_builder::run(thread_round& t) {
 }
 
 void plan_builder::end_turn(thread_round& t, std::uint64_t at_ns) {
-  summary_.duration_ns = std::max(summary_.duration_ns, at_ns);
+  if (!first_ns_) first_ns_ = at_ns;
+  summary_.duration_ns = std::max(summary_.duration_ns, at_ns - *first_ns_);
   if (t.operations.size() == t.in_turns && !ends_here_) return;
   const std::uint32_t number = of(t.thread).number_plus_one - 1;
   const auto operations = static_cast<std::uint32_t>(t.operations.size() - t.in_turns);

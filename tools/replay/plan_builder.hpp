@@ -47,7 +47,7 @@ struct stack_site {
 struct plan_summary {
   std::uint64_t operations = 0, threads = 0, rounds = 0;
   std::uint64_t live_peak = 0;    ///< bytes that were asked for
-  std::uint64_t duration_ns = 0;  ///< from the recording's beginning to the last event
+  std::uint64_t duration_ns = 0;  ///< from the process's first event to its last
   std::uint64_t left_out = 0;     ///< frees of blocks that it does not have
 };
 
@@ -130,6 +130,7 @@ class plan_builder {
   std::vector<std::byte> waiting_;  ///< to be written
   std::uint64_t written_ = 0;
   plan_summary summary_;
+  std::optional<std::uint64_t> first_ns_;  ///< the first event
   std::vector<planned_thread> threads_;
   std::vector<replay::thread> plan_threads_;
   std::vector<replay::turn> turns_;

@@ -8,7 +8,6 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "embedded_page.hpp"
@@ -26,9 +25,7 @@ json or_null(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-std::string command_of(const replay_report& all) {
-  return printable(fmt::format("{}", fmt::join(all.process.described.arguments, " ")));
-}
+std::string command_of(const replay_report& all) { return shown_command(all.process.described.arguments); }
 
 std::string show_ratio(double r) { return fmt::format("{:+.1f} %", (r - 1) * 100); }
 

@@ -9,6 +9,9 @@ function bytes(v) {
 function count(v) { return Math.round(v).toLocaleString("en"); }
 const percent = v => (v >= 0 ? "+" : "−") + Math.abs(v * 100).toFixed(1) + " %";
 
+/** A command as one gives it to a shell: its words in quotes where that is needed. */
+const shownCommand = words => words.map(word => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+
 function html(name, attributes = {}, ...children) { return fill(document.createElement(name), attributes, children); }
 function svg(name, attributes = {}, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);

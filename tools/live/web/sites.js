@@ -15,14 +15,15 @@ export class GivenAdvice {
   constructor(all) { this.all = all; }
   get isEmpty() { return this.all.length === 0; }
 
+  /// All of a line: several containers can allocate there.
   of([name, file, line]) {
-    return this.all.find(one => (one.file && file ? one.line === line && fileOf(one.file) === fileOf(file) : one.function === name)) ?? null;
+    return this.all.filter(one => (one.file && file ? one.line === line && fileOf(one.file) === fileOf(file) : one.function === name));
   }
 }
 
 /// What the advice says, and its code.
 function adviceLines(advice) {
-  return [element("div", { className: "advice" }, `  advice: ${advice.kind}`), ...(advice.saves ? [element("div", { className: "advice" }, `  ${advice.saves}`)] : []),
+  return [element("div", { className: "advice" }, `  advice: ${advice.kind}${advice.container ? ` for a ${advice.container}` : ""}`), ...(advice.saves ? [element("div", { className: "advice" }, `  ${advice.saves}`)] : []),
     element("div", { className: "machinery" }, `  ${advice.seen}`), ...advice.code.map(line => element("div", { className: "code" }, `    ${line}`))];
 }
 
@@ -47,6 +48,6 @@ export function showStack(host, row) {
     { className: i === row.site ? "site" : i < row.site ? "machinery" : "" }, `${i === row.site ? "▸" : " "} ${name} `,
     element("em", {}, (file ? `${file}:${line}` : module) + (isInlined ? "  (inlined)" : "")))),
   ...(row.stacks > 1 ? [element("div", { className: "machinery" }, `  ${row.stacks} call stacks are of this site; this one has the most. They differ further out: the flame graph shows how.`)] : []),
-  ...(row.advice ? adviceLines(row.advice) : []),
+  ...row.advice.flatMap(adviceLines),
   ...(row.is_cut ? [element("div", { className: "machinery" }, "  … more callers; the stack was cut")] : []));
 }

@@ -5,6 +5,7 @@ import { aboutCount, bytes, count, duration, exact, exactBytes, percent, several
 import { GivenAdvice, placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
+const kindsOf = advice => [...new Set(advice.map(one => one.kind))].join(", ");
 const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "minmax(84px,.3fr)", value: row => row[key] ?? 0, text: row => (row[key] == null ? "–" : show(row[key])), tip: row => (row[key] == null ? "" : exact(row[key])), ...more });
 
 /// How exact stacks are, and what that costs.
@@ -54,7 +55,7 @@ export class WhereView {
     const atPeak = this.value === "peak" ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
     const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,.3fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     const hasAdvice = this.advice?.isEmpty === false;
-    const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(96px,.3fr)", about: "What the kit could do: choose the row for more", value: row => row.advice?.kind ?? "", text: row => row.advice?.kind ?? "", tip: row => row.advice?.seen ?? "" }] : [];
+    const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(96px,.3fr)", about: "What the kit could do: choose the row for more", value: row => kindsOf(row.advice), text: row => kindsOf(row.advice), tip: row => row.advice.map(one => one.seen).join("\n") }] : [];
     this.sites = new Table($("sites"), {
       columns: [...siteColumns, ...advised, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.3fr)" }), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.3fr)" }),
         // With growth names need the room more.
@@ -115,7 +116,7 @@ export class WhereView {
     this.flame.mainModule = this.program;
     this.flame.set(tree);
     this.note();
-    const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0, advice: row.frames[row.site] ? this.advice.of(row.frames[row.site]) : null }));
+    const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0, advice: row.frames[row.site] ? this.advice.of(row.frames[row.site]) : [] }));
     this.most = Math.max(1, ...rows.map(row => row.live_bytes));
     this.mostValue = Math.max(1, ...rows.map(row => row.value));
     this.sites.empty = "no samples yet";
