@@ -1,21 +1,22 @@
 # find_package(heapwright) and pkg-config for what is installed.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/heapwright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+install(DIRECTORY include/heapwright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 # run, compare, live and others preload what is installed.
 install(CODE [[
   if(CMAKE_INSTALL_PREFIX MATCHES "[ :]")
     message(WARNING "The loader cannot preload libraries from \"${CMAKE_INSTALL_PREFIX}\": LD_PRELOAD takes no path with a space or a colon. Choose another prefix")
   endif()
 ]])
-install(TARGETS heapwright_headers heapwright_shared heapwright_hardened heapwright_static EXPORT heapwright-targets)
+install(TARGETS heapwright_headers heapwright_shared heapwright_hardened heapwright_static EXPORT heapwright-targets
+  LIBRARY COMPONENT library NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
 if(HEAPWRIGHT_BUILD_TOOLS AND NOT HEAPWRIGHT_SANITIZE)
   install(TARGETS heapwright heapwright_probe)
   # What `heapwright build` compiles, and the programs that subcommands run.
   install(DIRECTORY abi malloc unwind DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cpp")
   install(TARGETS malloc_conformance malloc_limit stress heapwright_replayer DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/heapwright)
 endif()
-install(EXPORT heapwright-targets NAMESPACE heapwright:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
+install(EXPORT heapwright-targets NAMESPACE heapwright:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright COMPONENT development)
 # Not where find_package looks: of a PATH with build/release/bin it makes a prefix.
 configure_package_config_file(cmake/heapwright-config.cmake.in ${PROJECT_BINARY_DIR}/package/heapwright-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
@@ -24,7 +25,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/heapwright-config
 file(RELATIVE_PATH prefix_from_pc /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/heapwright.pc.in ${PROJECT_BINARY_DIR}/heapwright.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/heapwright-config.cmake ${PROJECT_BINARY_DIR}/package/heapwright-config-version.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright)
-install(FILES ${PROJECT_BINARY_DIR}/heapwright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/heapwright COMPONENT development)
+install(FILES ${PROJECT_BINARY_DIR}/heapwright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT license)  # Debian's packages have it as their copyright file
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} USE_SOURCE_PERMISSIONS)

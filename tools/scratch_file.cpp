@@ -80,10 +80,13 @@ std::string scratch_file::tail(unsigned lines) const {
   constexpr std::size_t window = 8192;
   const mapped_text text(*this);
   const std::string_view all = text.view();
-  std::istringstream input(std::string(all.substr(all.size() - std::min(window, all.size()))));
+  std::string end(all.substr(all.size() - std::min(window, all.size())));
+  std::ranges::replace(end, '\r', '\n');  // progress is drawn over itself: what stands last in its line counts
+  std::istringstream input(std::move(end));
   std::deque<std::string> last;
   for (std::string line; std::getline(input, line);) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    line.erase(line.find_last_not_of(" \t") + 1);
+    if (line.empty()) continue;
     last.push_back(printable(line, 200));
     if (last.size() > lines) last.pop_front();
   }

@@ -43,7 +43,8 @@ program_site site_of(const std::string& container, const std::string& file = "/s
           .module = "/bin/some",
           .through = container.empty() ? "" : container + "<int>::insert",
           .is_container = !container.empty(),
-          .container = container};
+          .container = container,
+          .types = ""};
 }
 
 TEST_P(AdviceCode, CompilesForCallsAndForContainers) {

@@ -80,6 +80,12 @@ class Advise(unittest.TestCase):
             self.assertAlmostEqual(one["allocations"], 200_000, delta=2000)
         self.assertIn("for a std::string, through std::", self.advised().stdout)
 
+    def test_vectors_of_two_types_at_one_line_are_told_apart(self):
+        found = self.advice("rows")
+        at_line = [a for a in found["advice"] if a["site"]["line"] == lines_of_sites()["rows"]]
+        self.assertEqual(sorted((a["site"]["through"].partition(",")[0], a["allocations"]) for a in at_line),
+                         [("std::vector<double", 200_000), ("std::vector<int", 200_000)], found["advice"])
+
     def test_programs_as_advised_have_no_such_site(self):
         lines = lines_of_sites()
         for program in ("tree", "pool", "text", "nested"):

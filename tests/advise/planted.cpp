@@ -1,5 +1,5 @@
 // Programs whose memory could be done better, as they are and as they are advised:
-//   planted tree | pool | text | nested | growing | handing | names   [advised]   [TIMES]
+//   planted tree | pool | text | nested | growing | handing | names | rows   [advised]   [TIMES]
 //
 //   tree      trees that are built node by node and dropped as a whole: an arena
 //   pool      orders of one size, each of which goes when 4,000 others have come: a pool
@@ -8,6 +8,7 @@
 //   growing   rows that grow by realloc, one step after the other: reserve
 //   handing   blocks of many sizes that another thread frees: a hand-over
 //   names     maps of strings that are dropped as a whole: two containers at one line, two arenas
+//   rows      vectors of two types at one line, which are dropped as a whole: two arenas
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
@@ -247,6 +248,23 @@ std::uint64_t names() {
   return sum;
 }
 
+// --- rows
+
+struct row_of_both {
+  std::vector<int> counts;
+  std::vector<double> values;
+};
+
+std::uint64_t rows() {
+  std::uint64_t sum = 0;
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    std::vector<row_of_both> all(5'000);
+    for (auto& [counts, values] : all) counts.resize(40), values.resize(60);  // the site
+    for (const auto& [counts, values] : all) sum += counts.size() + values.size();
+  }
+  return sum;
+}
+
 template <bool is_advised>
 std::uint64_t run(std::string_view what) {
   if (what == "tree") return tree<is_advised>();
@@ -256,6 +274,7 @@ std::uint64_t run(std::string_view what) {
   if (what == "growing") return growing<is_advised>();
   if (what == "handing") return handing();
   if (what == "names") return names();
+  if (what == "rows") return rows();
   return 0;
 }
 

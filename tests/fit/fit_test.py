@@ -157,6 +157,10 @@ esac
         done = subprocess.run([HEAPWRIGHT, "fit", "-o", file, "--", "true"], capture_output=True, text=True, env=self.environment())
         self.assertEqual(done.returncode, 125)
         self.assertIn("is no folder", done.stderr)
+        done = subprocess.run([HEAPWRIGHT, "fit", "-o", os.path.join(self.folder, "a b"), "--", "true"], capture_output=True, text=True, env=self.environment())
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("cannot express a path with a space", done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "a b")))
 
     def test_a_compiler_that_is_not_there(self):
         done = self.ran("--for", "memory", "--minutes", "0.3", "--compiler", "no-such-compiler", "--", PROGRAM, "rounding", code=125)
@@ -197,6 +201,7 @@ esac
     def test_an_input_that_fails_is_named(self):
         done = self.ran("--minutes", "0.1", "--input", "sh -c 'exit 3'", "--", PROGRAM, "nothing", code=1)
         self.assertRegex(done.stderr, r"heapwright: input 1 \(sh -c 'exit 3'\): .*status 3")
+        self.assertNotIn("recording the program", done.stderr)
 
     def test_interrupted_while_the_malloc_is_built_it_keeps_the_recipe(self):
         compiler = self.compiler_of_two("  r.", at_last="exec sleep 1000")
@@ -232,6 +237,17 @@ esac
         self.assertNotIn("report.html", done.stdout)
         with open(answer) as file:
             self.assertIsNone(json.load(file)["report"])
+
+    def test_interrupted_before_the_default_is_replayed_it_tells_no_figures_of_that(self):
+        with subprocess.Popen(self.words("--minutes", "5", "--", PROGRAM, "rounding"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment()) as process:
+            for line in process.stderr:
+                if "replaying the default" in line:
+                    process.send_signal(signal.SIGINT)
+                    break
+            said, _ = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        self.assertRegex(said, r"At most 6\d\.\d MiB live at one time")
+        self.assertNotRegex(said, r"at most 0 B of memory|some 0 % of its processor time")
 
     def test_interrupted_it_tells_what_it_knows(self):
         report = os.path.join(self.folder, "answer.json")

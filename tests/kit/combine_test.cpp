@@ -310,6 +310,18 @@ TEST(LeakChecked, NamesTheCallSiteOfWhatIsAlive) {
   EXPECT_EQ(a.report(), 0U);
 }
 
+TEST(NamedFrame, IsTheProgramsOwnByItsFunctionOrItsLine) {
+  const auto is_own = [](const char* function, const char* line) { return named_frame{function, line}.is_own(); };
+  EXPECT_TRUE(is_own("load(char const*)", "/src/load.cpp:8"));
+  EXPECT_TRUE(is_own("load(char const*)", "??:0"));
+  EXPECT_FALSE(is_own("std::vector<int>::reserve(unsigned long)", "/usr/include/c++/12/bits/vector.tcc:70"));
+  EXPECT_FALSE(is_own("std::vector<int>::reserve(unsigned long)", "??:?"));
+  EXPECT_FALSE(is_own("std::string::reserve()", "../src/libstdc++-v3/basic_string.tcc:9"));
+  EXPECT_FALSE(is_own("operator new(unsigned long)", "/src/new.cpp:3"));
+  // A lambda of the program, inlined into what runs a thread.
+  EXPECT_TRUE(is_own("std::thread::_State_impl<main::{lambda()#1}>::_M_run()", "/src/load.cpp:8"));
+}
+
 TEST(LeakChecked, NamesTheProgramsOwnFrameOfABlockThatAContainerAskedFor) {
   if constexpr (!checks_callers) GTEST_SKIP() << "not a checked build";
   if (!call_stack::here().for_each_named([](const named_frame&) {})) GTEST_SKIP() << "no addr2line";

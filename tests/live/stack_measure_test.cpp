@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "../../probe/poisson.hpp"
+#include "allocation_wrappers.hpp"
 #include "sample_weight.hpp"
 
 namespace heapwright::tool {
@@ -195,6 +196,12 @@ TEST(site_among, is_the_first_function_that_does_not_allocate_for_others) {
   EXPECT_EQ(site_among({wrapper, other, wrapper, other}), 1U) << "a wrapper further out does not count";
   EXPECT_EQ(site_among({wrapper, wrapper}), 0U);
   EXPECT_EQ(site_among({}), 0U);
+}
+
+TEST(known_allocation_wrappers, have_their_names_within_glibc_too) {
+  for (const char* const name : {"strdup", "__strdup", "__GI___strdup", "__GI___libc_malloc", "__vasprintf_internal"})
+    EXPECT_NE(known_allocation_wrappers().find(qualified_name(name)), nullptr) << name;
+  EXPECT_EQ(known_allocation_wrappers().find(qualified_name("__GI_puts")), nullptr);
 }
 
 TEST(site_among, passes_over_functions_without_a_name_that_a_wrapper_calls) {

@@ -91,6 +91,8 @@ class Manual(unittest.TestCase):
         self.check(follow)
         self.assertEqual(follow(["heapwright", "fit", "--for", "=", "la"]), {"latency"})
         self.assertEqual(follow(LIST), {"glibc,jemalloc"})
+        self.assertEqual(follow(["heapwright", "run", "--stats", "=", "al"]), {"all"})
+        self.assertEqual(follow(["heapwright", "compare", "--with", "mine", "=", "lib"]), {"libmine.so"})
 
     def test_fish(self):
         self.need("fish")

@@ -43,6 +43,7 @@ TEST(scratch_file, control_characters_cannot_reach_the_terminal) {
 TEST(scratch_file, the_tail_is_the_last_lines) {
   EXPECT_EQ(holding("one\ntwo\n\nthree\n").tail(2), "two | three");
   EXPECT_EQ(holding("").tail(2), "");
+  EXPECT_EQ(holding("one\rtwo  \r   \r\nthree\n").tail(2), "two | three");
 }
 
 TEST(scratch_file, each_reader_starts_at_the_start) {

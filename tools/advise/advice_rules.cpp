@@ -116,7 +116,7 @@ constexpr std::array rules{
          "90 % of the blocks have at most 128 bytes, and 90 % are freed before their thread allocates 32 more; at most "
          "16 "
          "live at one time in a thread, and it frees them itself",
-         "128 bytes within what owns the block, malloc for what is longer", small_buffer},
+         "room for a short block within what owns it, malloc for a longer one", small_buffer},
     rule{advice_kind::reserve, "reserve",
          "half of the blocks take over from a smaller one, by realloc or as a container grows",
          "one allocation of what the block will become", reserve},

@@ -27,33 +27,55 @@ bool is_of_container(const std::string& function) {
          std::ranges::none_of(others, [&](std::string_view o) { return name.find(o) != std::string::npos; });
 }
 
-/// Empty: of none that is known here. Functions of the library's own have other names than those
-/// that a program writes, and in libstdc++ the allocating ones belong to classes of their own.
-std::string container_of(const std::string& function) {
-  struct library_class {
-    std::string_view name, container;
-  };
-  static constexpr library_class classes[] = {
-      {"basic_string", "std::string"},
-      {"std::string", "std::string"},
-      {"unordered_", "std::unordered_map or set"},
-      {"_Hash", "std::unordered_map or set"},
-      {"std::map", "std::map or set"},
-      {"std::set", "std::map or set"},
-      {"std::multi", "std::map or set"},
-      {"_Rb_tree", "std::map or set"},
-      {"std::list", "std::list"},
-      {"__cxx11::list", "std::list"},
-      {"_List_", "std::list"},
-      {"deque", "std::deque"},
-      {"_Deque", "std::deque"},
-      {"vector", "std::vector"},
-      {"_Vector", "std::vector"},
-  };
+struct library_class {
+  std::string_view name, container;
+};
+
+/// Functions of the library's own have other names than those that a program writes, and in
+/// libstdc++ the allocating ones belong to classes of their own, with the same arguments.
+constexpr library_class library_classes[] = {
+    {"basic_string", "std::string"},
+    {"std::string", "std::string"},
+    {"unordered_", "std::unordered_map or set"},
+    {"_Hash", "std::unordered_map or set"},
+    {"std::map", "std::map or set"},
+    {"std::set", "std::map or set"},
+    {"std::multi", "std::map or set"},
+    {"_Rb_tree", "std::map or set"},
+    {"std::list", "std::list"},
+    {"__cxx11::list", "std::list"},
+    {"_List_", "std::list"},
+    {"deque", "std::deque"},
+    {"_Deque", "std::deque"},
+    {"vector", "std::vector"},
+    {"_Vector", "std::vector"},
+};
+
+/// From the bracket behind this place on.
+std::string arguments_behind(const std::string& function, std::size_t at) {
+  const std::size_t begin = function.find_first_of("<(", at);
+  if (begin == std::string::npos || function[begin] == '(') return {};
+  int depth = 0;
+  for (std::size_t i = begin; i < function.size(); ++i) {
+    depth += function[i] == '<' ? 1 : function[i] == '>' ? -1 : 0;
+    if (depth == 0) return function.substr(begin, i + 1 - begin);
+  }
+  return {};
+}
+
+/// Of a container that is known here.
+void note_container(const std::string& function, program_site& into) {
+  if (!is_of_container(function)) return;
   const std::string name = qualified_name(function);
-  const auto* const known =
-      std::ranges::find_if(classes, [&](const library_class& c) { return name.find(c.name) != std::string::npos; });
-  return is_of_container(function) && known != std::end(classes) ? std::string(known->container) : "";
+  for (const library_class& known : library_classes) {
+    const std::size_t at = name.find(known.name);
+    if (at == std::string::npos) continue;
+    into.container = known.container;
+    // No arguments stand before the class in the function's name, but perhaps what it returns.
+    const std::size_t own = function.find(name.substr(0, at + known.name.size()));
+    into.types = own == std::string::npos ? "" : arguments_behind(function, own + at + known.name.size());
+    return;
+  }
 }
 
 program_site site_at(const std::vector<std::uint32_t>& places, std::size_t index, const places_book& book) {
@@ -64,12 +86,14 @@ program_site site_at(const std::vector<std::uint32_t>& places, std::size_t index
                     .module = found.module,
                     .through = "",
                     .is_container = is_of_container(found.function),
-                    .container = container_of(found.function)};
+                    .container = "",
+                    .types = ""};
+  note_container(found.function, site);
   for (std::size_t i = index; i-- > 0;) {
     const place inner = book[places[i]];
     if (site.through.empty()) site.through = inner.function;
     site.is_container = site.is_container || is_of_container(inner.function);
-    if (const std::string innermost = container_of(inner.function); !innermost.empty()) site.container = innermost;
+    note_container(inner.function, site);
   }
   return site;
 }
@@ -113,7 +137,7 @@ program_sites sites_of(const std::string& trace, std::uint32_t process, const fu
   trace_names names(trace, wrappers);
   const places_book& book = names.book(process);
   program_sites found;
-  std::map<std::tuple<std::string, std::string, unsigned, std::string, std::string>, std::uint16_t> known;
+  std::map<std::tuple<std::string, std::string, unsigned, std::string, std::string, std::string>, std::uint16_t> known;
   unused_patterns unused(wrappers);
   trace::trace_reader reader(trace);
   (void)trace::for_each_part(reader, [&](const trace::part& p) {
@@ -124,7 +148,7 @@ program_sites sites_of(const std::string& trace, std::uint32_t process, const fu
     const program_site site = site_at(places, book.site_in(places), book);
     const auto next = static_cast<std::uint16_t>(found.all.size() + 1);
     const auto [entry, is_new] =
-        known.try_emplace({site.function, site.file, site.line, site.module, site.container}, next);
+        known.try_emplace({site.function, site.file, site.line, site.module, site.container, site.types}, next);
     if (is_new && found.all.size() == replay::operation::last_site) entry->second = 0;
     if (is_new && entry->second != 0) found.all.push_back(site);
     constexpr std::size_t most_stacks = std::size_t{1} << 28;  // more have no room in a trace: it is damaged

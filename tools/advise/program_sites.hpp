@@ -1,9 +1,9 @@
 // The call sites of a traced program: places in its own code that allocate.
 //
 // A stack belongs to the site that a person would look at: the first frame that is no wrapper of
-// malloc (tools/symbols/allocation_wrappers.hpp). Stacks with the same function, line and container
-// there are one site, however they differ further out: the nodes of a map and the strings in them
-// are allocated at one line, and live differently.
+// malloc (tools/symbols/allocation_wrappers.hpp). Stacks with the same function, line and type of
+// container there are one site, however they differ further out: the nodes of a map and the strings
+// in them are allocated at one line, and live differently.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ struct program_site {
   std::string through;        ///< the wrapper that it calls: "std::vector<int>::push_back"; empty: none
   bool is_container = false;  ///< a container of the C++ library allocates for it
   std::string container;      ///< which: "std::vector"; empty: none, or another one
+  std::string types;          ///< its template arguments: "<int, std::allocator<int> >"
 
   /// "build  tree.cpp:12".
   [[nodiscard]] std::string name() const;

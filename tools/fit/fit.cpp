@@ -1,7 +1,7 @@
 // `heapwright fit`: one command, one answer.
 //
-//   look     the command runs under the default and glibc, three times: whether it works, and how
-//            long it takes
+//   look     the command runs under the default and glibc, three times, and each other input
+//            twice: whether they work, and how long it takes
 //   record   `heapwright record` runs it once more; the trace becomes a plan, and is counted
 //   derive   candidates from what is seen (levers), each built and replayed beside the default
 //   choose   the finalists run the real program, in interleaved rounds
@@ -162,20 +162,39 @@ class fitting {
 
   [[nodiscard]] allocator the_default() const { return {default_row, own_library()}; }
 
+  /// "input 1 (./program other.txt): "; empty for the command itself.
+  [[nodiscard]] std::string name_of_input(std::size_t number) const {
+    return number == 0 ? "" : fmt::format("input {} ({}): ", number, shown_command(options_.inputs[number - 1]));
+  }
+
+  /// Under the default and glibc. Throws `failure` where the input does not work.
+  comparison look_at(std::size_t number, unsigned rounds) {
+    const std::string stage =
+        number == 0 ? "looking at the program" : fmt::format("looking at the program on input {}", number);
+    try {
+      comparison now = measure(inputs_[number], {the_default()}, rounds, stage.c_str());
+      if (now.interrupted_by != 0) throw interrupted{now.interrupted_by};
+      if (const comparison_row& row = now.base(); row.who.name != default_row || !row.failure.empty())
+        throw failure(exit_code::judged_no,
+                      fmt::format("under {}, the command {}", default_row,
+                                  now.rows.back().failure.empty() ? "failed" : now.rows.back().failure));
+      return now;
+    } catch (const failure& why) {
+      throw failure(why.code(), name_of_input(number) + why.what());
+    }
+  }
+
   void look() {
     const auto begin = clock::now();
-    const comparison now = measure(inputs_.front(), {the_default()}, 2, "looking at the program");
-    if (now.interrupted_by != 0) throw interrupted{now.interrupted_by};
+    const comparison now = look_at(0, 2);
     const comparison_row& row = now.base();
-    if (row.who.name != default_row || !row.failure.empty())
-      throw failure(exit_code::judged_no,
-                    fmt::format("under {}, the command {}", default_row,
-                                now.rows.back().failure.empty() ? "failed" : now.rows.back().failure));
     const std::size_t runs = (now.rounds + 1) * now.rows.size();  // one to warm up
     seconds_of_run_ = std::chrono::duration<double>(clock::now() - begin).count() / static_cast<double>(runs);
     std::vector<double> processor;
     for (const measurement& m : row.rounds) processor.push_back(m.user_seconds + m.system_seconds);
     processor_seconds_ = median(processor);
+    // Before minutes are spent on a recipe that has to hold there.
+    for (std::size_t i = 1; i < inputs_.size(); ++i) (void)look_at(i, 1);
   }
 
   /// False: there is nothing to derive a recipe from; the report says why.
@@ -299,12 +318,19 @@ class fitting {
       try {
         found_.proofs.push_back(measure(inputs_[i], candidates, rounds, stage.c_str()));
       } catch (const failure& why) {
-        if (i == 0) throw;
-        throw failure(why.code(),
-                      fmt::format("input {} ({}): {}", i, shown_command(options_.inputs[i - 1]), why.what()));
+        throw failure(why.code(), name_of_input(i) + why.what());
       }
       if (found_.proofs.back().interrupted_by != 0) throw interrupted{found_.proofs.back().interrupted_by};
     }
+  }
+
+  /// Of a fit whose proof has no recipe.
+  [[nodiscard]] std::string why_none_was_proven() const {
+    if (!none_chosen_.empty())
+      return "keep the default: no recipe that gains in replays did so in runs of the program without harm; " +
+             none_chosen_;
+    return search_->tried().empty() ? "keep the default: nothing that was seen of the program leads to another recipe"
+                                    : "keep the default: no recipe that was tried gains in replays";
   }
 
   void answer() {
@@ -315,10 +341,8 @@ class fitting {
       found_.answer = {
           fit_verdict::keep_default, "keep the default: the fit was interrupted before anything was proven", "", {}};
     }
-    if (is_complete && found_.answer.verdict == fit_verdict::keep_default && !found_.fitted && !none_chosen_.empty())
-      found_.answer.sentence =
-          "keep the default: no recipe that gains in replays did so in runs of the program without harm; " +
-          none_chosen_;
+    if (is_complete && found_.answer.verdict == fit_verdict::keep_default && !found_.fitted)
+      found_.answer.sentence = why_none_was_proven();
     if (!untried_.empty()) {
       if (found_.answer.verdict == fit_verdict::fitted)
         found_.notes.push_back(untried_);
@@ -350,6 +374,11 @@ class fitting {
 class results_folder {
  public:
   explicit results_folder(const std::string& path) : path_(path) {
+    if (files::absolute(path_).string().find_first_of(" :") != std::string::npos)
+      throw failure(exit_code::bad_input,
+                    fmt::format("-o {}: LD_PRELOAD cannot express a path with a space or a colon, so no malloc there "
+                                "could be preloaded; name another folder",
+                                path));
     std::error_code trouble;
     is_new_ = files::create_directories(path_, trouble);
     if (!files::is_directory(path_) || access(path_.c_str(), W_OK) != 0)

@@ -221,7 +221,7 @@ std::string text_view(const fit_report& all, bool colour) {
                         all.proofs[i].rounds, proof_table(all.proofs[i], all.answer.verdict));
   if (all.answer.verdict == fit_verdict::fitted) {
     text += fmt::format("\n{}: the recipe, with the reason of each field\n{}: the malloc\n", all.recipe, all.library);
-    text += fmt::format("  heapwright run --with {} -- PROGRAM\n", all.library);
+    text += fmt::format("  heapwright run --with {} -- PROGRAM\n", shown_command({&all.library, 1}));
   }
   if (!all.page.empty()) text += fmt::format("{}: the report\n", all.page);
   for (const std::string& note : all.notes) text += fmt::format("Note: {}\n", note);

@@ -290,7 +290,8 @@ std::vector<std::string> habits_of(const fit_evidence& seen) {
       "It makes {} allocations of {} in all, {} of them resizes, by {} thread{} ({} at a time) in {}.",
       counted(o.all_allocations()), amount(o.allocated_bytes), counted(o.resizes), o.threads, o.threads == 1 ? "" : "s",
       o.threads_at_once, show_seconds(static_cast<double>(o.duration_ns) / 1e9)));
-  if (seen.program_seconds > 0)
+  const bool is_replayed = seen.peak_bytes > 0;  // under the default; not so where the fit was interrupted
+  if (is_replayed && seen.program_seconds > 0)
     all.push_back(
         seen.malloc_seconds < seen.program_seconds
             ? fmt::format("Malloc, and the first touch of its pages, take some {:.0f} % of its processor time "
@@ -301,11 +302,12 @@ std::vector<std::string> habits_of(const fit_evidence& seen) {
             : fmt::format("It does little but malloc and free: the replay of them takes {}, and the whole "
                           "program takes {} of processor time.",
                           show_seconds(seen.malloc_seconds), show_seconds(seen.program_seconds)));
-  all.push_back(
-      fmt::format("At most {} live at one time; {} on average, {} at the end. Under the default the program has at "
-                  "most {} of memory; {} of it is not what lives then.",
-                  amount(o.live_peak), amount(o.live_mean), amount(o.live_at_end), amount(seen.peak_bytes),
-                  percent(excess(seen), seen.peak_bytes)));
+  all.push_back(fmt::format("At most {} live at one time; {} on average, {} at the end.", amount(o.live_peak),
+                            amount(o.live_mean), amount(o.live_at_end)));
+  if (is_replayed)
+    all.back() +=
+        fmt::format(" Under the default the program has at most {} of memory; {} of it is not what lives then.",
+                    amount(seen.peak_bytes), percent(excess(seen), seen.peak_bytes));
   if (is_at_least(o.regrown, o.live_peak, 50))
     all.push_back(fmt::format("What lives falls and grows again, by {} in all.", amount(o.regrown)));
   if (!o.sizes.empty()) {

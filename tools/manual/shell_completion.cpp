@@ -75,11 +75,11 @@ std::vector<std::string> subcommands_of(const CLI::App& app) {
 std::string bash_completion(const CLI::App& app) {
   constexpr std::string_view before = R"sh(# Completion for bash, made from what heapwright --help is made from.
 _heapwright() {
-  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options values positional takes_command i begin word
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options values positional takes_command i begin word behind=
   COMPREPLY=()
   # --option=value is three words.
-  [[ $prev == = ]] && prev=${COMP_WORDS[COMP_CWORD-2]}
-  [[ $cur == = ]] && cur=
+  [[ $prev == = ]] && behind== prev=${COMP_WORDS[COMP_CWORD-2]}
+  [[ $cur == = ]] && behind== cur=
   if ((COMP_CWORD == 1)); then
     _heapwright_by "words:)sh";
   constexpr std::string_view after_names = R"sh( help --help --version"
@@ -115,6 +115,10 @@ _heapwright() {
   elif [[ $values == *"|$prev="* ]]; then
     word=${values#*"|$prev="}
     _heapwright_by "${word%%|*}"
+  elif [[ -n $behind && $prev == --stats ]]; then
+    _heapwright_by words:all
+  elif [[ -n $behind ]]; then
+    _heapwright_by files:
   elif [[ $cur == -* ]]; then
     _heapwright_by "words:$options"
   elif [[ -z $begin ]]; then

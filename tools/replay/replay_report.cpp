@@ -52,6 +52,7 @@ json row_json(const replay_report& all, const replay_row& row) {
 json page_json(const replay_report& all) {
   json result = {{"trace", all.trace},
                  {"command", command_of(all)},
+                 {"process", all.process.described.number},
                  {"heapwright", HEAPWRIGHT_VERSION},
                  {"recorded_on", malloc_name(all.process.described.allocator)},
                  {"recorded_peak_bytes", all.recorded_peak()},

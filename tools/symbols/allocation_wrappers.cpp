@@ -10,7 +10,7 @@ constexpr const char* patterns[] = {
     // C
     "malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
     "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_memalign", "strdup", "strndup", "__strdup",
-    "__strndup", "vasprintf", "asprintf", "getline", "getdelim", "__getdelim",
+    "__strndup", "vasprintf", "asprintf", "__asprintf*", "__vasprintf*", "open_memstream", "getline", "getdelim", "__getdelim",
     "xmalloc", "xcalloc", "xrealloc", "xstrdup", "xstrndup", "xmemdup", "x2realloc", "xnmalloc", "xzalloc",
     // C++
     "std::*", "__gnu_cxx::*", "operator new*", "operator delete*", "*::operator new", "*::operator new[]",
@@ -105,7 +105,9 @@ std::string qualified_name(const std::string& function) {
     if ((c == '>' || c == '}') && depth > 0) --depth;
   }
   const auto space = name.rfind(' ', name.find("operator"));
-  return space == std::string::npos ? name : name.substr(space + 1);
+  if (space != std::string::npos) name.erase(0, space + 1);
+  constexpr std::string_view within_glibc = "__GI_";  // what it calls itself, by another name
+  return name.starts_with(within_glibc) ? name.substr(within_glibc.size()) : name;
 }
 
 }  // namespace heapwright::tool

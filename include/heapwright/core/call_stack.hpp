@@ -7,7 +7,9 @@
 // it is not installed, is shown as OBJECT+OFFSET, which `addr2line -e OBJECT OFFSET` understands.
 //
 // The program's own frame is the innermost one whose function is not in the namespaces heapwright,
-// std or __gnu_cxx: the line that uses a container, not the line of the container.
+// std or __gnu_cxx: the line that uses a container, not the line of the container. Of what is
+// inlined into a function, addr2line names the innermost after that function: so one of std whose
+// line is in no header of the C++ library is the program's own.
 #pragma once
 
 #include <algorithm>
@@ -80,13 +82,22 @@ struct named_frame {
   /// an allocator.
   [[nodiscard]] bool is_own() const noexcept {
     const std::string_view name = qualified_name(function);
-    for (const std::string_view prefix : {"heapwright::", "std::", "__gnu_cxx::", "operator new", "operator delete"}) {
+    for (const std::string_view prefix : {"heapwright::", "operator new", "operator delete"}) {
       if (detail::has_at(name, 0, prefix)) return false;
     }
-    return true;
+    const bool is_library = detail::has_at(name, 0, "std::") || detail::has_at(name, 0, "__gnu_cxx::");
+    return !is_library || (has_line() && !is_in_library());
   }
 
  private:
+  /// Whether the line is one of the C++ library's headers or sources.
+  [[nodiscard]] bool is_in_library() const noexcept {
+    for (const std::string_view folder : {"/c++/", "libstdc++", "libcxx", "heapwright/"}) {
+      if (detail::find(line, folder) != std::string_view::npos) return true;
+    }
+    return false;
+  }
+
   /// Without the type that a template function returns, and without arguments.
   [[nodiscard]] static std::string_view qualified_name(std::string_view f) noexcept {
     std::size_t begin = 0;
