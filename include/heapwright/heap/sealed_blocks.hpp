@@ -227,7 +227,7 @@ class sealed_blocks {
   [[nodiscard]] place find(void* p, const call_names& by = free_names) const noexcept {
     const place at = locate(p);
     if (at.begin == nullptr) [[unlikely]]
-      note_no_block(p, by.of_foreign, by.of_inner, report_mistake);
+      note_no_block(p, by);
     return at;
   }
 
@@ -259,6 +259,21 @@ class sealed_blocks {
       return {begin, classes::of(class_of(tag)).size - block_seal::bytes, class_of(tag), has_head};
     }
     return {};
+  }
+
+  [[gnu::cold, gnu::noinline]] void note_no_block(const void* p, const call_names& by) const noexcept {
+    if (is_hidden(p))
+      report_mistake(by.of_freed, p, "(the block is free already; a large one)");
+    else
+      note_no_block(p, by.of_foreign, by.of_inner, report_mistake);
+  }
+
+  /// Whether a large block began there that is free now, and not yet used again (page_heap's
+  /// hides_large): its page has a span, and no tag.
+  [[nodiscard]] bool is_hidden(const void* p) const noexcept {
+    if (map_.tag(p) != 0) return false;
+    const span* const s = map_.span_at(p);
+    return s != nullptr && s->state == span_state::large && s->block_begin() == p;
   }
 
   [[gnu::cold, gnu::noinline]] void note_no_block(const void* p, const char* of_foreign, const char* of_inner,

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 # By how the name of the mistake begins. Where the library cannot tell which of two it was, both.
 SAYS = {
-    "double-free/usable-size": "malloc_usable_size of a (freed block|foreign pointer)",
-    "double-free": "double free|(free|realloc|malloc_usable_size) of a foreign pointer: .*freed already",
+    "double-free/usable-size": "malloc_usable_size of a freed block",
+    "double-free": "double free",
     "invalid/free": "free of a (pointer into a block|foreign pointer)",
     "invalid/realloc": "realloc of a (pointer into a block|foreign pointer)",
     "invalid/usable-size": "malloc_usable_size of a (pointer into a block|foreign pointer)",
@@ -28,6 +28,10 @@ SAYS = {
     "size": "write beyond a block",
 }
 
+# The pages of such a block can be in other use by then, or free: then nothing is known of it.
+IS_FORGOTTEN = re.compile(r"double-free/(.*/100000|later/400000)$")
+FORGOTTEN = "free of a foreign pointer: .*freed already"
+
 
 def fault(program, mistake, library):
     """What is wrong, or None."""
@@ -39,6 +43,8 @@ def fault(program, mistake, library):
         return None  # a guard page: of a large block, of one that is freed, or by chance behind a span; or a block of no bytes
     if done.returncode == -signal.SIGABRT:
         said = next((words for name, words in SAYS.items() if mistake.startswith(name)), "(nothing)")
+        if IS_FORGOTTEN.match(mistake):
+            said += "|" + FORGOTTEN
         return None if re.search(rf"^heapwright: ({said})", done.stderr) else done.stderr
     return None if done.returncode == 0 else f"exit code {done.returncode}: {done.stdout}{done.stderr}"
 
