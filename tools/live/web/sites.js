@@ -48,6 +48,6 @@ export function showStack(host, row) {
     { className: i === row.site ? "site" : i < row.site ? "machinery" : "" }, `${i === row.site ? "▸" : " "} ${name} `,
     element("em", {}, (file ? `${file}:${line}` : module) + (isInlined ? "  (inlined)" : "")))),
   ...(row.stacks > 1 ? [element("div", { className: "machinery" }, `  ${row.stacks} call stacks are of this site; this one has the most. They differ further out: the flame graph shows how.`)] : []),
-  ...row.advice.flatMap(adviceLines),
+  ...(row.advice ?? []).flatMap(adviceLines),
   ...(row.is_cut ? [element("div", { className: "machinery" }, "  … more callers; the stack was cut")] : []));
 }
