@@ -213,7 +213,9 @@ void describe_process(segment_header& h) noexcept {
   if (const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer); n > 0)
     copy_text(h.program, buffer, static_cast<std::size_t>(n));
   add_name_of_start(h);
-  copy_text(h.arguments, buffer, read_file("/proc/self/cmdline", buffer));
+  const std::size_t read = read_file("/proc/self/cmdline", buffer);
+  copy_text(h.arguments, buffer, read);
+  h.arguments_bytes = static_cast<std::uint32_t>(std::min(read, h.arguments.size()));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 8;
+inline constexpr std::uint32_t segment_version = 9;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
@@ -175,7 +175,8 @@ struct segment_header {
   /// the name of that: redis-server is one to redis-check-rdb.
   std::array<char, 256> program{};
   std::array<char, 256> allocator{};   ///< path of the library, or program, whose malloc is below the probe
-  std::array<char, 1024> arguments{};  ///< separated by null
+  std::array<char, 1024> arguments{};  ///< each with a null behind it
+  std::uint32_t arguments_bytes{};     ///< of `arguments`, with the nulls
   counter modules_used{};              ///< of `modules`
   counter misuse_reports_used{};       ///< those beyond the last are not kept
   counter mistakes{};                  ///< of the program, that the malloc has found

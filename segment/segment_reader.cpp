@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -40,18 +39,6 @@ std::string shown_program_of(const segment_header& h) {
   return path.substr(0, path.rfind('/') + 1) + name;
 }
 
-template <std::size_t Size>
-std::vector<std::string> list_of(const std::array<char, Size>& text) {
-  std::vector<std::string> list;
-  const auto end = std::find_if(text.rbegin(), text.rend(), [](char c) { return c != '\0'; }).base();
-  for (auto at = text.begin(); at < end;) {
-    const auto stop = std::find(at, end, '\0');
-    list.emplace_back(at, stop);
-    at = stop == end ? end : stop + 1;
-  }
-  return list;
-}
-
 process_figures process_of(const segment_header& h) {
   process_figures p;
   p.process_id = p.own_id = h.process_id;
@@ -67,7 +54,7 @@ process_figures process_of(const segment_header& h) {
   p.program = text_of(h.program);
   p.shown_program = shown_program_of(h);
   p.allocator = text_of(h.allocator);
-  p.arguments = list_of(h.arguments);
+  p.arguments = arguments_in({h.arguments.data(), std::min<std::size_t>(h.arguments_bytes, h.arguments.size())});
   p.is_counting = h.counting.load(relaxed) != 0;
   p.counting_since_ns = h.counting_since_ns.load(relaxed);
   const std::uint64_t interval = h.interval.load(relaxed);
@@ -179,6 +166,18 @@ std::vector<module_figures> modules_of(const segment_file& file, const segment_h
 }
 
 }  // namespace
+
+std::vector<std::string> arguments_in(std::string_view text) {
+  std::vector<std::string> list;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\0'), text.size());
+    list.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  const auto is_empty = [](const std::string& word) { return word.empty(); };
+  if (list.size() > 1 && std::all_of(list.begin() + 1, list.end(), is_empty)) list.resize(list[0].empty() ? 0 : 1);
+  return list;
+}
 
 class_figures& class_figures::operator+=(const class_figures& o) noexcept {
   allocations += o.allocations;

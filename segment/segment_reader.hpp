@@ -12,6 +12,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "segment.hpp"
@@ -126,6 +127,11 @@ struct meter_figures {
 struct mapping_figures {
   std::uint64_t begin = 0, bytes = 0;
 };
+
+/// The words of a command line as /proc has it: each with a null behind it. A title that a program
+/// gave itself has nulls alone behind its first word; so has a command all of whose arguments are
+/// empty, and it is taken for a title.
+[[nodiscard]] std::vector<std::string> arguments_in(std::string_view text);
 
 struct process_figures {
   std::uint32_t process_id = 0;  ///< as this process sees it

@@ -26,6 +26,8 @@ constexpr known_allocator known[] = {
     {"tbb", "libtbbmalloc_proxy.so.2"},
 };
 
+constexpr const char* known_names = "glibc, heapwright, hardened, jemalloc, mimalloc, tcmalloc, tbb";
+
 /// The file the loader chose for a preload, after proof that the target's code would be bound to
 /// it.
 std::string proven(const program& target, const allocator& candidate) {
@@ -59,6 +61,9 @@ std::string preload_of(const std::string& word) {
   if (word == "hardened") return own_preload("libheapwright-hardened.so");
   for (const auto& [name, file] : known)
     if (word == name) return file;
+  if (word.find_first_of("/.") == std::string::npos && !std::filesystem::exists(word))
+    throw failure(exit_code::bad_input,
+                  fmt::format("no malloc named '{}'; there are {}, and any library by its path", word, known_names));
   return library_path(word);
 }
 

@@ -113,10 +113,11 @@ class words_of {
     has_taken_next_ = false;
     option_word read(word);
     const CLI::Option* const option = app_.get_option_no_throw(read.name);
-    if (option == nullptr || option->get_positional())
-      throw wrong(no_such_option(app_, read.name, "heapwright " + app_.get_name()));
+    const bool is_flag = option != nullptr && option->get_expected_min() == 0;
+    const bool is_long_with_one_dash = is_flag && read.has_value && !word.starts_with("--");
+    if (option == nullptr || option->get_positional() || is_long_with_one_dash)
+      throw wrong(no_such_option(app_, word.substr(0, word.find('=')), "heapwright " + app_.get_name()));
     const std::string name = option->get_name();
-    const bool is_flag = option->get_expected_min() == 0;
     if (is_flag && read.has_value && option->get_disable_flag_override())
       throw wrong(fmt::format("{}: it takes no value", name));
     const bool is_repeatable = option->get_items_expected_max() > 1 || option->get_trigger_on_parse();

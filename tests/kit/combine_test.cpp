@@ -19,6 +19,12 @@
 #include "support/model.hpp"
 #include "support/strict_source.hpp"
 
+extern "C" {
+using callback = void(void*);
+void stripped_library_exported(callback*, void*);
+void (*stripped_library_other())(callback*, void*);
+}
+
 // The program, whose functions the messages have to name.
 using numbers = std::list<int, heapwright::std_allocator<int, heapwright::leak_checked<heapwright::upstream_malloc>>>;
 
@@ -320,6 +326,19 @@ TEST(NamedFrame, IsTheProgramsOwnByItsFunctionOrItsLine) {
   EXPECT_FALSE(is_own("operator new(unsigned long)", "/src/new.cpp:3"));
   // A lambda of the program, inlined into what runs a thread.
   EXPECT_TRUE(is_own("std::thread::_State_impl<main::{lambda()#1}>::_M_run()", "/src/load.cpp:8"));
+}
+
+TEST(CallStack, TakesNoExportedFunctionForAnotherThatIsBehindIt) {
+  std::string exported, other;
+  const auto append_names = [](void* to) {
+    call_stack::here().for_each_named(
+        [&](const named_frame& frame) { *static_cast<std::string*>(to) += std::string(frame.function) + "\n"; });
+  };
+  ::stripped_library_exported(append_names, &exported);
+  ::stripped_library_other()(append_names, &other);
+  if (exported.find("stripped_library_exported\n") == std::string::npos) GTEST_SKIP() << "no addr2line";
+  EXPECT_EQ(other.find("stripped_library_"), std::string::npos) << other;
+  EXPECT_NE(other.find("stripped_library.so+0x"), std::string::npos) << other;
 }
 
 TEST(LeakChecked, NamesTheProgramsOwnFrameOfABlockThatAContainerAskedFor) {

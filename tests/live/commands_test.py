@@ -268,7 +268,7 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
                 self.assertLess(result.stdout.count("\n"), 50)
                 self.assertNotIn("\033", result.stdout)
                 result = subprocess.run([HEAPWRIGHT, "live", "--list"], env=look, capture_output=True, text=True, timeout=60)
-                self.assertRegex(result.stdout, rf"(?m)^ *{program.pid}  running +(29|3\d)(\.\d+)? MiB  /usr/bin/python3 -c \\x0aimport .*\.\.\.$")
+                self.assertRegex(result.stdout, rf"(?m)^ *{program.pid}  running +(29|3\d)(\.\d+)? MiB  /usr/bin/python3 -c '\\x0aimport .*\.\.\.$")
                 # On a terminal: until q, and the terminal is as it was.
                 seen = subprocess.run(["script", "-qec", f"{HEAPWRIGHT} top {program.pid}", "/dev/null"], env=look, input="q", capture_output=True,
                                       text=True, timeout=60)
@@ -344,7 +344,7 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
                                PROGRAM + "import os; print(os.getpid(), flush=True); sys.stdin.read()", "300"],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as viewer:
             pid = viewer.stdout.readline().strip()
-            self.assertRegex(heapwright("live", "--list").stdout, rf"(?m)^ *{pid}  running +(29|3\d)(\.\d+)? MiB  /usr/bin/python3 -c \\x0aimport .*\.\.\.$")
+            self.assertRegex(heapwright("live", "--list").stdout, rf"(?m)^ *{pid}  running +(29|3\d)(\.\d+)? MiB  /usr/bin/python3 -c '\\x0aimport .*\.\.\.$")
             self.assertRegex(heapwright("top", pid).stdout, r"live (29|3\d)(\.\d+)? MiB")
             viewer.stdin.close()
 

@@ -204,6 +204,7 @@ class program {
     put(h.program, "/usr/bin/example-server");
     put(h.allocator, "/usr/lib/x86_64-linux-gnu/libc.so.6");
     put(h.arguments, std::string_view("example-server\0--workers\000500\0", 30));
+    h.arguments_bytes = 30;
     h.marks[0].at_ns = h.started_ns + 1000;
     put(h.marks[0].name, "configuration read");
     h.mark_count = 1;

@@ -300,6 +300,10 @@ class Record(unittest.TestCase):
         self.assertIn("takes a trace and no options", heapwright("trace", "info", self.file, "--from", "1").stderr)
         self.assertIn("--output", heapwright("trace", "slice", self.file, "-o", self.file).stderr)
 
+    def test_the_command_is_kept_with_its_empty_arguments(self):
+        self.recorded("perl", "-e", "1", "", "a b", "")
+        self.assertIn("perl -e 1 '' 'a b' ''", heapwright("trace", "info", self.file).stdout)
+
     def test_memory_over_time(self):
         trace = self.recorded("sh", "-c", f"{RECORDED} kinds; sleep 0.2")
         self.assertGreater(len(trace.memory), 5)

@@ -34,12 +34,13 @@ TEST_F(segment_reading, tells_of_the_process) {
   h.inherited_blocks = 3;
   h.inherited_bytes = 300;
   set_text(h.program, "/usr/bin/program");
-  set_text(h.arguments, std::string("program\0\0--last\0", 16));
+  set_text(h.arguments, std::string("program\0\0--last\0\0", 17));
+  h.arguments_bytes = 17;
   const process_figures p = segment_reader(built.path()).process();
   EXPECT_EQ(p.process_id, 1234u);
   EXPECT_EQ(p.state, process_state::exited);
   EXPECT_EQ(p.program, "/usr/bin/program");
-  EXPECT_EQ(p.arguments, (std::vector<std::string>{"program", "", "--last"}));
+  EXPECT_EQ(p.arguments, (std::vector<std::string>{"program", "", "--last", ""}));
   EXPECT_TRUE(p.is_counting);
   EXPECT_TRUE(p.counts_from_start());
   EXPECT_EQ(p.interval, 4096u);
@@ -138,6 +139,7 @@ TEST_F(segment_reading, no_peak_counts_a_block_twice_that_moves_while_it_is_read
 TEST_F(segment_reading, takes_a_text_without_an_end_for_what_it_is) {
   set_text(built.header().program, std::string(256, 'p'));
   set_text(built.header().arguments, std::string(1024, 'a'));
+  built.header().arguments_bytes = 1024;
   const process_figures p = segment_reader(built.path()).process();
   EXPECT_EQ(p.program, std::string(256, 'p'));
   EXPECT_EQ(p.arguments, std::vector<std::string>{std::string(1024, 'a')});

@@ -95,7 +95,8 @@ class BadInput(Case):
         text = self.folder / "libtext.so"
         text.write_text("no library")
         for library, word in [("/no/such/lib.so", "no such library"), (str(text), "not a shared library"),
-                              ("libno-such-thing.so.9", "does not load"), (fixture("libno_allocator.so"), "no malloc")]:
+                              ("libno-such-thing.so.9", "does not load"),
+                              ("bogus", "no malloc named 'bogus'; there are glibc"), (fixture("libno_allocator.so"), "no malloc")]:
             with self.subTest(library):
                 self.refused(heapwright("run", "--with", library, "--", TRUE), 125, word)
                 self.refused(compare("--with", library, "--", TRUE), 125, word)
@@ -168,6 +169,7 @@ class BadInput(Case):
         self.refused(heapwright("comapre", "--", TRUE), 125, "no subcommand comapre; did you mean compare?")
         self.refused(heapwright("frobnicate"), 125, "no subcommand frobnicate; heapwright --help lists all")
         self.refused(compare("--same-with", "3", "--", TRUE), 125, "compare: no option --same-with; did you mean --same-within?")
+        self.refused(heapwright("run", "-hardened", "--", TRUE), 125, "run: no option -hardened; did you mean --hardened?")
         self.refused(heapwright("version"), 125, "no subcommand version; did you mean --version?")
         self.refused(heapwright("--version", "extra"), 125, "--version: 'extra' is one word too many")
         self.assertEqual(heapwright("--help", "live").stdout, heapwright("help", "live").stdout)

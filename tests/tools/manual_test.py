@@ -20,11 +20,12 @@ ANYWHERE = [
     (["heapwright", "help", "fi"], {"fit"}, set()),
     (["heapwright", "replay", "--m"], {"--memory"}, {"--minutes"}),
     (["heapwright", "fit", "--for", ""], {"time", "memory", "both", "latency"}, {"--for"}),
-    (["heapwright", "trace", ""], {"info", "dump", "slice"}, set()),
+    (["heapwright", "trace", ""], {"info", "dump", "slice"}, {"app.trace"}),
     (["heapwright", "trace", "info", "a"], {"app.trace"}, {"dump"}),
     (["heapwright", "replay", "app.trace", "--only", "je"], {"jemalloc"}, set()),
     (["heapwright", "trace", "info", "--j"], set(), {"--json"}),
     (["heapwright", "run", "--with", "lib"], {"libmine.so"}, set()),
+    (["heapwright", "run", "--with", "ha"], {"hardened"}, set()),
     (["heapwright", "run", "--guard-sample", "100", "my-pro"], {"my-program"}, set()),
     (["heapwright", "run", "--", "my-pro"], {"my-program"}, set()),
     (["heapwright", "info", str(os.getpid())[:-1]], {str(os.getpid())}, set()),
@@ -91,6 +92,7 @@ class Manual(unittest.TestCase):
         self.check(follow)
         self.assertEqual(follow(["heapwright", "fit", "--for", "=", "la"]), {"latency"})
         self.assertEqual(follow(LIST), {"glibc,jemalloc"})
+        self.assertNotIn("glibc,glibc", follow([*LIST[:-1], "glibc,"]))
         self.assertEqual(follow(["heapwright", "run", "--stats", "=", "al"]), {"all"})
         self.assertEqual(follow(["heapwright", "compare", "--with", "mine", "=", "lib"]), {"libmine.so"})
 

@@ -191,7 +191,9 @@ std::string text_view(const advise_report& all, bool colour, unsigned columns) {
   if (number == 0 && unmeasured == 0)
     text += "\nNo advice: no call site that matters does what a part of the kit is better at.\n";
   if (all.together)
-    text += '\n' + lines_of(fmt::format("All at once: saves {}.", savings_text(all, *all.together)), 0, columns);
+    text += '\n' +
+            lines_of(fmt::format("All at once, measured and not added up: saves {}.", savings_text(all, *all.together)),
+                     0, columns);
   const auto little = std::ranges::count_if(all.all, [](const given_advice& one) {
     return one.what.can_be_replayed() && one.saves.failure.empty() && !one.saves.is_worth_it() && !one.is_unmeasured();
   });

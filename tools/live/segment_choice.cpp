@@ -5,7 +5,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "elf_file.hpp"
@@ -86,7 +85,9 @@ std::vector<std::filesystem::path> all_segments() {
 
 std::string command_of(const segment::process_figures& process) {
   if (process.arguments.empty()) return printable(process.program, longest_command);
-  return printable(fmt::format("{}", fmt::join(process.arguments, " ")), longest_command);
+  // One word may be a title, which is no command.
+  if (process.arguments.size() == 1) return printable(process.arguments[0], longest_command);
+  return printable(shown_command(process.arguments), longest_command);
 }
 
 namespace {

@@ -74,9 +74,8 @@ void set_last_moment(segment::snapshot& figures, std::uint64_t at_ns) {
 }  // namespace
 
 std::vector<std::string> arguments_of(pid_t process) {
-  std::vector<std::string> arguments;
-  std::istringstream words(read_file(fmt::format("/proc/{}/cmdline", process)).value_or(""));
-  for (std::string word; std::getline(words, word, '\0');) arguments.push_back(word);
+  std::vector<std::string> arguments =
+      segment::arguments_in(read_file(fmt::format("/proc/{}/cmdline", process)).value_or(""));
   // A title that is shorter than the arguments were has nothing behind it.
   while (!arguments.empty() && arguments.back().empty()) arguments.pop_back();
   return arguments;

@@ -12,7 +12,15 @@
 namespace heapwright::tool {
 namespace {
 
-enum class completed { nothing, files, commands, processes, words, list };  // list: words with commas between
+enum class completed {
+  nothing,
+  files,
+  commands,
+  processes,
+  words,
+  words_or_files,
+  list  // words with commas between
+};
 
 struct completion {
   completed by = completed::nothing;
@@ -35,6 +43,7 @@ completion completion_of(const std::string& kind) {
 
 completion completion_of(const CLI::Option& option) {
   if (option.get_name() == "--baseline") return {completed::words, mallocs};
+  if (option.get_name() == "--with") return {completed::words_or_files, fmt::format("{} hardened", mallocs)};
   return completion_of(option.get_positional() ? option.get_name() : kind_of_value(option));
 }
 
@@ -128,15 +137,20 @@ _heapwright() {
   fi
 }
 
-# By "words:a b", "list:a b" (with commas between), "files:", "commands:" or "processes:", which may
-# have left a file.
+# By "words:a b", "words_or_files:a b", "list:a b" (with commas between), "files:", "commands:" or
+# "processes:", which may have left a file.
 _heapwright_by() {
-  local begun=
+  local begun= left= word
   case $1 in
     words:*) mapfile -t COMPREPLY < <(compgen -W "${1#words:}" -- "$cur") ;;
+    words_or_files:*)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -W "${1#words_or_files:}" -- "$cur"; compgen -f -- "$cur")
+      ;;
     list:*)
       [[ $cur == *,* ]] && begun=${cur%,*},
-      mapfile -t COMPREPLY < <(compgen -P "$begun" -W "${1#list:}" -- "${cur##*,}")
+      for word in ${1#list:}; do [[ ,$begun == *",$word,"* ]] || left+=" $word"; done
+      mapfile -t COMPREPLY < <(compgen -P "$begun" -W "$left" -- "${cur##*,}")
       ;;
     files:) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
     processes:)
@@ -156,6 +170,7 @@ complete -F _heapwright heapwright
       case completed::commands: return "commands:";
       case completed::processes: return "processes:";
       case completed::words: return "words:" + c.words;
+      case completed::words_or_files: return "words_or_files:" + c.words;
       case completed::list: return "list:" + c.words;
     }
     return {};
@@ -196,6 +211,7 @@ std::string zsh_completion(const CLI::App& app) {
       case completed::commands: return "_command_names -e";
       case completed::processes: return "{ compadd - /proc/<->(N:t); _files }";
       case completed::words: return fmt::format("({})", c.words);
+      case completed::words_or_files: return fmt::format("{{ compadd - {}; _files }}", c.words);
       case completed::list: return fmt::format("_sequence compadd - {}", c.words);
     }
     return {};
@@ -250,6 +266,7 @@ std::string fish_completion(const CLI::App& app) {
       case completed::commands: return "-x -a '(__fish_complete_command)'";
       case completed::processes: return "-F -a '(__fish_complete_pids)'";
       case completed::words: return fmt::format("-x -a '{}'", c.words);
+      case completed::words_or_files: return fmt::format("-r -F -a '{}'", c.words);
       case completed::list: return fmt::format("-x -a '(__fish_complete_list , \"printf %s\\\\\\\\n {}\")'", c.words);
     }
     return {};
@@ -281,13 +298,20 @@ std::string fish_completion(const CLI::App& app) {
       const auto own = names_of(*option);
       with_value.insert(with_value.end(), own.begin(), own.end());
     }
+    // Without options: the subcommand is the first word after heapwright.
+    const auto at_word = [&](std::string_view comparison) {
+      return fmt::format("complete -c heapwright -n '__heapwright_runs {}; and test (count (commandline -opc)) {} 2'",
+                         one->get_name(), comparison);
+    };
     for (const CLI::Option* const word : positionals_of(*one)) {
       if (word->get_name() == "COMMAND")
         // It drops the first of these words that look like its own.
         text += fmt::format("{} -x -a '(__fish_complete_subcommand --fcs-skip=2 - {})'\n", of_this,
                             fmt::join(with_value, " "));
       else if (const completion c = completion_of(*word); c.by == completed::words)
-        text += fmt::format("{} -a '{}'\n{} -F\n", of_this, c.words, of_this);
+        text += fmt::format("{} -a '{}'\n", at_word("-eq"), c.words);
+      else if (word != positionals_of(*one).front())
+        text += fmt::format("{} -F\n", at_word("-gt"));
       else
         text += fmt::format("{} {}\n", of_this, c.by == completed::processes ? action(c) : "-F");
     }

@@ -31,6 +31,7 @@
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/linker_symbols.hpp>
+#include <heapwright/core/symbol_table.hpp>
 #include <heapwright/core/text.hpp>
 
 namespace heapwright {
@@ -309,11 +310,14 @@ class call_stack {
         }
         const std::size_t second = detail::find(rest, "\n", first + 1);
         if (second == rest.npos) break;
-        const std::string_view function = detail::part(rest, 0, first);
-        if (!detail::is_same(function, "??")) {
-          f(named_frame{function, without_discriminator(detail::part(rest, first + 1, second - first - 1))});
+        const named_frame frame{detail::part(rest, 0, first),
+                                without_discriminator(detail::part(rest, first + 1, second - first - 1))};
+        const bool is_one_of_these = told > 0 && told <= n;
+        const bool is_guessed = is_one_of_these && !frame.has_line() && is_in_no_symbol(i + told - 1, object);
+        if (!detail::is_same(frame.function, "??") && !is_guessed) {
+          f(frame);
           is_any_named = true;
-        } else if (told > 0 && told <= n) {
+        } else if (is_one_of_these) {
           without_name(i + told - 1, f);
         }
         rest.remove_prefix(second + 1);
@@ -326,6 +330,14 @@ class call_stack {
     while (child > 0 && ::waitpid(child, &status, __WCLONE) < 0 && errno == EINTR) {
     }
     return is_any_named;
+  }
+
+  /// Whether a name that addr2line has for the frame is that of another function.
+  [[nodiscard]] bool is_in_no_symbol(unsigned i, const char* object) const noexcept {
+    Dl_info found{};
+    const bool is_exported =
+        ::dladdr(reinterpret_cast<const void*>(frames_[i] - 1), &found) != 0 && found.dli_sname != nullptr;
+    return !is_exported && !detail::has_symbol_table(object);
   }
 
   [[nodiscard]] static std::string_view without_discriminator(std::string_view line) noexcept {

@@ -45,7 +45,7 @@ struct known_block {
   /// What the block is, and what `said`, a mistake, says that it is.
   [[nodiscard, gnu::cold, gnu::noinline]] text<200> beside(const block_claim& said) const noexcept {
     constexpr const char* entries[] = {"malloc", "new", "new[]"};
-    constexpr const char* to_free[] = {"free", "delete", "delete[]"};
+    constexpr const char* to_free[] = {"free or realloc", "delete", "delete[]"};
     text<200> line;
     line.add(std::uint64_t{size}).add(" bytes");
     if (said.origin != origin) {

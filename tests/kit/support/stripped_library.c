@@ -1,0 +1,19 @@
+// A library without a symbol table: of the second function nothing but the address is known, and
+// the first, which is exported, is the nearest before it.
+typedef void callback(void*);
+
+// Something behind the call: without it the call would be a jump.
+static volatile int calls;
+
+void stripped_library_exported(callback* f, void* argument) {
+  f(argument);
+  ++calls;
+}
+
+__attribute__((noinline, section(".text.behind"))) static void not_exported(callback* f, void* argument) {
+  f(argument);
+  ++calls;
+}
+
+typedef void caller(callback*, void*);
+caller* stripped_library_other(void) { return not_exported; }
