@@ -19,7 +19,7 @@ heapwright build "$unpacked/recipe.hpp" -o "$unpacked/libapp.so" --check
 heapwright run --with "$unpacked/libapp.so" -- true
 heapwright record -o "$unpacked/app.trace" -- sort /dev/null
 heapwright replay --memory --only heapwright "$unpacked/app.trace"
-for page in "$unpacked"/usr/share/man/man1/heapwright{,-fit}.1.gz; do gzip -t "$page"; done
+for page in "$unpacked"/usr/share/man/man{1/heapwright{,-fit}.1,5/heapwright-recipe.5}.gz; do gzip -t "$page"; done
 for package in heapwright libheapwright0 libheapwright-dev; do
   grep -q 'MIT License' "$unpacked/usr/share/doc/$package/copyright"
 done

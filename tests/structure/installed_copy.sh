@@ -35,7 +35,7 @@ if [ -x "$place/prefix/bin/heapwright" ]; then
   printf '#include <heapwright/heap/recipe.hpp>\nconstexpr heapwright::recipe mine{};\n' >"$place/recipe.hpp"
   CXX=$cxx "$place/prefix/bin/heapwright" build "$place/recipe.hpp" -o "$place/libmine.so" --check &&
     "$place/prefix/bin/heapwright" run --with "$place/libmine.so" -- true || { echo "the installed tool does not make a malloc"; exit 1; }
-  for page in man/man1/heapwright-run.1 bash-completion/completions/heapwright zsh/site-functions/_heapwright fish/vendor_completions.d/heapwright.fish; do
+  for page in man/man1/heapwright-run.1 man/man5/heapwright-recipe.5 bash-completion/completions/heapwright zsh/site-functions/_heapwright fish/vendor_completions.d/heapwright.fish; do
     [ -s "$place/prefix/share/$page" ] || { echo "$page is not installed"; exit 1; }
   done
 fi

@@ -82,6 +82,13 @@ class Manual(unittest.TestCase):
             if words:
                 self.assertIn("EXIT STATUS", shown)
 
+    def test_the_page_of_recipes_has_all_fields(self):
+        self.need("groff")
+        shown = re.sub(r"\s+", " ", self.printed("groff", "-man", "-ww", "-Tascii", "-P-cbou", str(PAGES / "man5/heapwright-recipe.5")))
+        for said in ("pages.limit = UINT64_MAX bytes in memory for blocks, free ones included", "thread_cache.share_bytes = 1 * MiB", "classes.steps_per_doubling = 8",
+                     "concurrency = concurrency_mode::thread_caching", "GIVE_BACK_POLICY", "at_once what is beyond max_free_resident", "hardening.sealed = false"):
+            self.assertIn(said, shown)
+
     def test_bash(self):
         self.need("bash")
 

@@ -1,10 +1,11 @@
 // Writes the man pages and the completions of shells into a folder, when heapwright is built.
 //
-// usage: heapwright_manual FOLDER
+// usage: heapwright_manual FOLDER REFERENCE      REFERENCE: docs/reference
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "manual_page.hpp"
+#include "recipe_page.hpp"
 #include "shell_completion.hpp"
 #include "subcommands.hpp"
 
@@ -25,18 +27,26 @@ void write(const std::filesystem::path& file, const std::string& text) {
   out.close();
 }
 
+std::string read(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("cannot read " + file.string());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace heapwright::tool;
   try {
-    if (argc != 2) throw std::runtime_error("usage: heapwright_manual FOLDER");
-    const std::filesystem::path folder = argv[1];
+    if (argc != 3) throw std::runtime_error("usage: heapwright_manual FOLDER REFERENCE");
+    const std::filesystem::path folder = argv[1], reference = argv[2];
     CLI::App app;
     const auto all = add_subcommands(app, {});
     write(folder / "man1/heapwright.1", manual_page(app));
     for (const subcommand& one : all)
       write(folder / fmt::format("man1/heapwright-{}.1", one.app->get_name()), manual_page_of(*one.app));
+    write(folder / "man5/heapwright-recipe.5",
+          recipe_page(read(reference / "recipe.md"), read(reference / "size_classes.md")));
     write(folder / "completions/heapwright", bash_completion(app));
     write(folder / "completions/_heapwright", zsh_completion(app));
     write(folder / "completions/heapwright.fish", fish_completion(app));

@@ -8,28 +8,13 @@
 #include <fmt/format.h>
 
 #include "help_text.hpp"
+#include "roff.hpp"
 
 namespace heapwright::tool {
+
+using roff::bold, roff::entry, roff::heading, roff::plain, roff::section;
+
 namespace {
-
-/// As text of a page: nothing in it is a request of roff, and each sign prints as it is.
-std::string plain(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '\\': result += "\\e"; break;
-      case '-': result += "\\-"; break;
-      case '\'': result += "\\(aq"; break;
-      case '`': result += "\\(ga"; break;
-      case '^': result += "\\(ha"; break;
-      case '~': result += "\\(ti"; break;
-      default: result += c;
-    }
-  }
-  return result.starts_with('.') ? "\\&" + result : result;
-}
-
-std::string bold(std::string_view text) { return fmt::format("\\fB{}\\fR", plain(text)); }
 
 /// What a page is, in its section NAME, begins with a small letter.
 std::string begun_small(std::string text) {
@@ -37,27 +22,9 @@ std::string begun_small(std::string text) {
   return text;
 }
 
-std::string heading(const std::string& page, const std::string& what) {
-  std::string title = page;
-  std::ranges::transform(title, title.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return fmt::format(".TH {} 1 \"\" \"heapwright {}\" \"heapwright\"\n.SH NAME\n{} \\- {}\n", plain(title),
-                     HEAPWRIGHT_VERSION, plain(page), plain(what));
-}
-
-std::string section(const std::string& title) {
-  std::string capitals = title;
-  std::ranges::transform(capitals, capitals.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return fmt::format(".SH {}\n", plain(capitals));
-}
-
-std::string entry(const std::string& name, const std::string& text) {
-  return fmt::format(".TP\n{}\n{}\n", bold(name), plain(text));
-}
-
 std::string entries(const std::vector<const CLI::Option*>& options) {
   std::string text;
-  for (const CLI::Option* const option : options) text += entry(shown_name(*option), shown_text(*option));
+  for (const CLI::Option* const option : options) text += entry(shown_name(*option), plain(shown_text(*option)));
   return text;
 }
 
@@ -65,18 +32,18 @@ std::string entries(const std::vector<const CLI::Option*>& options) {
 
 std::string manual_page(const CLI::App& app) {
   const std::string said = app.get_description();
-  std::string text = heading("heapwright", said.substr(said.find(": ") + 2));
+  std::string text = heading("heapwright", 1, said.substr(said.find(": ") + 2));
   text += section("Synopsis") + bold("heapwright") + " SUBCOMMAND ...\n" + section("Subcommands");
   std::string also;
   for (const CLI::App* const one : app.get_subcommands({})) {
-    text += entry(one->get_name(), one->get_description() + ".");
+    text += entry(one->get_name(), plain(one->get_description() + "."));
     also += fmt::format("{}.BR {} (1)", also.empty() ? "" : " ,\n", plain("heapwright-" + one->get_name()));
   }
   return text + section("Options") + entries(options_in_group(app, "Options")) + section("See also") + also + '\n';
 }
 
 std::string manual_page_of(const CLI::App& subcommand) {
-  std::string text = heading("heapwright-" + subcommand.get_name(), begun_small(subcommand.get_description()));
+  std::string text = heading("heapwright-" + subcommand.get_name(), 1, begun_small(subcommand.get_description()));
   const std::string usage = usage_of(subcommand), name = "heapwright " + subcommand.get_name();
   text += section("Synopsis") + bold(name) + plain(usage.substr(name.size())) + '\n';
   text += section("Arguments") + entries(positionals_of(subcommand));
