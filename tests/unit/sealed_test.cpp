@@ -510,6 +510,13 @@ TEST_F(HardenedDeathTest, APointerIntoTheLastBlockBeforeAGuardPageIsNamed) {
   EXPECT_DEATH(this->heap.deallocate(*last + 16), "heapwright: free of a pointer into a block: 0x");
 }
 
+TEST_F(HardenedDeathTest, ALargeBlockThatIsFreedTwiceIsNamedAsLongAsItIsHidden) {
+  std::array<char*, 16> blocks;
+  for (char*& p : blocks) p = this->block_of(400'000);
+  for (char* const p : blocks) this->heap.deallocate(p);
+  for (char* const p : blocks) EXPECT_DEATH(this->heap.deallocate(p), "heapwright: double free: 0x");
+}
+
 TEST_F(HardenedDeathTest, AWriteToAFreedLargeBlockIsAFault) {
   char* const p = this->block_of(400'000);
   this->heap.deallocate(p);

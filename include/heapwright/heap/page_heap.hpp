@@ -440,8 +440,16 @@ class page_heap {
     if (!memory_.hide(s)) return false;
     map().set_tag(s->start, 0);
     figures().large.subtract(s->bytes());
-    show(std::exchange(hidden_[fibonacci_hash(address_of(s->start)) >> 60], s));
+    show(std::exchange(place_to_hide(s), s));
     return true;
+  }
+
+  /// A free one; where all are taken, one at random.
+  [[nodiscard]] span*& place_to_hide(const span* s) noexcept {
+    for (span*& place : hidden_) {
+      if (place == nullptr) return place;
+    }
+    return hidden_[fibonacci_hash(address_of(s->start)) >> 60];
   }
 
   /// Where the system refuses, the run is lost.
