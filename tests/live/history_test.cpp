@@ -34,6 +34,16 @@ TEST(history, keeps_a_peak_however_old) {
   }
 }
 
+// A damaged segment can tell of any time.
+TEST(history, takes_the_last_times_that_there_are) {
+  history h;
+  h.add({UINT64_MAX - 1, 10, 1, 1, 1});
+  h.add({UINT64_MAX, 20, 1, 2, 2});
+  const auto points = h.points(0, 100);
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_EQ(points.front().live, 20);
+}
+
 TEST(history, gives_only_what_is_newer) {
   const auto points = filled(1000, 2000).points(1990 * second, 100);
   ASSERT_EQ(points.size(), 9U);

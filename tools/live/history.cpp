@@ -27,7 +27,7 @@ void history::add_to(std::size_t t, const history_point& point) {
   merge_into(here.points, point, here.spacing_ns);
   // An hour is an hour, however slowly points come.
   const std::uint64_t age = t == 0 ? 3600 * second : here.spacing_ns * here.most;
-  while (here.points.size() > here.most || here.points.front().at_ns + age < point.at_ns) {
+  while (here.points.size() > here.most || point.at_ns - here.points.front().at_ns > age) {
     if (t + 1 < tiers_.size()) add_to(t + 1, here.points.front());
     here.points.pop_front();
   }
