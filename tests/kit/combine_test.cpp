@@ -324,6 +324,8 @@ TEST(NamedFrame, IsTheProgramsOwnByItsFunctionOrItsLine) {
   EXPECT_FALSE(is_own("std::vector<int>::reserve(unsigned long)", "??:?"));
   EXPECT_FALSE(is_own("std::string::reserve()", "../src/libstdc++-v3/basic_string.tcc:9"));
   EXPECT_FALSE(is_own("operator new(unsigned long)", "/src/new.cpp:3"));
+  EXPECT_FALSE(is_own("/lib/x86_64-linux-gnu/libstdc++.so.6+0xd44a2", ""));
+  EXPECT_TRUE(is_own("/opt/libplugin.so+0x4a2", ""));
   // A lambda of the program, inlined into what runs a thread.
   EXPECT_TRUE(is_own("std::thread::_State_impl<main::{lambda()#1}>::_M_run()", "/src/load.cpp:8"));
 }

@@ -167,7 +167,7 @@ class NamespaceBelowLive(unittest.TestCase):
                 self.assertEqual(started.stdout.readline(), "ready\n")
             inner = self.inner_ids()
             listed = subprocess.run([HEAPWRIGHT, "live", "--list"], capture_output=True, text=True, timeout=PATIENCE, env=clean_environment(HEAPWRIGHT_SEGMENT_DIR=folder)).stdout
-            of_folder = [line.split()[:2] for line in listed.splitlines() if "for more in" in line or "unshare" in line and line.split()[0] == str(started.pid)]
+            of_folder = [line.split()[:2] for line in listed.splitlines() if "kept = [" in line or "unshare" in line and line.split()[0] == str(started.pid)]
             self.assertEqual(sorted(of_folder), sorted([str(id), "running"] for id in (started.pid, *inner.values())), listed)
 
 

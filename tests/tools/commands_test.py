@@ -148,7 +148,7 @@ class RunStatistics(Case):
 
     def test_signals_go_to_the_command(self):
         with subprocess.Popen([HEAPWRIGHT, "run", "--stats", PYTHON, "-uc",
-                               "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\nprint('ready')\ntime.sleep(60)"],
+                               "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\nprint('ready')\nwhile True: time.sleep(0.1)"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             process.stdout.readline()
             process.terminate()

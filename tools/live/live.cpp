@@ -196,9 +196,10 @@ class unobserved_processes {
 
 /// Until a program that was started is gone, if it is to be left with, or else until the user says
 /// so. A signal goes on to the processes of the command, and the wait is for all of them. Where it
-/// does not end them, a second one ends the wait. `each_second`: about as often.
+/// does not end them, a second one ends the wait. `save`: what is written behind the end; may be
+/// empty. `each_second`: about as often.
 void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program,
-                  const std::function<void()>& each_second) {
+                  const std::string& save, const std::function<void()>& each_second) {
   using clock = std::chrono::steady_clock;
   constexpr auto second = std::chrono::seconds(1);
   std::vector<command_process> signalled;  // and still running
@@ -214,7 +215,8 @@ void wait_for_end(const awaited_signals& signals, launched_program& started, boo
     if (ended && leaves_with_program && signalled.empty()) return;
     if (ended && !has_told && !leaves_with_program) {
       has_told = true;
-      tell("heapwright: the program has ended ({}); the page stays until ctrl-C\n", started.how_it_ended());
+      tell("heapwright: the program has ended ({}); the page stays until ctrl-C{}\n", started.how_it_ended(),
+           save.empty() ? "" : fmt::format(", which writes {}", save));
     }
     if (signalled_at && !has_told_of_wait && !signalled.empty() && clock::now() >= *signalled_at + second) {
       has_told_of_wait = true;
@@ -333,7 +335,7 @@ int live(const live_options& options) {
     if (!options.save.empty()) family.watch_all();
   };
   if (started) {
-    wait_for_end(signals, *started, options.exit_with_program, each_second);
+    wait_for_end(signals, *started, options.exit_with_program, options.save, each_second);
   } else {
     wait_for_end(signals, family, options.exit_with_program, each_second);
   }

@@ -31,7 +31,8 @@ std::string entries(const std::vector<const CLI::Option*>& options) {
 }  // namespace
 
 std::string manual_page(const CLI::App& app) {
-  const std::string said = app.get_description();
+  std::string said = app.get_description();
+  if (said.ends_with('.')) said.pop_back();
   std::string text = heading("heapwright", 1, said.substr(said.find(": ") + 2));
   text += section("Synopsis") + bold("heapwright") + " SUBCOMMAND ...\n" + section("Subcommands");
   std::string also;

@@ -86,11 +86,18 @@ struct named_frame {
     for (const std::string_view prefix : {"heapwright::", "operator new", "operator delete"}) {
       if (detail::has_at(name, 0, prefix)) return false;
     }
+    if (line.size() == 0 && is_in_runtime()) return false;
     const bool is_library = detail::has_at(name, 0, "std::") || detail::has_at(name, 0, "__gnu_cxx::");
     return !is_library || (has_line() && !is_in_library());
   }
 
  private:
+  /// Of a function without a name: whether its object is the C++ library's.
+  [[nodiscard]] bool is_in_runtime() const noexcept {
+    return detail::find(function, "/libstdc++.so") != std::string_view::npos ||
+           detail::find(function, "/libc++.so") != std::string_view::npos;
+  }
+
   /// Whether the line is one of the C++ library's headers or sources.
   [[nodiscard]] bool is_in_library() const noexcept {
     for (const std::string_view folder : {"/c++/", "libstdc++", "libcxx", "heapwright/"}) {
