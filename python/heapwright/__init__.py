@@ -5,8 +5,8 @@
     >>> import heapwright
     >>> heapwright.is_loaded()
     True
-    >>> heapwright.statistics()["in_use_bytes"]
-    2514160
+    >>> heapwright.statistics()["in_use_bytes"] > 0
+    True
 
 Python takes memory for its objects from arenas of its own, which come from mmap; with
 PYTHONMALLOC=malloc each object is a block of malloc's.

@@ -1,6 +1,5 @@
 #include "manual_page.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <string_view>
 #include <vector>

@@ -3,8 +3,9 @@
 // Capturing reads the unwind tables of the program and allocates nothing. Naming is left to
 // addr2line, which runs as a process of its own: only then are there lines of inlined functions,
 // and a process that is about to die reads no debugging information. The program does not see that
-// process: neither its signals nor its wait tell of it. What addr2line does not name, or cannot as
-// it is not installed, is shown as OBJECT+OFFSET, which `addr2line -e OBJECT OFFSET` understands.
+// process: neither its signals nor its wait tell of it. What addr2line does not name, names after
+// the nearest exported function (symbol_table.hpp), or cannot name as it is not installed, is shown
+// as OBJECT+OFFSET, which `addr2line -e OBJECT OFFSET` understands.
 //
 // The program's own frame is the innermost one whose function is not in the namespaces heapwright,
 // std or __gnu_cxx: the line that uses a container, not the line of the container. Of what is
