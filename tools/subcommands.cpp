@@ -180,9 +180,9 @@ subcommand add_run(CLI::App& app) {
       ->excludes(with);
   sub.add_option("--guard-sample", options.guard_sample,
                  "Guard one in N allocations, on average: a read or write beyond it or after its end ends the command, "
-                 "with a report")
+                 "with a report; 0: none")
       ->type_name("N")
-      ->check(from_to(1, most_guard_interval))
+      ->check(from_to(0, most_guard_interval))
       ->excludes(with);
   take_command(sub, options.command);
   sub.footer(
@@ -553,7 +553,7 @@ std::vector<subcommand> add_subcommands(CLI::App& app, const std::vector<std::st
                   ": run programs on heapwright's malloc, compare it with others, look into a process that runs on it, "
                   "make a malloc of your own.");
   app.footer("heapwright help SUBCOMMAND, or heapwright SUBCOMMAND --help, lists the options of one.");
-  app.set_version_flag("--version", version_text(), "Tell version, revision and how this was built");
+  app.set_version_flag("-V,--version", version_text(), "Tell version, revision and how this was built");
   app.set_help_flag("-h,--help", "This text");
   app.require_subcommand(1);
 

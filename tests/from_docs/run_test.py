@@ -25,6 +25,7 @@ class InCommon(Case):
 
     def test_version(self):
         result = heapwright("--version")
+        self.assertEqual(heapwright("-V").stdout, result.stdout)
         self.ended(result, 0)
         # "which version and revision this is, and how it was built"
         self.assertRegex(result.stdout, r"^heapwright \d+\.\d+\.\d+ \(revision \S+\)\nbuilt for .* by .*\n$")

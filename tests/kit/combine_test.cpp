@@ -317,7 +317,9 @@ TEST(LeakChecked, NamesTheCallSiteOfWhatIsAlive) {
 }
 
 TEST(NamedFrame, IsTheProgramsOwnByItsFunctionOrItsLine) {
-  const auto is_own = [](const char* function, const char* line) { return named_frame{function, line}.is_own(); };
+  const auto is_own = [](const char* function, const char* line, bool is_inlined = false) {
+    return named_frame{function, line, is_inlined}.is_own();
+  };
   EXPECT_TRUE(is_own("load(char const*)", "/src/load.cpp:8"));
   EXPECT_TRUE(is_own("load(char const*)", "??:0"));
   EXPECT_FALSE(is_own("std::vector<int>::reserve(unsigned long)", "/usr/include/c++/12/bits/vector.tcc:70"));
@@ -327,7 +329,18 @@ TEST(NamedFrame, IsTheProgramsOwnByItsFunctionOrItsLine) {
   EXPECT_FALSE(is_own("/lib/x86_64-linux-gnu/libstdc++.so.6+0xd44a2", ""));
   EXPECT_TRUE(is_own("/opt/libplugin.so+0x4a2", ""));
   // A lambda of the program, inlined into what runs a thread.
-  EXPECT_TRUE(is_own("std::thread::_State_impl<main::{lambda()#1}>::_M_run()", "/src/load.cpp:8"));
+  EXPECT_TRUE(is_own("std::thread::_State_impl<main::{lambda()#1}>::_M_run()", "/src/load.cpp:8", true));
+}
+
+TEST(NamedFrame, TakesNoLineOfAnotherFileForOneOfTheStandardLibrary) {
+  const auto corrected_line = [](const char* function, const char* line, bool is_inlined = false) {
+    return std::string(named_frame{function, line, is_inlined}.corrected().line);
+  };
+  EXPECT_EQ(corrected_line("std::_Sp_counted_ptr<widget*>::_M_dispose()", "/src/load.cpp:428"), "??:0");
+  EXPECT_EQ(corrected_line("std::_Sp_counted_ptr<widget*>::_M_dispose()", "/usr/include/c++/12/bits/shared_ptr_base.h:428"),
+            "/usr/include/c++/12/bits/shared_ptr_base.h:428");
+  EXPECT_EQ(corrected_line("std::sort<main::{lambda()#1}>()", "/src/load.cpp:8", true), "/src/load.cpp:8");
+  EXPECT_EQ(corrected_line("load(char const*)", "/src/load.cpp:8"), "/src/load.cpp:8");
 }
 
 TEST(CallStack, TakesNoExportedFunctionForAnotherThatIsBehindIt) {

@@ -98,6 +98,7 @@ class Manual(unittest.TestCase):
 
         self.check(follow)
         self.assertEqual(follow(["heapwright", "fit", "--for", "=", "la"]), {"latency"})
+        self.assertEqual(follow(["heapwright", "run", "--with", ""]) & {"glibc", "libmine.so"}, {"glibc"})
         self.assertEqual(follow(LIST), {"glibc,jemalloc"})
         self.assertNotIn("glibc,glibc", follow([*LIST[:-1], "glibc,"]))
         self.assertEqual(follow(["heapwright", "run", "--stats", "=", "al"]), {"all"})

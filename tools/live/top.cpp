@@ -50,6 +50,18 @@ class screen_text {
     all_ += clipped(text, size_.columns) + "\033[K\n";
   }
 
+  /// In as many lines as it takes, broken where three spaces are between figures, or else at a space.
+  void wrapped(std::string_view text) {
+    while (text.size() > size_.columns) {
+      std::size_t end = text.rfind("   ", size_.columns);
+      if (end == text.npos) end = text.rfind(' ', size_.columns);
+      if (end == text.npos || end == 0) break;
+      line(text.substr(0, end));
+      text.remove_prefix(text.find_first_not_of(' ', end));
+    }
+    line(text);
+  }
+
   [[nodiscard]] const std::string& all() const noexcept { return all_; }
 
  private:
@@ -81,18 +93,18 @@ void write_heap(screen_text& text, const moment& m) {
   const auto shown = [](std::uint64_t bytes) { return show_bytes(static_cast<double>(bytes)); };
   text.line(printable(fmt::format("process {}  {}  (no probe: the heap's own figures)  {}", p.process_id,
                                   words_for(m.state), command_of(p))));
-  text.line(fmt::format("blocks and thread caches {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
+  text.wrapped(fmt::format("blocks and thread caches {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
                         m.memory ? shown(m.memory->rss) : "-"));
   if (!m.heap) return;
   const heap_reading& h = *m.heap;
-  text.line(fmt::format("mapped {}   free in spans {}   free, not given back {}   free, given back or new {}",
+  text.wrapped(fmt::format("mapped {}   free in spans {}   free, not given back {}   free, given back or new {}",
                         shown(h.mapped), shown(h.spans - std::min(h.spans, h.outside() - h.large)),
                         shown(h.free_resident), shown(h.free_decommitted)));
-  text.line(fmt::format("records of the heap {} ({} reserved)", shown(h.records()), shown(h.metadata)));
+  text.wrapped(fmt::format("records of the heap {} ({} reserved)", shown(h.records()), shown(h.metadata)));
   std::vector<class_reading> classes = h.classes;
   std::sort(classes.begin(), classes.end(),
             [](const class_reading& a, const class_reading& b) { return a.span_bytes > b.span_bytes; });
-  text.line("outside: blocks with the program, or kept by its threads");
+  text.wrapped("outside: blocks with the program, or kept by its threads");
   text.line("");
   text.line(fmt::format("{:>12} {:>12} {:>12} {:>12}", "block size", "outside", "bytes", "in spans"));
   for (const class_reading& c : classes) {
@@ -126,14 +138,14 @@ std::string sampling_text(const moment& m) {
 void write_python_arenas(screen_text& text, const moment& m) {
   const std::uint64_t bytes = m.memory ? m.memory->python_arenas.value_or(0) : 0;
   if (bytes > 0 && bytes >= m.memory->rss / 4)
-    text.line(fmt::format("arenas of Python, about {}: no site has them without PYTHONMALLOC=malloc",
+    text.wrapped(fmt::format("arenas of Python, about {}: no site has them without PYTHONMALLOC=malloc",
                           show_bytes(static_cast<double>(bytes))));
 }
 
 void write_sampling(screen_text& text, const moment& m) {
-  text.line(sampling_text(m));
+  text.wrapped(sampling_text(m));
   if (m.figures.process.interval > 0 && !m.figures.process.samples_all)
-    text.line("95 of 100 figures of sites are within ±, or below what they are \"up to\"");
+    text.wrapped("95 of 100 figures of sites are within ±, or below what they are \"up to\"");
   write_python_arenas(text, m);
 }
 
@@ -144,22 +156,22 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   text.line(printable(fmt::format("process {}  {}{}  {}", p.process_id, words_for(m.state),
                                   p.is_counting ? "" : "  (not counting)", command_of(p))));
   if (!p.is_counting && m.state == life::running)
-    text.line(fmt::format("the page has the switch (More): heapwright live {}", p.process_id));
+    text.wrapped(fmt::format("the page has the switch (More): heapwright live {}", p.process_id));
   const auto threads =
       std::ranges::count(m.figures.threads, segment::slot_state::alive, &segment::thread_figures::state);
-  text.line(fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),
+  text.wrapped(fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),
                         p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),
                         m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads,
                         threads == 1 ? "" : "s"));
   if (before == nullptr || before->figures.at_ns >= m.figures.at_ns || m.state != life::running) {
-    text.line(fmt::format(
+    text.wrapped(fmt::format(
         "allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
         show_bytes(static_cast<double>(m.total.allocated_bytes)), show_count(static_cast<double>(m.total.frees))));
     return write_sampling(text, m);
   }
   const segment::class_figures& last = before->total;
   const double seconds = static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
-  text.line(fmt::format("allocations {}   {}   frees {}",
+  text.wrapped(fmt::format("allocations {}   {}   frees {}",
                         per_second(m.total.allocations, last.allocations, seconds, show_count),
                         per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
                         per_second(m.total.frees, last.frees, seconds, show_count)));
@@ -199,7 +211,7 @@ void write_mistakes(screen_text& text, watched_process& process, const moment& m
   std::string last = reports.empty() ? "" : reports.back().text.substr(0, reports.back().text.find('\n'));
   constexpr std::string_view sender = "heapwright: ";
   if (last.starts_with(sender)) last.erase(0, sender.size());
-  text.line(printable(fmt::format("mistakes {}   {}{}", m.figures.process.mistakes,
+  text.wrapped(printable(fmt::format("mistakes {}   {}{}", m.figures.process.mistakes,
                                   reports.size() > 1 ? "the last new one: " : "", last)));
 }
 
@@ -214,13 +226,13 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   if (sites.empty() && m.figures.process.interval == 0) return;
   text.line("");
   if (sites.empty())
-    return text.line(has_samples && m.state != life::running
+    return text.wrapped(has_samples && m.state != life::running
                          ? "no block that was sampled is live; the page, heapwright live, has what lived at the peak"
                      : has_samples              ? "no block that was sampled is live"
                      : m.state == life::running ? "nothing was sampled yet"
                                                 : "nothing was sampled");
   const site_columns columns(text.columns());
-  if (const std::string hint = hint_at_symbols(sites, process.places()); !hint.empty()) text.line(hint);
+  if (const std::string hint = hint_at_symbols(sites, process.places()); !hint.empty()) text.wrapped(hint);
   text.line(columns.line("live", "blocks", "allocated", "where, and called by"));
   for (const call_site& site : sites) {
     if (text.is_full()) return;

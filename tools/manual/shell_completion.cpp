@@ -145,7 +145,8 @@ _heapwright_by() {
     words:*) mapfile -t COMPREPLY < <(compgen -W "${1#words:}" -- "$cur") ;;
     words_or_files:*)
       compopt -o filenames 2>/dev/null
-      mapfile -t COMPREPLY < <(compgen -W "${1#words_or_files:}" -- "$cur"; compgen -f -- "$cur")
+      # Files only behind a first letter: all that are there would hide the words.
+      mapfile -t COMPREPLY < <(compgen -W "${1#words_or_files:}" -- "$cur"; [ -z "$cur" ] || compgen -f -- "$cur")
       ;;
     list:*)
       [[ $cur == *,* ]] && begun=${cur%,*},

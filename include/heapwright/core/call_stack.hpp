@@ -8,9 +8,13 @@
 // as OBJECT+OFFSET, which `addr2line -e OBJECT OFFSET` understands.
 //
 // The program's own frame is the innermost one whose function is not in the namespaces heapwright,
-// std or __gnu_cxx: the line that uses a container, not the line of the container. Of what is
-// inlined into a function, addr2line names the innermost after that function: so one of std whose
-// line is in no header of the C++ library is the program's own.
+// std or __gnu_cxx: the line that uses a container, not the line of the container. addr2line is not
+// always right:
+// - The innermost of the functions that are inlined somewhere has the name of the one that it is
+//   inlined into: so an inlined function of std whose line is in no header of the C++ library is
+//   the program's own.
+// - A function that is not inlined can have the first file of its translation unit in place of its
+//   own (binutils 2.40, DWARF 5): so such a line of a function of std is left out.
 #pragma once
 
 #include <algorithm>
@@ -74,6 +78,7 @@ namespace detail {
 struct named_frame {
   std::string_view function;  ///< demangled; OBJECT+OFFSET if there is no symbol
   std::string_view line;      ///< FILE:LINE; "??:0" if it is not known; empty if the function is not either
+  bool is_inlined = false;    ///< into the function of the frame that follows
 
   [[nodiscard]] bool has_line() const noexcept {
     return line.size() != 0 && !detail::has_at(line, 0, "??") &&
@@ -88,11 +93,21 @@ struct named_frame {
       if (detail::has_at(name, 0, prefix)) return false;
     }
     if (line.size() == 0 && is_in_runtime()) return false;
-    const bool is_library = detail::has_at(name, 0, "std::") || detail::has_at(name, 0, "__gnu_cxx::");
-    return !is_library || (has_line() && !is_in_library());
+    return !is_of_std() || (is_inlined && has_line() && !is_line_of_std());
+  }
+
+  /// Without a line that cannot be the function's.
+  [[nodiscard]] named_frame corrected() const noexcept {
+    const bool is_false = is_of_std() && !is_inlined && !is_line_of_std();
+    return is_false ? named_frame{function, "??:0"} : *this;
   }
 
  private:
+  [[nodiscard]] bool is_of_std() const noexcept {
+    const std::string_view name = qualified_name(function);
+    return detail::has_at(name, 0, "std::") || detail::has_at(name, 0, "__gnu_cxx::");
+  }
+
   /// Of a function without a name: whether its object is the C++ library's.
   [[nodiscard]] bool is_in_runtime() const noexcept {
     return detail::find(function, "/libstdc++.so") != std::string_view::npos ||
@@ -100,7 +115,7 @@ struct named_frame {
   }
 
   /// Whether the line is one of the C++ library's headers or sources.
-  [[nodiscard]] bool is_in_library() const noexcept {
+  [[nodiscard]] bool is_line_of_std() const noexcept {
     for (const std::string_view folder : {"/c++/", "libstdc++", "libcxx", "heapwright/"}) {
       if (detail::find(line, folder) != std::string_view::npos) return true;
     }
@@ -302,11 +317,11 @@ class call_stack {
     char buffer[2 * longest_name];
     std::size_t kept = 0;
     bool is_any_named = false;
-    for (;;) {
+    for (bool is_at_end = false; !is_at_end;) {
       const ssize_t got = child < 0 ? 0 : ::read(ends[0], buffer + kept, sizeof buffer - kept);
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) break;
-      kept += static_cast<std::size_t>(got);
+      is_at_end = got <= 0;
+      if (got > 0) kept += static_cast<std::size_t>(got);
       std::string_view rest(buffer, kept);
       for (;;) {
         const std::size_t first = detail::find(rest, "\n");
@@ -318,8 +333,13 @@ class call_stack {
         }
         const std::size_t second = detail::find(rest, "\n", first + 1);
         if (second == rest.npos) break;
-        const named_frame frame{detail::part(rest, 0, first),
-                                without_discriminator(detail::part(rest, first + 1, second - first - 1))};
+        const std::string_view next = detail::part(rest, second + 1);
+        if (next.size() < 2 && !is_at_end) break;
+        const named_frame frame =
+            named_frame{detail::part(rest, 0, first),
+                        without_discriminator(detail::part(rest, first + 1, second - first - 1)),
+                        next.size() > 0 && !detail::has_at(next, 0, "0x")}
+                .corrected();
         const bool is_one_of_these = told > 0 && told <= n;
         const bool is_guessed = is_one_of_these && !frame.has_line() && is_in_no_symbol(i + told - 1, object);
         if (!detail::is_same(frame.function, "??") && !is_guessed) {
@@ -328,7 +348,7 @@ class call_stack {
         } else if (is_one_of_these) {
           without_name(i + told - 1, f);
         }
-        rest.remove_prefix(second + 1);
+        rest = next;
       }
       kept = rest.size() == sizeof buffer ? 0 : rest.size();  // a name too long to be one
       std::memmove(buffer, rest.data(), kept);
