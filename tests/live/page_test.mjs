@@ -636,6 +636,10 @@ test("at 400 pixels names, figures and explanations can be read", async () => {
     const lines = table => s.page.evaluate(table => [...document.querySelectorAll(`#${table} .row:not([hidden])`)].slice(0, 2).flatMap(row =>
       [row, ...row.children].slice(0, 4).map(e => Math.round(e.getBoundingClientRect().top - document.querySelector(`#${table} .row`).getBoundingClientRect().top))), table);
     await becomes(() => lines("sites"), tops => String(tops) === "0,0,22,39,62,62,84,101", "lines of two rows");
+    // The heads of names have a line of their own: the second beside the first, not above a figure's.
+    const heads = await s.page.evaluate(() => [...document.querySelectorAll("#sites .head .name")].map(e => e.getBoundingClientRect()).flatMap(box => [Math.round(box.top), box.left]));
+    assert.equal(heads[0], heads[2]);
+    assert.ok(heads[3] - heads[1] < 80, `${heads}`);
     await s.page.screenshot({ path: join(shots, "sites-400.png"), fullPage: true });
     await s.page.keyboard.press("3");
     await s.page.waitForSelector("#leaks .row");
