@@ -12,7 +12,7 @@ mv "$place/first" "$place/prefix"
 "$cmake" -S "$consumer" -B "$place/build" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" >"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
 "$cmake" --build "$place/build" >>"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
-for program in with_kit with_malloc with_static_malloc; do
+for program in with_kit with_malloc with_static_malloc with_kit_and_static_malloc; do
   "$place/build/$program" || { echo "$program failed"; exit 1; }
 done
 
