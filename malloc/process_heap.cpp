@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include <heapwright/heap/census.hpp>
 #include <heapwright/malloc/process_record.hpp>
 
 #include "guarded_samples.hpp"
@@ -278,7 +279,11 @@ void set_origin([[maybe_unused]] void* p, [[maybe_unused]] block_origin origin) 
 }
 
 void check_before_exit() noexcept {
-  if (this_cache != no_cache_of_its_own) the_heap.check_quarantine(*this_cache);
+  if (this_cache == no_cache_of_its_own) return;
+  the_heap.check_quarantine(*this_cache);
+  if constexpr (heap_type::is_sealed)
+    census<chosen_recipe, process_os>(the_heap).for_each_listed(*this_cache,
+                                                             [](const block* b) { the_heap.check_listed(b); });
 }
 
 std::size_t trim() noexcept { return the_heap.trim(*any_cache()); }

@@ -262,7 +262,8 @@ thread_local constinit thread_slot* this_slot = &early_slot;
 
 void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();
-  if (!is_counting()) return p;  // the call that has begun the process, which is not to count
+  // The call that has begun the process, which is not to count.
+  if (!is_counting()) return is_recording() ? record_allocation(p, requested, 0, false) : p;
   if (s == nullptr) {
     count_apart(bytes, requested, true);
     return p;

@@ -1,6 +1,6 @@
 """`heapwright record` and `heapwright trace`, as a user meets them: whether a trace has what a program is known to have done, and what becomes of it where something ends too soon.
 
-usage: record_test.py HEAPWRIGHT RECORDED LIBHEAPWRIGHT PROBE
+usage: record_test.py HEAPWRIGHT RECORDED LIBHEAPWRIGHT PROBE RECORDED_EARLY
 """
 import os
 import re
@@ -11,8 +11,9 @@ import tempfile
 import time
 import unittest
 
-HEAPWRIGHT, RECORDED, LIBRARY, PROBE = (os.path.abspath(path) for path in sys.argv[1:5])
+HEAPWRIGHT, RECORDED, LIBRARY, PROBE, EARLY = (os.path.abspath(path) for path in sys.argv[1:6])
 PATIENCE = 100
+POOLS = (72704, 73728)  # what libstdc++ allocates before main, for exceptions
 
 
 def clean_environment(**more):
@@ -72,11 +73,14 @@ class Trace:
 
     def requests(self, process):
         """Of the program's own blocks: (event, size, alignment, zeroed)."""
+        return [request for _, request in self.own(process)]
+
+    def own(self, process):
         result = []
         for words in self.of(process):
             if found := re.search(r"(\d+) bytes(?: aligned to (\d+))?( zeroed)? stack", " ".join(words)):
-                if 70000 <= int(found[1]) < 80000:
-                    result.append((words[2], int(found[1]), int(found[2] or 0), bool(found[3])))
+                if 70000 <= int(found[1]) < 80000 and int(found[1]) not in POOLS:
+                    result.append((words, (words[2], int(found[1]), int(found[2] or 0), bool(found[3]))))
         return result
 
 
@@ -98,10 +102,16 @@ class Record(unittest.TestCase):
             self.assertEqual(trace.requests(0), [("allocate", 70001, 0, False), ("allocate", 70002, 0, True), ("allocate", 77824, 4096, False), ("allocate", 70004, 0, False),
                                                  ("allocate", 70005, 256, False), ("reallocate", 70006, 0, False), ("allocate", 70007, 0, False), ("allocate", 70008, 0, False)])
             freed = {block for _, block in trace.check_blocks()}
-            own = [(words[4] if words[2] == "reallocate" else words[3], size) for words, (_, size, _, _) in zip([w for w in trace.of(0) if re.search(r" 7\d{4} bytes", " ".join(w))], trace.requests(0))]
+            own = [(words[4] if words[2] == "reallocate" else words[3], size) for words, (_, size, _, _) in trace.own(0)]
             self.assertEqual([size for block, size in own if block not in freed], [70008])
             self.assertEqual(trace.end, "the command has ended (exit code 7)")
             self.assertIn(environment.get("LD_PRELOAD", "libc.so.6").split("/")[-1].split(".")[0], heapwright("trace", "info", self.file).stdout)
+
+    def test_the_first_call_of_a_process_is_recorded(self):
+        # A constructor of a library, before the probe's own.
+        trace = self.recorded(EARLY)
+        self.assertEqual([size for _, size, _, _ in trace.requests(0)], [70001, 70002, 70003])
+        self.assertEqual([trace.names["0", words[-1]][0].split()[0] for words, _ in trace.own(0)], ["before_main", "before_main", "block_from_library"])
 
     def test_processes_are_noted_when_they_ended(self):
         self.recorded("sh", "-c", f"{RECORDED} handover 5; exit 0")
@@ -183,7 +193,7 @@ class Record(unittest.TestCase):
 
     def test_call_stacks(self):
         trace = self.recorded(RECORDED, "kinds", code=7)
-        of_own = {words[-1] for words in trace.of(0) if re.search(r" 7\d{4} bytes", " ".join(words))}
+        of_own = {words[-1] for words, _ in trace.own(0)}
         self.assertGreater(len(of_own), 4)
         for stack in of_own:
             self.assertGreater(len(trace.stacks["0", stack]), 1, "its addresses are there")
@@ -479,4 +489,4 @@ class RunningProcess(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[5:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[6:])

@@ -27,8 +27,13 @@ lines of_calls(const std::string& declaration, const std::string& take, const st
           fmt::format("void give_block(void* p, std::size_t bytes) {{ {} }}", give)};
 }
 
-/// A container of the site's kind with kit_allocator.
+bool makes_shared(const program_site& site) {
+  return site.container.empty() && site.through.find("std::make_shared") != std::string::npos;
+}
+
+/// A container of the site's kind with kit_allocator, or what else has its memory from an allocator.
 const char* container_with_allocator(const program_site& site) {
+  if (makes_shared(site)) return "auto p = std::allocate_shared<int>(kit_allocator<int>(memory));";
   if (site.container == "std::string")
     return "std::basic_string<char, std::char_traits<char>, kit_allocator<char>> s(memory);";
   if (site.container == "std::unordered_map or set")

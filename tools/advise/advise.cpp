@@ -107,7 +107,8 @@ void measure_all(measuring& by, advise_report& into) {
   into.seconds_as_is = by.seconds();
 }
 
-void add_notes(advise_report& into) {
+void add_notes(advise_report& into, bool is_chosen) {
+  if (const std::string others = into.process.note_on_others(is_chosen); !others.empty()) into.notes.push_back(others);
   if (into.plan.left_out > 0)
     into.notes.push_back(fmt::format("{} free{} of blocks from before the recording {} left out", into.plan.left_out,
                                      into.plan.left_out == 1 ? "" : "s", into.plan.left_out == 1 ? "is" : "are"));
@@ -147,7 +148,7 @@ int advise(const advise_options& options) {
   measuring by(plan, mapped, signals, options.rounds);
   measure_all(by, found);
   show_step("");
-  add_notes(found);
+  add_notes(found, options.process.has_value());
 
   std::vector<std::pair<std::string, std::string>> outputs;
   if (!options.json.empty()) outputs.emplace_back(options.json, json_view(found));

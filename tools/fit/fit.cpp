@@ -329,6 +329,7 @@ class fitting {
     if (!none_chosen_.empty())
       return "keep the default: no recipe that gains in replays did so in runs of the program without harm; " +
              none_chosen_;
+    if (search_->tried().empty() && !untried_.empty()) return "keep the default: no recipe was tried";
     return search_->tried().empty() ? "keep the default: nothing that was seen of the program leads to another recipe"
                                     : "keep the default: no recipe that was tried gains in replays";
   }

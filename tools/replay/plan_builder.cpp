@@ -83,7 +83,8 @@ plan_builder::plan_builder(std::string file, std::optional<std::uint32_t> proces
     throw failure(
         exit_code::bad_input,
         process ? fmt::format("{} has no process {}; it has {}, numbered from 0", file_, *process, all.size())
-                : fmt::format("{} has no process: its command ran without the probe, or never called malloc", file_));
+                : fmt::format("{} has no process: {}", file_,
+                              ended.is_torn ? ended.reason : "its command ran without the probe, or never called malloc"));
   }
   if (chosen->second.events == 0)
     throw failure(exit_code::bad_input,
@@ -92,9 +93,16 @@ plan_builder::plan_builder(std::string file, std::optional<std::uint32_t> proces
   process_ = std::move(chosen->second);
   process_.described.number = chosen->first;
   process_.ended = ended;
+  for (const auto& [number, one] : all) process_.others += number != chosen->first && one.events > 0 ? 1 : 0;
   process_.known_to_ns = ended.is_torn ? known[chosen->first].ns() : std::numeric_limits<std::uint64_t>::max();
   std::erase_if(process_.memory, [&](const trace::memory& m) { return m.at_ns > process_.known_to_ns; });
   touched_ = std::move(touched[chosen->first]);
+}
+
+std::string traced_process::note_on_others(bool is_chosen) const {
+  if (is_chosen || others == 0) return "";
+  return fmt::format("the trace has {} other process{}; this is the one with most events; --process NUMBER takes another",
+                     others, others == 1 ? "" : "es");
 }
 
 plan_summary plan_builder::build(int descriptor, const progress& told, bool touches_all,

@@ -35,6 +35,10 @@ struct traced_process {
   std::uint64_t known_to_ns = 0;
   std::vector<trace::memory> memory;  ///< as it was while recording; of a torn trace up to known_to_ns
   trace::ending ended;
+  std::size_t others = 0;  ///< processes with events that the trace has beside it
+
+  /// Says that there are others, and how to choose one; empty: there are none, or `is_chosen`.
+  [[nodiscard]] std::string note_on_others(bool is_chosen) const;
 };
 
 /// What is known of a call stack.

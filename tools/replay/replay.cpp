@@ -60,8 +60,9 @@ void measure(const replay_runs& by, const replay_options& options, replay_report
   }
 }
 
-void add_notes(replay_report& into) {
+void add_notes(replay_report& into, bool is_chosen) {
   const plan_summary& plan = into.plan;
+  if (const std::string others = into.process.note_on_others(is_chosen); !others.empty()) into.notes.push_back(others);
   if (into.process.ended.is_torn) into.notes.push_back("the trace is torn: " + into.process.ended.reason);
   if (plan.left_out > 0)
     into.notes.push_back(fmt::format("{} free{} of blocks from before the recording {} left out", plan.left_out,
@@ -95,7 +96,7 @@ int replay(const replay_options& options) {
   found.process = builder.process();
   measure(replay_runs(plan, signals), options, found);
   show_step("");
-  add_notes(found);
+  add_notes(found, options.process.has_value());
 
   std::vector<std::pair<std::string, std::string>> outputs;
   if (!options.json.empty()) outputs.emplace_back(options.json, json_view(found));

@@ -44,7 +44,8 @@ json row_json(const replay_report& all, const replay_row& row) {
   result["instructions"] = or_null(row.instructions);
   result["live_bytes_at_peak"] = bytes(row.live_at_peak());
   result["failure"] = row.failure.empty() ? json(nullptr) : json(row.failure);
-  result["prediction_error"] = or_null(all.prediction_error());
+  const bool is_of_recording = all.row_of_recording() == &row;
+  result["prediction_error"] = is_of_recording ? or_null(all.prediction_error()) : json(nullptr);
   return result;
 }
 

@@ -70,8 +70,8 @@ struct replay_report {
   /// Of a row's time in the allocator to that of the first row.
   [[nodiscard]] std::optional<ratio_estimate> time_ratio(const replay_row& row) const;
 
- private:
-  [[nodiscard]] const replay_row* row_of_recording() const;  ///< null: that malloc was not replayed
+  /// Null: the malloc of the recording was not replayed.
+  [[nodiscard]] const replay_row* row_of_recording() const;
 };
 
 /// `terminal_columns`: of the terminal that shows it; 0: there is none, any width will do.

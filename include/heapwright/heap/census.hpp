@@ -144,6 +144,14 @@ class census {
     });
   }
 
+  /// Calls f(block) for each block in the lists of a cache that the calling thread has.
+  template <class F>
+  void for_each_listed(const cache& mine, F f) const noexcept {
+    const auto of_any_class = [&](const block* b, unsigned) { f(b); };
+    for (unsigned c = 1; c < classes::count; ++c)
+      for (const block* b : mine.lists_of(c)) follow(b, c, of_any_class);
+  }
+
   /// Calls f(const void* block, std::size_t bytes) for each block in use, by address; bytes as its
   /// class has them. False: there was no memory to note what threads keep, and f was not called.
   /// Complexity: all blocks, and n log n of those that threads keep.

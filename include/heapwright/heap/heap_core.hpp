@@ -327,6 +327,11 @@ class heap_core {
       mine.quarantine().for_each([&](unsigned, const block* b) { sealed().check_untouched(b); });
   }
 
+  /// As check_quarantine, of a block in a free list of the calling thread.
+  void check_listed([[maybe_unused]] const block* b) noexcept {
+    if constexpr (is_sealed) sealed().check_listed(b);
+  }
+
   void set_origin_of_sealed(void* p, block_origin origin) noexcept {
     if (shared_.empty().contains(p)) return shared_.empty().set_origin(p, origin);
     sealed().set_origin(p, origin);

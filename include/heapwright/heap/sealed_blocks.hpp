@@ -101,6 +101,15 @@ class sealed_blocks {
     seal_.write_free(at.begin, at.room);
   }
 
+  /// As check_untouched, of a block that is in a free list: its link is in its first bytes.
+  void check_listed(const void* p) const noexcept {
+    const place at = find_linked(const_cast<void*>(p));
+    const seal_state state = read(at).is.state;
+    const bool was_used = state != seal_state::fresh;  // what is fresh may not be zero yet
+    const bool is_written = was_used && checks_reuse && !is_zero(at.begin + sizeof(block), at.room - sizeof(block));
+    if (is_written || (was_used && state != seal_state::free)) tell_written(at);
+  }
+
   /// The quick part of take_back. Class 0: nothing has changed, and take_back is to look.
   [[nodiscard, gnu::always_inline]] unsigned take_back_quickly(void* p, const block_claim& said) const noexcept {
     const unsigned c = class_quickly(p);

@@ -9,6 +9,8 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../support/opaque.h"
 #include "../support/require.h"
@@ -57,6 +59,28 @@ void free_at_offset_with_handler() {
 /// Written to as far as the program may.
 void* filled(void* p) { return std::memset(opaque(p), 0x41, malloc_usable_size(opaque(p))); }
 
+/// Others are freed after it, so that it may have left the quarantine when the process ends, and
+/// lie in a free list.
+void write_after_free_and_exit() {
+  auto* const late = static_cast<char*>(opaque(std::malloc(opaque_size(48))));
+  std::free(opaque(late));
+  static_cast<char*>(opaque(late))[20] = 'w';
+  for (int i = 0; i < 3; ++i) std::free(opaque(std::malloc(opaque_size(48))));
+  std::exit(0);
+}
+
+/// Aborts if each of many processes does.
+void write_after_free_in_many_processes() {
+  for (int i = 0; i < 40; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) write_after_free_and_exit();
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    if (!WIFSIGNALED(status)) return;
+  }
+  std::abort();
+}
+
 struct mistake {
   const char* name;
   void (*make)();
@@ -90,6 +114,7 @@ constexpr mistake mistakes[] = {
        std::free(opaque(p));
        std::free(opaque(std::realloc(opaque(p), opaque_size(5000))));
      }},
+    {"write_after_free_at_exit", write_after_free_in_many_processes},
     {"wrong_size_delete", [] { ::operator delete(opaque(::operator new(opaque_size(100))), opaque_size(200)); }},
     {"wrong_size_delete_array",
      [] { ::operator delete[](opaque(::operator new[](opaque_size(100))), opaque_size(5000)); }},
