@@ -88,6 +88,35 @@ int main(int count, char**) { fill_table(count * 1000); _Exit(0); }
         wrapped = heapwright("diff", "--wrapper", "fill_*", self.path("short"), self.path("long")).stdout
         self.assertRegex(wrapped, r"exact  main  rows.cpp:5\n")
 
+    def test_of_a_function_the_line_that_has_most_is_told(self):
+        source = os.path.join(self.folder.name, "grow.cpp")
+        with open(source, "w") as file:
+            file.write("""#include <cstdlib>
+#include <new>
+void *most[2000], *some[2000];
+__attribute__((noinline)) void keep_session(int i) {
+  most[i] = operator new(100);
+  some[i] = operator new(10);
+  operator delete(operator new(1000));
+}
+int main(int, char** words) {
+  for (int i = 0; i < std::atoi(words[1]); ++i) keep_session(i);
+  if (words[2]) for (int i = 0; i < 2000; ++i) operator delete(most[i]), operator delete(some[i]);
+  _Exit(0);
+}
+""")
+        program = os.path.join(self.folder.name, "grow")
+        subprocess.run([os.environ.get("CXX", "c++"), "-g", "-O0", "-o", program, source], check=True, timeout=120)
+        for name, arguments in {"one": ["1000"], "two": ["2000"], "none": ["2000", "freed"]}.items():
+            heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1", "--save", self.path(name), "--", program, *arguments)
+        # In the tables of what is live at the end, live at the peak, and allocated.
+        lines = lambda text: re.findall(r"keep_session  grow.cpp:(\d)  <  main", text)
+        result = self.diff("one", "two", "live>+1%", "allocated>+1%")
+        self.assertEqual(lines(result.stdout), ["5", "5", "7"])
+        self.assertEqual(lines(result.stderr), ["5", "7"])
+        # Where nothing is live in the second run, the line is that of the first.
+        self.assertEqual(lines(self.diff("one", "none").stdout), ["5", "5", "7"])
+
     def test_all_conditions_that_hold_are_named(self):
         result = self.diff("few", "many", "peak>+5%", "live>+10MiB", "allocations>+1000%", "peak>1GiB")
         self.assertEqual(result.returncode, 1)

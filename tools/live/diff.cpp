@@ -51,7 +51,9 @@ struct watched_run {
   std::size_t processes = 0;
   double unseen = 0;  ///< what a sample of a site that was not seen at all may stand for, in bytes
   std::map<std::string, site_figures> sites;  ///< by the names of the functions, from the program's own outwards
-  std::map<std::string, std::string> shown;   ///< of a site: its function and line, and its callers
+  /// Of a site, which may have several lines: by what is shown of one, its function and line, and
+  /// its callers.
+  std::map<std::string, std::map<std::string, site_figures>> lines;
 };
 
 struct figure {
@@ -162,12 +164,12 @@ void add_process(watched_run& run, const segment::segment_reader& reader, const 
     return question;
   };
   for (const segment::stack_figures& stack : reader.own_stacks()) {
-    auto [name, shown] = named(stack, seen, book);
-    site_figures& site = run.sites[name];
-    site.live += measure(stack, by(stack_value::live));
-    site.at_peak += measure(stack, by(stack_value::peak));
-    site.allocated += measure(stack, by(stack_value::allocated));
-    run.shown[name] = std::move(shown);
+    const auto [name, shown] = named(stack, seen, book);
+    for (site_figures* f : {&run.sites[name], &run.lines[name][shown]}) {
+      f->live += measure(stack, by(stack_value::live));
+      f->at_peak += measure(stack, by(stack_value::peak));
+      f->allocated += measure(stack, by(stack_value::allocated));
+    }
   }
 }
 
@@ -194,15 +196,23 @@ struct changed_site {
   [[nodiscard]] bool is_unknown() const noexcept { return error() >= std::abs(change()); }
 };
 
+/// What is shown of the line of a site that has most of a figure, and how much that is.
+std::pair<std::string, double> largest_line(const watched_run& run, const std::string& name, const site_table& table) {
+  const auto value = [&](const auto& line) { return (line.second.*table.value).value; };
+  const auto largest = std::ranges::max_element(run.lines.at(name), {}, value);
+  return {largest->first, value(*largest)};
+}
+
 std::vector<changed_site> changed_sites(const watched_run& before, const watched_run& after, const site_table& table) {
   std::map<std::string, changed_site> all;
   for (const auto& [name, site] : before.sites)
-    all[name] = {before.shown.at(name), site.*table.value, {.unseen = after.unseen}};
+    all[name] = {largest_line(before, name, table).first, site.*table.value, {.unseen = after.unseen}};
   for (const auto& [name, site] : after.sites) {
     const auto [entry, is_new] = all.try_emplace(name);
     changed_site& changed = entry->second;
     if (is_new) changed.before.unseen = before.unseen;
-    changed.shown = after.shown.at(name);  // the line of the newer program
+    // The line of the newer program, unless that has nothing there: which one would say nothing.
+    if (auto [shown, value] = largest_line(after, name, table); is_new || value > 0) changed.shown = std::move(shown);
     changed.after = site.*table.value;
   }
   std::vector<changed_site> sites;
