@@ -88,10 +88,15 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
       first.empty() ? "" : fmt::format("  malloc   calls reach {} first\n", first), r.version, r.build, recipe_name(r),
       wrapped(*r.options != '\0' ? r.options : "all at their defaults", column, column, columns_of(STDOUT_FILENO)),
       figures.threads.get(), figures.threads_total.get());
+  constexpr long before_bars = 46, widest = 40;
+  const auto columns = static_cast<long>(columns_of(STDOUT_FILENO));
+  const long room = columns == 0 ? widest : std::clamp(columns - before_bars, 0L, widest);
   const auto whole = static_cast<double>(std::max({rss, figures.mapped.get(), figures.metadata.get()}));
   const auto line = [&](const char* meaning, std::uint64_t bytes) {
-    const auto width = whole > 0 ? std::lround(40 * static_cast<double>(bytes) / whole) : 0;
-    answer("  {:<32}{:>10}  {}\n", meaning, show_bytes(static_cast<double>(bytes)),
+    const std::string shown = show_bytes(static_cast<double>(bytes));
+    if (room == 0) return answer("  {}: {}\n", meaning, shown);
+    const auto width = whole > 0 ? std::lround(static_cast<double>(room) * static_cast<double>(bytes) / whole) : 0;
+    answer("  {:<32}{:>10}  {}\n", meaning, shown,
            std::string(static_cast<std::size_t>(width), '#'));
   };
   line("RSS of the process", rss);
@@ -99,11 +104,15 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
   for (const figure_line& f : obtained_lines(figures)) {
     if (f.bytes > 0) answer("  had so far {}: {}\n", f.meaning, show_bytes(static_cast<double>(f.bytes)));
   }
-  answer(
-      "\n  All but RSS and what is said to be in memory is address space, of which untouched parts take no memory:\n  "
-      "what is free and not given back need not all be in memory.\n  Peak {} held; {} given back to "
-      "the system since the start\n",
-      show_bytes(static_cast<double>(figures.mapped_peak)), show_bytes(static_cast<double>(figures.decommitted_total)));
+  const auto sentence = [&](const std::string& text) {
+    answer("  {}", wrapped(text, 2, 2, static_cast<std::size_t>(columns == 0 ? widest + before_bars : columns)));
+  };
+  answer("\n");
+  sentence("All but RSS and what is said to be in memory is address space, of which untouched parts take no memory: what "
+           "is free and not given back need not all be in memory.");
+  sentence(fmt::format("Peak {} held; {} given back to the system since the start",
+                       show_bytes(static_cast<double>(figures.mapped_peak)),
+                       show_bytes(static_cast<double>(figures.decommitted_total))));
 }
 
 /// [{name, value}], of "name=value name=value".

@@ -233,8 +233,7 @@ subcommand add_build(CLI::App& app) {
   sub.add_flag("--check", options.check, "Try it: conformance and stress tests");
   sub.footer(
       "Exit code: 0 if the library was made (and tried, if asked), 1 if a test failed (nothing is written then), 125 "
-      "if it "
-      "could not be made.");
+      "if it could not be made, or the answer could not be written.");
   return {&sub, [given] { return build(*given); }};
 }
 

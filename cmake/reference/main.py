@@ -70,7 +70,8 @@ class Writer:
         rows = ["| name | type, default | |", "|---|---|---|"]
         for member in variables:
             self.model.text_of(member, scope + name_of(member))
-            kind = tidy(re.sub(r"\b(constexpr|static) ", "", flat(member.find("type")))) + flat(member.find("argsstring"))
+            static = "static " if member.get("static") == "yes" else ""
+            kind = static + tidy(re.sub(r"\b(constexpr|static) ", "", flat(member.find("type")))) + flat(member.find("argsstring"))
             rows.append(f"| `{name_of(member)}` | `{kind}{initializer(member)}` | {one_line(member)} |")
         return "\n".join(rows)
 

@@ -26,7 +26,7 @@ class RunHardened(Case):
                 "c.free.argtypes = [ctypes.c_void_p]; p = c.malloc(100); c.free(p); c.free(p)"
         result = heapwright("run", "--hardened", "--", PYTHON, "-c", twice)
         self.assertEqual(result.returncode, -signal.SIGABRT, result)
-        self.assertRegex(result.stderr, r"^heapwright: double free: 0x[0-9a-f]+ \(the block is free already; a block of class \d+, 104 bytes and its seal\)\n  here, in thread \d+:\n    #1 ")
+        self.assertRegex(result.stderr, r"^heapwright: double free: 0x[0-9a-f]+ \(the block is free already; a block of class \d+, with room for 104 bytes and its seal\)\n  here, in thread \d+:\n    #1 ")
 
     def test_what_is_right_goes_on(self):
         result = heapwright("run", "--hardened", "--stats", "--", PYTHON, "-c", "print(len([str(i) for i in range(100000)]))")

@@ -97,8 +97,10 @@ std::string default_of(const row& field) {
 
 std::string fields_of(const described& type, const std::string& path) {
   std::string text;
-  for (const row& field : type.rows)
+  for (const row& field : type.rows) {
+    if (field.value.starts_with("static ")) continue;  // no field of a recipe, but a number to know
     text += roff::entry(fmt::format("{}{} = {}", path, field.name, default_of(field)), text_of(field.text));
+  }
   return text;
 }
 

@@ -354,9 +354,10 @@ class sealed_blocks {
 
   [[gnu::cold, gnu::noinline]] static void mistake(const char* what, const place& at, const char* detail) noexcept {
     text<300> all;
-    all.add("(").add(detail).add("; a block of ");
-    if (at.size_class != 0) all.add("class ").add(std::uint64_t{at.size_class}).add(", ");
-    all.add(std::uint64_t{at.room}).add(at.room == 0 ? " bytes)" : " bytes and its seal)");
+    all.add("(").add(detail).add("; a block ");
+    if (at.size_class != 0) all.add("of class ").add(std::uint64_t{at.size_class}).add(", ");
+    all.add(at.room == 0 ? "of " : "with room for ").add(std::uint64_t{at.room});
+    all.add(at.room == 0 ? " bytes)" : " bytes and its seal)");
     report_mistake(what, at.begin, all.c_str());
   }
 
