@@ -283,7 +283,7 @@ void check_before_exit() noexcept {
   the_heap.check_quarantine(*this_cache);
   if constexpr (heap_type::is_sealed)
     census<chosen_recipe, process_os>(the_heap).for_each_listed(*this_cache,
-                                                             [](const block* b) { the_heap.check_listed(b); });
+                                                                [](const block* b) { the_heap.check_listed(b); });
 }
 
 std::size_t trim() noexcept { return the_heap.trim(*any_cache()); }

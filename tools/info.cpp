@@ -96,8 +96,7 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
     const std::string shown = show_bytes(static_cast<double>(bytes));
     if (room == 0) return answer("  {}: {}\n", meaning, shown);
     const auto width = whole > 0 ? std::lround(static_cast<double>(room) * static_cast<double>(bytes) / whole) : 0;
-    answer("  {:<32}{:>10}  {}\n", meaning, shown,
-           std::string(static_cast<std::size_t>(width), '#'));
+    answer("  {:<32}{:>10}  {}\n", meaning, shown, std::string(static_cast<std::size_t>(width), '#'));
   };
   line("RSS of the process", rss);
   for (const figure_line& f : memory_lines(figures, r)) line(f.meaning, f.bytes);
@@ -108,8 +107,9 @@ void print_loaded(const heap_record& found, const heap_figures& figures, pid_t p
     answer("  {}", wrapped(text, 2, 2, static_cast<std::size_t>(columns == 0 ? widest + before_bars : columns)));
   };
   answer("\n");
-  sentence("All but RSS and what is said to be in memory is address space, of which untouched parts take no memory: what "
-           "is free and not given back need not all be in memory.");
+  sentence(
+      "All but RSS and what is said to be in memory is address space, of which untouched parts take no memory: what "
+      "is free and not given back need not all be in memory.");
   sentence(fmt::format("Peak {} held; {} given back to the system since the start",
                        show_bytes(static_cast<double>(figures.mapped_peak)),
                        show_bytes(static_cast<double>(figures.decommitted_total))));

@@ -337,8 +337,9 @@ TEST(NamedFrame, TakesNoLineOfAnotherFileForOneOfTheStandardLibrary) {
     return std::string(named_frame{function, line, is_inlined}.corrected().line);
   };
   EXPECT_EQ(corrected_line("std::_Sp_counted_ptr<widget*>::_M_dispose()", "/src/load.cpp:428"), "??:0");
-  EXPECT_EQ(corrected_line("std::_Sp_counted_ptr<widget*>::_M_dispose()", "/usr/include/c++/12/bits/shared_ptr_base.h:428"),
-            "/usr/include/c++/12/bits/shared_ptr_base.h:428");
+  EXPECT_EQ(
+      corrected_line("std::_Sp_counted_ptr<widget*>::_M_dispose()", "/usr/include/c++/12/bits/shared_ptr_base.h:428"),
+      "/usr/include/c++/12/bits/shared_ptr_base.h:428");
   EXPECT_EQ(corrected_line("std::sort<main::{lambda()#1}>()", "/src/load.cpp:8", true), "/src/load.cpp:8");
   EXPECT_EQ(corrected_line("load(char const*)", "/src/load.cpp:8"), "/src/load.cpp:8");
 }

@@ -31,7 +31,8 @@ bool makes_shared(const program_site& site) {
   return site.container.empty() && site.through.find("std::make_shared") != std::string::npos;
 }
 
-/// A container of the site's kind with kit_allocator, or what else has its memory from an allocator.
+/// A container of the site's kind with kit_allocator, or what else has its memory from an
+/// allocator.
 const char* container_with_allocator(const program_site& site) {
   if (makes_shared(site)) return "auto p = std::allocate_shared<int>(kit_allocator<int>(memory));";
   if (site.container == "std::string")

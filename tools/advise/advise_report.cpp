@@ -125,12 +125,13 @@ std::string heading(const advise_report& all, unsigned columns) {
                   show_count_of(all.habits.sites.size(), "call site"), show_count_of(all.plan.threads, "thread"),
                   show_seconds(all.program_seconds()), show_bytes(static_cast<double>(all.habits.live_peak)));
   // A replay of a short program can take longer than the program.
-  const std::string share = all.seconds_as_is < all.program_seconds()
-                                ? fmt::format(" ({} of the recorded run)", show_part(all.seconds_as_is, all.program_seconds()))
-                                : "";
+  const std::string share =
+      all.seconds_as_is < all.program_seconds()
+          ? fmt::format(" ({} of the recorded run)", show_part(all.seconds_as_is, all.program_seconds()))
+          : "";
   if (all.seconds_as_is > 0)
-    line += fmt::format("; under glibc {} in malloc{}, and a peak of {}",
-                        show_seconds(all.seconds_as_is), share, show_bytes(static_cast<double>(all.peak_as_is)));
+    line += fmt::format("; under glibc {} in malloc{}, and a peak of {}", show_seconds(all.seconds_as_is), share,
+                        show_bytes(static_cast<double>(all.peak_as_is)));
   return text + lines_of(line, 0, columns);
 }
 
@@ -205,20 +206,20 @@ std::string text_view(const advise_report& all, bool colour, unsigned columns) {
                                         unmeasured == 1 ? "" : "s", unmeasured == 1 ? "fits" : "fit"),
                             0, columns);
   if (little > 0)
-    text += '\n' + lines_of(fmt::format("{} {}site{} fitted a rule, and would save less than 1 % of the time in malloc, "
-                                        "or nothing beyond noise, and of the peak less than 1 % or 64 KiB (--json has "
-                                        "{}).",
-                                        little, number > 0 ? "more " : "", little == 1 ? "" : "s",
-                                        little == 1 ? "it" : "them"),
+    text += '\n' + lines_of(fmt::format(
+                                "{} {}site{} fitted a rule, and would save less than 1 % of the time in malloc, "
+                                "or nothing beyond noise, and of the peak less than 1 % or 64 KiB (--json has "
+                                "{}).",
+                                little, number > 0 ? "more " : "", little == 1 ? "" : "s", little == 1 ? "it" : "them"),
                             0, columns);
   if (number > 0 && all.rounds > 0)
-    text +=
-        '\n' +
-        lines_of(fmt::format("Saved time: median of {} interleaved rounds; in brackets its interval. Recording slows a "
-                             "program, so of its own time it is more. Each saving is a share of what malloc took in its "
-                             "own rounds, which differs a little from those of others.",
-                             all.rounds),
-                 0, columns);
+    text += '\n' +
+            lines_of(
+                fmt::format("Saved time: median of {} interleaved rounds; in brackets its interval. Recording slows a "
+                            "program, so of its own time it is more. Each saving is a share of what malloc took in its "
+                            "own rounds, which differs a little from those of others.",
+                            all.rounds),
+                0, columns);
   for (const std::string& note : all.notes) text += lines_of("Note: " + note, 0, columns);
   return text;
 }

@@ -305,9 +305,9 @@ std::vector<std::string> habits_of(const fit_evidence& seen) {
   all.push_back(fmt::format("At most {} live at one time; {} on average, {} at the end.", amount(o.live_peak),
                             amount(o.live_mean), amount(o.live_at_end)));
   if (is_replayed)
-    all.back() +=
-        fmt::format(" In the replay of the default the program has at most {} of memory; {} of it is not what lives then.",
-                    amount(seen.peak_bytes), percent(excess(seen), seen.peak_bytes));
+    all.back() += fmt::format(
+        " In the replay of the default the program has at most {} of memory; {} of it is not what lives then.",
+        amount(seen.peak_bytes), percent(excess(seen), seen.peak_bytes));
   if (is_at_least(o.regrown, o.live_peak, 50))
     all.push_back(fmt::format("What lives falls and grows again, by {} in all.", amount(o.regrown)));
   if (!o.sizes.empty()) {

@@ -50,7 +50,8 @@ class screen_text {
     all_ += clipped(text, size_.columns) + "\033[K\n";
   }
 
-  /// In as many lines as it takes, broken where three spaces are between figures, or else at a space.
+  /// In as many lines as it takes, broken where three spaces are between figures, or else at a
+  /// space.
   void wrapped(std::string_view text) {
     while (text.size() > size_.columns) {
       std::size_t end = text.rfind("   ", size_.columns);
@@ -94,12 +95,12 @@ void write_heap(screen_text& text, const moment& m) {
   text.line(printable(fmt::format("process {}  {}  (no probe: the heap's own figures)  {}", p.process_id,
                                   words_for(m.state), command_of(p))));
   text.wrapped(fmt::format("blocks and thread caches {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
-                        m.memory ? shown(m.memory->rss) : "-"));
+                           m.memory ? shown(m.memory->rss) : "-"));
   if (!m.heap) return;
   const heap_reading& h = *m.heap;
   text.wrapped(fmt::format("mapped {}   free in spans {}   free, not given back {}   free, given back or new {}",
-                        shown(h.mapped), shown(h.spans - std::min(h.spans, h.outside() - h.large)),
-                        shown(h.free_resident), shown(h.free_decommitted)));
+                           shown(h.mapped), shown(h.spans - std::min(h.spans, h.outside() - h.large)),
+                           shown(h.free_resident), shown(h.free_decommitted)));
   text.wrapped(fmt::format("records of the heap {} ({} reserved)", shown(h.records()), shown(h.metadata)));
   std::vector<class_reading> classes = h.classes;
   std::sort(classes.begin(), classes.end(),
@@ -139,7 +140,7 @@ void write_python_arenas(screen_text& text, const moment& m) {
   const std::uint64_t bytes = m.memory ? m.memory->python_arenas.value_or(0) : 0;
   if (bytes > 0 && bytes >= m.memory->rss / 4)
     text.wrapped(fmt::format("arenas of Python, about {}: no site has them without PYTHONMALLOC=malloc",
-                          show_bytes(static_cast<double>(bytes))));
+                             show_bytes(static_cast<double>(bytes))));
 }
 
 void write_sampling(screen_text& text, const moment& m) {
@@ -159,10 +160,10 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
     text.wrapped(fmt::format("the page has the switch (More): heapwright live {}", p.process_id));
   const auto threads =
       std::ranges::count(m.figures.threads, segment::slot_state::alive, &segment::thread_figures::state);
-  text.wrapped(fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),
-                        p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),
-                        m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads,
-                        threads == 1 ? "" : "s"));
+  text.wrapped(
+      fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),
+                  p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),
+                  m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads, threads == 1 ? "" : "s"));
   if (before == nullptr || before->figures.at_ns >= m.figures.at_ns || m.state != life::running) {
     text.wrapped(fmt::format(
         "allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
@@ -172,9 +173,9 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   const segment::class_figures& last = before->total;
   const double seconds = static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
   text.wrapped(fmt::format("allocations {}   {}   frees {}",
-                        per_second(m.total.allocations, last.allocations, seconds, show_count),
-                        per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
-                        per_second(m.total.frees, last.frees, seconds, show_count)));
+                           per_second(m.total.allocations, last.allocations, seconds, show_count),
+                           per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
+                           per_second(m.total.frees, last.frees, seconds, show_count)));
   write_sampling(text, m);
 }
 
@@ -212,7 +213,7 @@ void write_mistakes(screen_text& text, watched_process& process, const moment& m
   constexpr std::string_view sender = "heapwright: ";
   if (last.starts_with(sender)) last.erase(0, sender.size());
   text.wrapped(printable(fmt::format("mistakes {}   {}{}", m.figures.process.mistakes,
-                                  reports.size() > 1 ? "the last new one: " : "", last)));
+                                     reports.size() > 1 ? "the last new one: " : "", last)));
 }
 
 void write_sites(screen_text& text, watched_process& process, const moment& m) {
@@ -227,10 +228,10 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   text.line("");
   if (sites.empty())
     return text.wrapped(has_samples && m.state != life::running
-                         ? "no block that was sampled is live; the page, heapwright live, has what lived at the peak"
-                     : has_samples              ? "no block that was sampled is live"
-                     : m.state == life::running ? "nothing was sampled yet"
-                                                : "nothing was sampled");
+                            ? "no block that was sampled is live; the page, heapwright live, has what lived at the peak"
+                        : has_samples              ? "no block that was sampled is live"
+                        : m.state == life::running ? "nothing was sampled yet"
+                                                   : "nothing was sampled");
   const site_columns columns(text.columns());
   if (const std::string hint = hint_at_symbols(sites, process.places()); !hint.empty()) text.wrapped(hint);
   text.line(columns.line("live", "blocks", "allocated", "where, and called by"));

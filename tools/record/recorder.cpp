@@ -251,10 +251,11 @@ void recorder::note_end(recorded_process& p) {
   note_modules(p);
   const auto process = p.reader->process();
   const auto state = process.state;
-  const char* const how = state == segment::process_state::exited     ? "has exited"
-                          : state == segment::process_state::replaced ? "has become another program"
-                                                                      : "is seen to be gone: it was killed, ended without "
-                                                                        "exit, or has become a program without the probe";
+  const char* const how = state == segment::process_state::exited ? "has exited"
+                          : state == segment::process_state::replaced
+                              ? "has become another program"
+                              : "is seen to be gone: it was killed, ended without "
+                                "exit, or has become a program without the probe";
   // A process that was killed does not say when it ended.
   const std::uint64_t ended_ns = process.ended_ns != 0 ? process.ended_ns : clock_ns();
   writer_.add(trace::note{p.number, std::max(ended_ns, began_ns_) - began_ns_,

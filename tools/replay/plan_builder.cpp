@@ -80,11 +80,11 @@ plan_builder::plan_builder(std::string file, std::optional<std::uint32_t> proces
   const auto chosen = process ? all.find(*process)
                               : std::ranges::max_element(all, {}, [](const auto& one) { return one.second.events; });
   if (chosen == all.end()) {
-    throw failure(
-        exit_code::bad_input,
-        process ? fmt::format("{} has no process {}; it has {}, numbered from 0", file_, *process, all.size())
-                : fmt::format("{} has no process: {}", file_,
-                              ended.is_torn ? ended.reason : "its command ran without the probe, or never called malloc"));
+    throw failure(exit_code::bad_input,
+                  process ? fmt::format("{} has no process {}; it has {}, numbered from 0", file_, *process, all.size())
+                          : fmt::format("{} has no process: {}", file_,
+                                        ended.is_torn ? ended.reason
+                                                      : "its command ran without the probe, or never called malloc"));
   }
   if (chosen->second.events == 0)
     throw failure(exit_code::bad_input,
@@ -101,8 +101,9 @@ plan_builder::plan_builder(std::string file, std::optional<std::uint32_t> proces
 
 std::string traced_process::note_on_others(bool is_chosen) const {
   if (is_chosen || others == 0) return "";
-  return fmt::format("the trace has {} other process{}; this is the one with most events; --process NUMBER takes another",
-                     others, others == 1 ? "" : "es");
+  return fmt::format(
+      "the trace has {} other process{}; this is the one with most events; --process NUMBER takes another", others,
+      others == 1 ? "" : "es");
 }
 
 plan_summary plan_builder::build(int descriptor, const progress& told, bool touches_all,

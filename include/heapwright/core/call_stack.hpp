@@ -335,11 +335,10 @@ class call_stack {
         if (second == rest.npos) break;
         const std::string_view next = detail::part(rest, second + 1);
         if (next.size() < 2 && !is_at_end) break;
-        const named_frame frame =
-            named_frame{detail::part(rest, 0, first),
-                        without_discriminator(detail::part(rest, first + 1, second - first - 1)),
-                        next.size() > 0 && !detail::has_at(next, 0, "0x")}
-                .corrected();
+        const named_frame frame = named_frame{detail::part(rest, 0, first),
+                                              without_discriminator(detail::part(rest, first + 1, second - first - 1)),
+                                              next.size() > 0 && !detail::has_at(next, 0, "0x")}
+                                      .corrected();
         const bool is_one_of_these = told > 0 && told <= n;
         const bool is_guessed = is_one_of_these && !frame.has_line() && is_in_no_symbol(i + told - 1, object);
         if (!detail::is_same(frame.function, "??") && !is_guessed) {

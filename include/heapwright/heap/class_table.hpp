@@ -61,11 +61,10 @@ class class_table {
   static_assert(R.thread_cache.max_blocks_per_class >= R.thread_cache.max_batch,
                 "recipe.thread_cache: a class must hold at least one batch");
   static_assert(R.thread_cache.max_blocks_per_class <= 32767, "recipe.thread_cache: block counts are 16 bits wide");
-  static_assert(
-      is_power_of_two(R.spans.largest_cut) && R.spans.largest_cut <= R.classes.largest &&
-          R.spans.largest_cut / R.classes.steps_per_doubling >= heap_page,
-      "recipe.spans.largest_cut: a power of two, at most classes.largest, and at least 4096 times "
-      "classes.steps_per_doubling (64 KiB for 16 steps)");
+  static_assert(is_power_of_two(R.spans.largest_cut) && R.spans.largest_cut <= R.classes.largest &&
+                    R.spans.largest_cut / R.classes.steps_per_doubling >= heap_page,
+                "recipe.spans.largest_cut: a power of two, at most classes.largest, and at least 4096 times "
+                "classes.steps_per_doubling (64 KiB for 16 steps)");
   static_assert(R.thread_cache.first_bytes < 2 * heap_page,
                 "recipe.thread_cache.first_bytes: shorter than two pages; longer blocks are long");
   static_assert(R.pages.growth % (64 * KiB) == 0 && R.pages.max_growth >= R.pages.growth,
