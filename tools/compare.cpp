@@ -36,6 +36,11 @@ void check_outputs(const compare_options& options, const program& target) {
   check_json_and_html(options.json, options.html, needed);
 }
 
+/// To stderr: what is wrong with a row.
+void tell_trouble(const comparison_row& row, const std::string& why) {
+  tell("heapwright: under {}: {}\n", row.who.name, why);
+}
+
 }  // namespace
 
 int compare(const compare_options& options) {
@@ -55,9 +60,13 @@ int compare(const compare_options& options) {
     found = carry_out({options.command, server, target, candidates, input ? &*input : nullptr, options.rounds,
                        options.same_within_percent / 100, options.baseline, options.timeout_seconds,
                        !options.ignore_output, std::ref(progress)});
-  } catch (const interrupted&) {
+  } catch (const interrupted_early& by) {
     progress.clear();
-    tell("heapwright: interrupted before a round was complete: nothing is known\n");
+    const bool has_failed = std::ranges::any_of(by.rows, [](const comparison_row& r) { return !r.failure.empty(); });
+    tell("heapwright: interrupted before a round was complete: nothing is known{}\n",
+         has_failed ? " but what has failed" : "");
+    for (const comparison_row& row : by.rows)
+      if (!row.failure.empty()) tell_trouble(row, row.failure);
     throw;
   } catch (...) {
     progress.clear();
@@ -78,7 +87,7 @@ int compare(const compare_options& options) {
   int code = EXIT_SUCCESS;
   for (const comparison_row& row : found.rows) {
     if (row.failure.empty() && row.difference.empty()) continue;
-    tell("heapwright: under {}: {}\n", row.who.name, row.failure.empty() ? row.difference : row.failure);
+    tell_trouble(row, row.failure.empty() ? row.difference : row.failure);
     code = exit_code::judged_no;
   }
   return code;

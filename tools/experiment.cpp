@@ -56,7 +56,7 @@ class running_experiment {
         for (const unsigned i : order_of_round(result_.rounds, static_cast<unsigned>(result_.rows.size())))
           run(i, result_.rounds + 1);
     } catch (const interrupted& by) {
-      if (result_.rounds == 0) throw;
+      if (result_.rounds == 0) throw interrupted_early{{by.signal}, std::move(result_.rows)};
       keep_complete_rounds(by.signal);
     }
     for (comparison_row& row : result_.rows)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comparison.hpp"
+#include "failure.hpp"
 
 namespace heapwright::tool {
 
@@ -31,8 +32,13 @@ struct experiment {
   std::function<void(unsigned done, unsigned total, unsigned round, const std::string& name)> progress;
 };
 
-/// Throws `failure` if the command does not work under glibc, and `interrupted` if no round is
-/// complete by then.
+/// Interrupted before a round was complete.
+struct interrupted_early : interrupted {
+  std::vector<comparison_row> rows;  ///< those that were begun; some may have failed
+};
+
+/// Throws `failure` if the command does not work under glibc, and `interrupted_early` if no round
+/// is complete when it is interrupted.
 comparison carry_out(const experiment& plan);
 
 }  // namespace heapwright::tool
