@@ -35,6 +35,16 @@ namespace heapwright::tool {
   return length;
 }
 
+/// A byte that is no UTF-8 counts as a character.
+[[nodiscard]] constexpr std::size_t characters_in(std::string_view text) noexcept {
+  std::size_t count = 0;
+  for (; !text.empty(); ++count) {
+    const std::size_t length = utf8_length(text);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return count;
+}
+
 /// The text where it has at most `most` characters; else its first ones and "…", `most` in all. A
 /// byte that is no UTF-8 counts as a character.
 [[nodiscard]] inline std::string clipped(std::string_view text, std::size_t most) {

@@ -201,6 +201,38 @@ class Top(Case):
                     self.assertRegex(above, r"^live \S+ \S+ peak \S+ \S+ RSS .*threads? allocations .* frees ")
                     self.assertIn('95 of 100 figures of sites are within ±, or below what they are "up to"', above)
 
+    def test_a_narrow_terminal_shows_the_lines_of_sites(self):
+        """The caller gives way to the line, then the function, then the file."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        source, program, path = (os.path.join(folder.name, name) for name in ("growing_sessions.cpp", "grow", "run"))
+        with open(source, "w") as file:
+            file.write("""#include <cstdlib>
+#include <new>
+void* kept[3];
+__attribute__((noinline)) void keep_session(int i) {
+  kept[0] = operator new(30000);
+  kept[1] = operator new(20000);
+# 1234 "grow.cpp"
+  kept[2] = operator new(10000);
+}
+__attribute__((noinline)) void serve() { keep_session(0); }
+int main() { serve(); _Exit(0); }
+""")
+        subprocess.run([os.environ.get("CXX", "c++"), "-g", "-O0", "-o", program, source], check=True, timeout=120)
+        subprocess.run([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--sample", "1", "--save", path, "--", program],
+                       check=True, stderr=subprocess.DEVNULL)
+        for columns, shown in ((40, ["growing_sessions.cpp:5", "growing_sessions.cpp:6", "keep_se…  grow.cpp:1234"]),
+                               (30, ["growing_se…:5", "growing_se…:6", "grow.cpp:1234"]),
+                               (47, ["keep_…  growing_sessions.cpp:5", "keep_…  growing_sessions.cpp:6", "keep_session  grow.cpp:1234"]),
+                               (52, [*(f"keep_sessi…  growing_sessions.cpp:{line}" for line in (5, 6)), "keep_session  grow.cpp:1234  <  se…"]),
+                               (75, [*(f"keep_session  growing_sessions.cpp:{line}  <  se…" for line in (5, 6)), "keep_session  grow.cpp:1234  <  serve"])):
+            with self.subTest(columns):
+                terminal = self.terminal(HEAPWRIGHT, "top", path, columns=columns)
+                until(terminal.screen, "a screen")
+                rows = re.findall(r"(?m)^ *[\d.]+ KiB(?: +\d+)?  (.*grow.*)$", "\n".join(terminal.screen()))
+                self.assertEqual(rows, shown)
+
 
 class Compare(Case):
     def compared(self, **options):

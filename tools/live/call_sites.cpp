@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "printable.hpp"
+#include "utf8.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -111,6 +112,23 @@ std::string text_of(const call_site& s, const places_book& book) {
   std::string text = text_of(book[s.places[s.site]]);
   if (s.caller < s.places.size()) text += "  <  " + printable(short_name(book[s.places[s.caller]].function));
   return text;
+}
+
+std::string text_of(const call_site& s, const places_book& book, std::size_t most) {
+  const std::string whole = text_of(s, book);
+  if (characters_in(whole) <= most || s.places.empty()) return clipped(whole, most);
+  const place site = book[s.places[s.site]];
+  const std::size_t of_site = characters_in(text_of(site));
+  // With a letter of the caller, so that the number of the line does not look as if it were cut.
+  constexpr std::size_t least_of_caller = characters_in("  <  f…");
+  if (of_site + least_of_caller <= most) return clipped(whole, most);
+  if (site.file.empty() || of_site <= most) return clipped(text_of(site), most);
+  const auto beside = [&](std::size_t taken) { return most - std::min(most, taken); };
+  const std::string line = fmt::format(":{}", site.line);
+  const std::string where = clipped(printable(file_of(site.file)), beside(line.size())) + line;
+  const std::size_t of_function = beside(characters_in(where) + 2);
+  return of_function == 0 ? where
+                          : fmt::format("{}  {}", clipped(printable(short_name(site.function)), of_function), where);
 }
 
 }  // namespace heapwright::tool

@@ -40,4 +40,8 @@ struct call_site {
 /// The site's place and its caller's function, for a line of text.
 [[nodiscard]] std::string text_of(const call_site& s, const places_book& book);
 
+/// The same in at most so many characters, if the number of the line alone has no more: it tells
+/// sites apart, so that the caller, the function and the file give way to it, in this order.
+[[nodiscard]] std::string text_of(const call_site& s, const places_book& book, std::size_t most);
+
 }  // namespace heapwright::tool

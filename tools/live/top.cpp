@@ -238,11 +238,12 @@ void write_sites(screen_text& text, watched_process& process, const moment& m) {
   for (const call_site& site : sites) {
     if (text.is_full()) return;
     const segment::stack_figures& f = site.sum;
-    text.line(columns.line(
+    const std::string figures = columns.line(
         with_error(static_cast<double>(f.live_bytes()), error_of(f.live_variance(), f.unseen())),
         about_count(f.live_blocks(), static_cast<double>(f.live_bytes()), error_of(f.live_variance(), f.unseen())),
-        with_error(static_cast<double>(f.allocated_bytes), error_of(f.allocated_variance, f.unseen())),
-        text_of(site, process.places())));
+        with_error(static_cast<double>(f.allocated_bytes), error_of(f.allocated_variance, f.unseen())), "");
+    const std::size_t taken = std::min(text.columns(), characters_in(figures));
+    text.line(figures + text_of(site, process.places(), text.columns() - taken));
   }
 }
 
