@@ -4,10 +4,15 @@ set -eu
 source=$1 cxx=$2 cc=$3 cmake=$4
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
+for way in "add_subdirectory($source heapwright)" \
+  "include(FetchContent)
+FetchContent_Declare(heapwright SOURCE_DIR $source)
+FetchContent_MakeAvailable(heapwright)"; do
+rm -rf "$place/build" "$place/prefix"
 cat >"$place/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES C CXX)
-add_subdirectory($source heapwright)
+$way
 add_executable(with_malloc $source/tests/structure/consumer/malloc.c)
 target_link_libraries(with_malloc PRIVATE heapwright::malloc)
 install(TARGETS with_malloc)
@@ -19,3 +24,4 @@ END
 } >"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
 [ "$(cd "$place/prefix" && find . -type f)" = ./bin/with_malloc ] || { echo "installed beside the program:"; find "$place/prefix" -type f; exit 1; }
 [ -z "$(find "$place/build" -name '*probe*.so*')" ] || { echo "the probe is built, which nothing links"; exit 1; }
+done
