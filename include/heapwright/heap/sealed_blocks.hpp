@@ -110,6 +110,14 @@ class sealed_blocks {
     if (is_written || (was_used && state != seal_state::free)) tell_written(at);
   }
 
+  /// Of any block, in use or not, which may never be looked at otherwise.
+  void check_seal(const void* p) const noexcept {
+    const place at = find_linked(const_cast<void*>(p));
+    if (read(at).is.state != seal_state::broken) return;
+    if (is_zero(at.begin + sizeof(block), at.room - sizeof(block))) return tell_written(at);
+    mistake("write beyond a block", at, "found when the process ends");
+  }
+
   /// The quick part of take_back. Class 0: nothing has changed, and take_back is to look.
   [[nodiscard, gnu::always_inline]] unsigned take_back_quickly(void* p, const block_claim& said) const noexcept {
     const unsigned c = class_quickly(p);

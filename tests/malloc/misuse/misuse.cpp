@@ -69,11 +69,21 @@ void write_after_free_and_exit() {
   std::exit(0);
 }
 
+/// The block before it may never be handed out. Before the first of a page another span may lie.
+void write_before_a_block_and_exit() {
+  char* block = nullptr;
+  do block = static_cast<char*>(opaque(std::malloc(opaque_size(48))));
+  while (reinterpret_cast<std::uintptr_t>(block) % 4096 == 0);
+  static_cast<char*>(opaque(block))[-1] = 'w';
+  std::free(opaque(block));
+  std::exit(0);
+}
+
 /// Aborts if each of many processes does.
-void write_after_free_in_many_processes() {
+void in_many_processes(void (*make)()) {
   for (int i = 0; i < 40; ++i) {
     const pid_t child = ::fork();
-    if (child == 0) write_after_free_and_exit();
+    if (child == 0) make();
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
     if (!WIFSIGNALED(status)) return;
@@ -114,7 +124,8 @@ constexpr mistake mistakes[] = {
        std::free(opaque(p));
        std::free(opaque(std::realloc(opaque(p), opaque_size(5000))));
      }},
-    {"write_after_free_at_exit", write_after_free_in_many_processes},
+    {"write_after_free_at_exit", [] { in_many_processes(write_after_free_and_exit); }},
+    {"write_before_at_exit", [] { in_many_processes(write_before_a_block_and_exit); }},
     {"wrong_size_delete", [] { ::operator delete(opaque(::operator new(opaque_size(100))), opaque_size(200)); }},
     {"wrong_size_delete_array",
      [] { ::operator delete[](opaque(::operator new[](opaque_size(100))), opaque_size(5000)); }},
