@@ -102,6 +102,8 @@ namespace heapwright {
 
 namespace heapwright::process {
 
+bool has_reported_misuse() noexcept { return heapwright_misuse_message[0] != '\0'; }
+
 void begin_misuse_reports(bool goes_on, bool to_syslog) noexcept {
   // What is not written to stays out of memory. The quick way to find frames is not looked up: that
   // brings pages of the loader into each process.

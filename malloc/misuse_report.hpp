@@ -10,6 +10,9 @@ namespace heapwright::process {
 /// threads.
 void begin_misuse_reports(bool goes_on, bool to_syslog) noexcept;
 
+/// Whether there was a message about a mistake.
+[[nodiscard]] bool has_reported_misuse() noexcept;
+
 /// Of one mistake, by the thread that made it. Nothing here allocates or takes a lock of the heap.
 class misuse_report {
  public:

@@ -13,6 +13,7 @@
 
 #include "guarded_samples.hpp"
 #include "libc_malloc.hpp"
+#include "misuse_report.hpp"
 
 namespace heapwright::process {
 
@@ -285,9 +286,10 @@ void check_before_exit() noexcept {
     const census<chosen_recipe, process_os> all(the_heap);
     all.for_each_listed(*this_cache, [](const block* b) { the_heap.check_listed(b); });
     // In a short program, what lies before a block may never be handed out, and the block beyond
-    // which was written never be freed. Other threads may write seals meanwhile.
+    // which was written never be freed. Other threads may write seals meanwhile; and what has been
+    // told is not told again.
     constexpr std::size_t of_short_program = 1 << 16;
-    if (the_heap.figures().threads.get() == 1)
+    if (the_heap.figures().threads.get() == 1 && !has_reported_misuse())
       all.for_each_cut(of_short_program, [](const block* b) { the_heap.check_seal(b); });
   }
 }

@@ -26,7 +26,7 @@ def symbols(nm: str, library: str):
     which = "--dynamic" if is_shared(library) else "--extern-only"
     output = subprocess.run([nm, which, "--defined-only", "--demangle", "--format=posix", library], check=True, capture_output=True, text=True).stdout
     # "name kind value size"; demangled names contain spaces, and an archive's members are headings.
-    return {(match[2], match[1]) for match in re.finditer(r"^(.+) ([A-Za-z]) [0-9a-f]+(?: [0-9a-f]*)?$", output, re.M)}
+    return {(match[2], match[1]) for match in re.finditer(r"^(.+?) ([A-Za-z]) [0-9a-f]+(?: [0-9a-f]*)?$", output, re.M)}
 
 
 def main():

@@ -332,7 +332,8 @@ int live(const live_options& options) {
   unobserved_processes unobserved;
   const auto each_second = [&] {
     if (started) unobserved.tell_of_new(*started);
-    if (!options.save.empty()) family.watch_all();
+    // What a wrapper has started is what the user wants to see, from its beginning.
+    if (started || !options.save.empty()) family.watch_all();
   };
   if (started) {
     wait_for_end(signals, *started, options.exit_with_program, options.save, each_second);

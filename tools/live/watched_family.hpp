@@ -60,8 +60,8 @@ class watched_family {
   /// All members, and what is seen of them now: of those that are watched more than of the others.
   [[nodiscard]] std::vector<family_member> all_members();
 
-  /// To be called about once a second where the run is to be saved: processes that have begun are
-  /// watched from now on.
+  /// To be called about once a second where all of the run is to be seen later: processes that have
+  /// begun are watched from now on.
   void watch_all();
 
   /// What to save: the first, then all others; with `only_descendants` those that the first and its

@@ -214,9 +214,6 @@ class sealed_blocks {
   }
 
  private:
-  /// Of what a link in free memory leads to no block.
-  static constexpr const char* link_is_written = "write after free";
-
   struct place {
     std::byte* begin;
     std::size_t room;     ///< before the seal
@@ -251,10 +248,9 @@ class sealed_blocks {
   /// The block that begins at p, a link in free memory.
   [[nodiscard]] place find_linked(void* p) const noexcept {
     const place at = locate(p);
-    if (at.begin == nullptr) [[unlikely]] {
-      note_no_block(p, link_is_written, link_is_written, die);
-      __builtin_unreachable();  // die does not return
-    }
+    if (at.begin == nullptr) [[unlikely]]
+      die("write after free", p,
+          "(where the link in a free block leads: into it, or beyond the block before it, was written some time ago)");
     return at;
   }
 
