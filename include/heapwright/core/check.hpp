@@ -36,7 +36,7 @@ struct misuse_policy {
 #else
 // Not inline: GCC makes a unique symbol of that, which cannot be there beside that of
 // libheapwright.a.
-[[gnu::weak]] constinit misuse_policy the_misuse_policy;
+[[gnu::weak]] constinit misuse_policy the_misuse_policy;  // NOLINT(misc-definitions-in-headers)
 #endif
 
 /// Writes to stderr: "heapwright: WHAT: POINTER DETAIL", and tells the listener.
