@@ -357,14 +357,15 @@ subcommand add_leaks(CLI::App& app, bool is_command) {
       ->capture_default_str();
   sub.add_flag("--json", options.json, "The report as JSON");
   sub.add_option("-o,--output", options.output,
-                 "Where the report goes, - for stdout; by default to stderr for a command, to stdout for a segment")
+                 "Where the report goes, - for stdout; by default to stderr for a command, to stdout for a saved run")
       ->type_name("FILE");
-  sub.add_option("COMMAND", options.words, "The command and its arguments; or a segment that `live --save` has kept")
+  sub.add_option("COMMAND", options.words, "The command and its arguments; or a run that `live --save` has kept")
       ->required()
       ->take_all();
   sub.positionals_at_end();
   sub.footer(
-      "Exit code: 1 if something is definitely lost; otherwise the command's own, 0 for a segment; 125 for bad input, "
+      "Exit code: 1 if something is definitely lost; otherwise the command's own, 0 for a saved run; 125 for bad "
+      "input, "
       "126 if the command cannot be executed, 127 if it is not found.");
   return {&sub, [given, is_command] {
             what_has_leaked(given->words, is_command, *given);

@@ -1,5 +1,5 @@
 /* A program's own side of `heapwright live`: it opens the page, names its phases, and tells of memory that no malloc gave out. For C and C++; live.hpp is
- * these calls in C++20. Linux.
+ * these calls in C++20. C99 and later, or C++11. Linux.
  *
  * All but heapwright_live_start speak to the probe (libheapwright-probe.so, which `heapwright live -- PROGRAM` preloads), found at run time: nothing is linked. In a
  * process without the probe they do nothing and say so.

@@ -191,7 +191,7 @@ process_leaks unfreed_in(const std::filesystem::path& segment) {
   const segment::segment_reader reader(segment);
   process_leaks result;
   result.figures = reader.read();
-  result.not_judged = "a segment does not hold the memory of the process";
+  result.not_judged = "what is saved does not hold the memory of the process";
   result.is_estimate = !result.figures.process.samples_all;
   result.unknown_blocks = result.figures.process.lost_samples;
   site_table sites(reader.stacks());

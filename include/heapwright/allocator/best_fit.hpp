@@ -32,7 +32,8 @@ namespace heapwright {
 
 /// What a best_fit is like; its template argument.
 struct best_fit_plan {
-  std::size_t alignment = 16;        ///< of every block, and the step of sizes; beyond 16 there are no tiny blocks
+  /// Of every block, and the step of sizes: 16 bytes to 4 KiB. Beyond 16 there are no tiny blocks.
+  std::size_t alignment = 16;
   merge merging = merge::immediate;  ///< when free neighbours become one block
 };
 

@@ -26,7 +26,8 @@ namespace heapwright {
 
 /// An allocator (docs/concepts.md) that owns all it hands out. Thread-safety: as recipe.concurrency
 /// says; destruction is the business of one thread, with no other in the heap. Blocks are aligned
-/// to 16 bytes unless asked otherwise. Neither copied nor moved. A heap without blocks takes a few
+/// to 16 bytes unless asked otherwise; where recipe.classes has odd multiples of 8, those to 8.
+/// Neither copied nor moved. A heap without blocks takes a few
 /// KiB of memory, and a MiB of address space.
 template <const recipe& R, platform OS>
 class basic_heap {
