@@ -75,6 +75,11 @@ class free_lists {
     return std::max(1U, static_cast<unsigned>(static_cast<std::size_t>(offset) / sizeof(class_state)));
   }
 
+  /// The block that pop is to return; null when the free list is empty.
+  [[nodiscard, gnu::always_inline]] const block* first(class_offset offset) noexcept {
+    return state_at(offset).free_list;
+  }
+
   /// A block of this class; null when the free list is empty.
   [[nodiscard, gnu::always_inline]] void* pop(class_offset offset) noexcept {
     block* const b = state_at(offset).free_list;

@@ -217,6 +217,7 @@ class heap_core {
     const std::size_t padded = sealed_blocks<R, OS>::padded(size);
     if (padded <= cache::small_max && alignment <= classes::natural_alignment) [[likely]] {
       const class_offset offset = cache::offset_of_small(padded);
+      sealed().check_link(mine.first(offset), cache::class_at(offset));
       if (void* const p = mine.pop(offset)) [[likely]] {
         if (!sealed().give_out_quickly(p, cache::class_at(offset), size, origin, alignment)) [[unlikely]]
           return give_out_sealed(p, size, origin, alignment);
@@ -232,6 +233,7 @@ class heap_core {
     const std::size_t padded = sealed_blocks<R, OS>::padded(size);
     const bool is_natural = alignment <= classes::natural_alignment;
     const unsigned c = is_natural ? classes::index(padded) : classes::index_aligned(padded, alignment);
+    if (c != 0) sealed().check_link(mine.first(cache::offset_of(c)), c);
     if (void* const p = c != 0 ? mine.pop(cache::offset_of(c)) : nullptr) {
       if (!sealed().give_out_quickly(p, c, size, origin, alignment)) sealed().give_out(p, size, origin, alignment);
       return p;

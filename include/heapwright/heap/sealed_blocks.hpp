@@ -47,6 +47,15 @@ class sealed_blocks {
     return size > SIZE_MAX - block_seal::bytes ? size : size + block_seal::bytes;
   }
 
+  /// Where the link in a free block leads, before the link there is read: the program may have
+  /// written to the first. Null is the end of the list.
+  [[gnu::always_inline]] void check_link(const block* to, unsigned c) const noexcept {
+    if (to != nullptr && class_quickly(to) != c) [[unlikely]]
+      check_link_slow(to);
+  }
+
+  [[gnu::noinline]] void check_link_slow(const block* to) const noexcept { (void)find_linked(const_cast<block*>(to)); }
+
   /// The quick part of give_out, of a block of class c from a free list. False: nothing has
   /// changed, and give_out is to look. So it is with what was never used: anything in the program's
   /// memory may be 0.

@@ -91,6 +91,16 @@ void in_many_processes(void (*make)()) {
   std::abort();
 }
 
+/// Of a free block only its link is overwritten, as what lies before it is live.
+void write_beyond_blocks_into_links() {
+  constexpr int count = 200;
+  static char* all[count];
+  for (char*& p : all) p = static_cast<char*>(opaque(std::malloc(opaque_size(40))));
+  for (int i = 0; i < count; i += 2) std::free(opaque(all[i]));
+  for (int i = 1; i < count; i += 20) std::memset(opaque(all[i]), 'A', opaque_size(56));
+  for (int i = 0; i < 2 * count; ++i) opaque(std::malloc(opaque_size(40)));
+}
+
 struct mistake {
   const char* name;
   void (*make)();
@@ -124,6 +134,7 @@ constexpr mistake mistakes[] = {
        std::free(opaque(p));
        std::free(opaque(std::realloc(opaque(p), opaque_size(5000))));
      }},
+    {"write_beyond_into_links", write_beyond_blocks_into_links},
     {"write_after_free_at_exit", [] { in_many_processes(write_after_free_and_exit); }},
     {"write_before_at_exit", [] { in_many_processes(write_before_a_block_and_exit); }},
     {"wrong_size_delete", [] { ::operator delete(opaque(::operator new(opaque_size(100))), opaque_size(200)); }},
