@@ -282,15 +282,11 @@ void set_origin([[maybe_unused]] void* p, [[maybe_unused]] block_origin origin) 
 void check_before_exit() noexcept {
   if (this_cache == no_cache_of_its_own) return;
   the_heap.check_quarantine(*this_cache);
+  // What has been told is not told again.
   if constexpr (heap_type::is_sealed) {
+    if (has_reported_misuse()) return;
     const census<chosen_recipe, process_os> all(the_heap);
     all.for_each_listed(*this_cache, [](const block* b) { the_heap.check_listed(b); });
-    // In a short program, what lies before a block may never be handed out, and the block beyond
-    // which was written never be freed. Other threads may write seals meanwhile; and what has been
-    // told is not told again.
-    constexpr std::size_t of_short_program = 1 << 16;
-    if (the_heap.figures().threads.get() == 1 && !has_reported_misuse())
-      all.for_each_cut(of_short_program, [](const block* b) { the_heap.check_seal(b); });
   }
 }
 

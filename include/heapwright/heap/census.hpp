@@ -152,18 +152,6 @@ class census {
       for (const block* b : mine.lists_of(c)) follow(b, c, of_any_class);
   }
 
-  /// Calls f(block) for all blocks of spans that are cut, in use or free or never handed out: of as
-  /// many spans as have `most` blocks together.
-  template <class F>
-  void for_each_cut(std::size_t most, F f) const noexcept {
-    heap_.for_each_span_held([&](const span& s) {
-      if (s.state != span_state::cut || s.capacity > most) return;
-      most -= s.capacity;
-      for (std::size_t i = 0; i < s.capacity; ++i)
-        f(reinterpret_cast<const block*>(s.block_begin() + i * classes::of(s.size_class).size));
-    });
-  }
-
   /// Calls f(const void* block, std::size_t bytes) for each block in use, by address; bytes as its
   /// class has them. False: there was no memory to note what threads keep, and f was not called.
   /// Complexity: all blocks, and n log n of those that threads keep.

@@ -100,7 +100,7 @@ class free_lists {
 
   /// Keeps a freed block. False: it is not kept. It is null, large, another thread's, or not ours;
   /// or there is no room.
-  [[nodiscard]] bool push(void* p) noexcept {
+  [[nodiscard, gnu::always_inline]] bool push(void* p) noexcept {
     const page_tag tag = map_->tag(p);
     const page_tag of_class = tag ^ owner_;  // nothing else is left if the owner bits are equal
     if (of_class > class_mask) [[unlikely]]

@@ -334,10 +334,6 @@ class heap_core {
     if constexpr (is_sealed) sealed().check_listed(b);
   }
 
-  void check_seal([[maybe_unused]] const block* b) noexcept {
-    if constexpr (is_sealed) sealed().check_seal(b);
-  }
-
   void set_origin_of_sealed(void* p, block_origin origin) noexcept {
     if (shared_.empty().contains(p)) return shared_.empty().set_origin(p, origin);
     sealed().set_origin(p, origin);

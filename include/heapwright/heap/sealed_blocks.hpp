@@ -50,7 +50,8 @@ class sealed_blocks {
   /// Where the link in a free block leads, before the link there is read: the program may have
   /// written to the first. Null is the end of the list.
   [[gnu::always_inline]] void check_link(const block* to, unsigned c) const noexcept {
-    if (to != nullptr && class_quickly(to) != c) [[unlikely]]
+    const bool may_be_read = class_of(map_.tag(to)) == c && is_aligned(to, alignof(block));
+    if (to != nullptr && !may_be_read) [[unlikely]]
       check_link_slow(to);
   }
 
@@ -117,14 +118,6 @@ class sealed_blocks {
     const bool was_used = state != seal_state::fresh;  // what is fresh may not be zero yet
     const bool is_written = was_used && checks_reuse && !is_zero(at.begin + sizeof(block), at.room - sizeof(block));
     if (is_written || (was_used && state != seal_state::free)) tell_written(at);
-  }
-
-  /// Of any block, in use or not, which may never be looked at otherwise.
-  void check_seal(const void* p) const noexcept {
-    const place at = find_linked(const_cast<void*>(p));
-    if (read(at).is.state != seal_state::broken) return;
-    if (is_zero(at.begin + sizeof(block), at.room - sizeof(block))) return tell_written(at);
-    mistake("write beyond a block", at, "found when the process ends");
   }
 
   /// The quick part of take_back. Class 0: nothing has changed, and take_back is to look.

@@ -69,16 +69,6 @@ void write_after_free_and_exit() {
   std::exit(0);
 }
 
-/// The block before it may never be handed out. Before the first of a page another span may lie.
-void write_before_a_block_and_exit() {
-  char* block = nullptr;
-  do block = static_cast<char*>(opaque(std::malloc(opaque_size(48))));
-  while (reinterpret_cast<std::uintptr_t>(block) % 4096 == 0);
-  static_cast<char*>(opaque(block))[-1] = 'w';
-  std::free(opaque(block));
-  std::exit(0);
-}
-
 /// Aborts if each of many processes does.
 void in_many_processes(void (*make)()) {
   for (int i = 0; i < 40; ++i) {
@@ -136,7 +126,6 @@ constexpr mistake mistakes[] = {
      }},
     {"write_beyond_into_links", write_beyond_blocks_into_links},
     {"write_after_free_at_exit", [] { in_many_processes(write_after_free_and_exit); }},
-    {"write_before_at_exit", [] { in_many_processes(write_before_a_block_and_exit); }},
     {"wrong_size_delete", [] { ::operator delete(opaque(::operator new(opaque_size(100))), opaque_size(200)); }},
     {"wrong_size_delete_array",
      [] { ::operator delete[](opaque(::operator new[](opaque_size(100))), opaque_size(5000)); }},
