@@ -1,5 +1,6 @@
 //! Heaps beside the malloc.
 
+use crate::aligned::{cleared, moved};
 use crate::Statistics;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_char, c_void, CStr, CString};
@@ -144,14 +145,8 @@ unsafe impl GlobalAlloc for Heap {
             // SAFETY: the heap is there.
             return unsafe { heapwright_rust_allocate_zeroed(self.raw(), layout.size()).cast() };
         }
-        // SAFETY: what is there is as long as the layout.
-        unsafe {
-            let block = self.alloc(layout);
-            if !block.is_null() {
-                block.write_bytes(0, layout.size());
-            }
-            block
-        }
+        // SAFETY: the caller's.
+        unsafe { cleared(self, layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -164,15 +159,8 @@ unsafe impl GlobalAlloc for Heap {
             // SAFETY: the caller's.
             return unsafe { heapwright_rust_reallocate(self.raw(), block.cast(), new_size).cast() };
         }
-        // SAFETY: the caller's: new_size, rounded up to the alignment, is no more than isize::MAX.
-        unsafe {
-            let moved = self.alloc(Layout::from_size_align_unchecked(new_size, layout.align()));
-            if !moved.is_null() {
-                moved.copy_from_nonoverlapping(block, layout.size().min(new_size));
-                self.dealloc(block, layout);
-            }
-            moved
-        }
+        // SAFETY: the caller's.
+        unsafe { moved(self, block, layout, new_size) }
     }
 }
 

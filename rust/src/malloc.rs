@@ -1,6 +1,7 @@
 //! The process's malloc. These are the C functions of libheapwright.a, so C and C++ libraries of the
 //! program are on it too, and so is `std::alloc::System`.
 
+use crate::aligned::{cleared, moved};
 use crate::Statistics;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::{c_int, c_void};
@@ -84,14 +85,8 @@ unsafe impl GlobalAlloc for Malloc {
             // SAFETY: it has no precondition.
             return unsafe { calloc(1, layout.size()).cast() };
         }
-        // SAFETY: the caller's; what is there is as long as the layout.
-        unsafe {
-            let block = self.alloc(layout);
-            if !block.is_null() {
-                block.write_bytes(0, layout.size());
-            }
-            block
-        }
+        // SAFETY: the caller's.
+        unsafe { cleared(self, layout) }
     }
 
     #[inline]
@@ -113,14 +108,7 @@ unsafe impl GlobalAlloc for Malloc {
             // SAFETY: the caller's.
             return unsafe { realloc(block.cast(), new_size).cast() };
         }
-        // SAFETY: the caller's: new_size, rounded up to the alignment, is no more than isize::MAX.
-        unsafe {
-            let moved = self.alloc(Layout::from_size_align_unchecked(new_size, layout.align()));
-            if !moved.is_null() {
-                moved.copy_from_nonoverlapping(block, layout.size().min(new_size));
-                self.dealloc(block, layout);
-            }
-            moved
-        }
+        // SAFETY: the caller's.
+        unsafe { moved(self, block, layout, new_size) }
     }
 }

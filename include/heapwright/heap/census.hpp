@@ -144,11 +144,12 @@ class census {
     });
   }
 
-  /// Calls f(block) for each block in the lists of a cache that the calling thread has.
+  /// Calls f(block) for each block of a class that is cut from spans, in the lists of a cache that
+  /// the calling thread has.
   template <class F>
   void for_each_listed(const cache& mine, F f) const noexcept {
     const auto of_any_class = [&](const block* b, unsigned) { f(b); };
-    for (unsigned c = 1; c < classes::count; ++c)
+    for (unsigned c = 1; c < classes::cut_end; ++c)
       for (const block* b : mine.lists_of(c)) follow(b, c, of_any_class);
   }
 
