@@ -1,4 +1,4 @@
-"""What a malloc finds: 186 programs with one mistake each, under every malloc there is.
+"""What a malloc finds: programs with one mistake each, under every malloc there is.
 
 usage: script/bench misuse [--with NAME=LIBRARY]... [--only NAME[,NAME]...] [--json FILE] [--all] [KIND...]     KIND: how a mistake's name begins
 

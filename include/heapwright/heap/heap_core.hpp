@@ -217,8 +217,7 @@ class heap_core {
     const std::size_t padded = sealed_blocks<R, OS>::padded(size);
     if (padded <= cache::small_max && alignment <= classes::natural_alignment) [[likely]] {
       const class_offset offset = cache::offset_of_small(padded);
-      sealed().check_link(mine.first(offset), cache::class_at(offset));
-      if (void* const p = mine.pop(offset)) [[likely]] {
+      if (void* const p = pop_checked(mine, offset)) [[likely]] {
         if (!sealed().give_out_quickly(p, cache::class_at(offset), size, origin, alignment)) [[unlikely]]
           return give_out_sealed(p, size, origin, alignment);
         return p;
@@ -233,8 +232,7 @@ class heap_core {
     const std::size_t padded = sealed_blocks<R, OS>::padded(size);
     const bool is_natural = alignment <= classes::natural_alignment;
     const unsigned c = is_natural ? classes::index(padded) : classes::index_aligned(padded, alignment);
-    if (c != 0) sealed().check_link(mine.first(cache::offset_of(c)), c);
-    if (void* const p = c != 0 ? mine.pop(cache::offset_of(c)) : nullptr) {
+    if (void* const p = c != 0 ? pop_checked(mine, cache::offset_of(c)) : nullptr) {
       if (!sealed().give_out_quickly(p, c, size, origin, alignment)) sealed().give_out(p, size, origin, alignment);
       return p;
     }
@@ -430,7 +428,20 @@ class heap_core {
   }
 
  private:
-  /// In the frame of a function that calls nothing else.
+  /// cache::pop, of blocks with a seal: their links are checked before they are followed.
+  [[nodiscard, gnu::always_inline]] void* pop_checked(cache& mine, class_offset offset) noexcept {
+    const block* const b = mine.first(offset);
+    if (b == nullptr) [[unlikely]]
+      return nullptr;
+    if (!sealed().may_be_read(b, offset)) [[unlikely]]
+      check_link(b);
+    return mine.pop(offset);
+  }
+
+  // In the frame of a function that calls nothing else.
+
+  [[gnu::noinline, gnu::cold]] void check_link(const block* to) noexcept { sealed().check_link(to); }
+
   [[gnu::noinline, gnu::cold]] void* give_out_sealed(void* p, std::size_t size, block_origin origin,
                                                      std::size_t alignment) noexcept {
     sealed().give_out(p, size, origin, alignment);

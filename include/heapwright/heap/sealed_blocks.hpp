@@ -27,6 +27,7 @@
 
 #include <heapwright/core/check.hpp>
 #include <heapwright/heap/block_seal.hpp>
+#include <heapwright/heap/class_state.hpp>
 #include <heapwright/heap/misuse.hpp>
 #include <heapwright/heap/page_map.hpp>
 #include <heapwright/heap/seal_keys.hpp>
@@ -47,15 +48,13 @@ class sealed_blocks {
     return size > SIZE_MAX - block_seal::bytes ? size : size + block_seal::bytes;
   }
 
-  /// Where the link in a free block leads, before the link there is read: the program may have
-  /// written to the first. Null is the end of the list.
-  [[gnu::always_inline]] void check_link(const block* to, unsigned c) const noexcept {
-    const bool may_be_read = class_of(map_.tag(to)) == c && is_aligned(to, alignof(block));
-    if (to != nullptr && !may_be_read) [[unlikely]]
-      check_link_slow(to);
+  /// Whether there is memory of this class's blocks where the link in a free block leads: the
+  /// program may have written to the link. check_link tells it if not.
+  [[nodiscard, gnu::always_inline]] bool may_be_read(const block* to, class_offset offset) const noexcept {
+    return (map_.tag(to) & class_mask) == static_cast<page_tag>(offset) && is_aligned(to, alignof(block));
   }
 
-  [[gnu::noinline]] void check_link_slow(const block* to) const noexcept { (void)find_linked(const_cast<block*>(to)); }
+  void check_link(const block* to) const noexcept { (void)find_linked(const_cast<block*>(to)); }
 
   /// The quick part of give_out, of a block of class c from a free list. False: nothing has
   /// changed, and give_out is to look. So it is with what was never used: anything in the program's
@@ -84,8 +83,8 @@ class sealed_blocks {
         std::memset(at.begin, 0, at.room);
       }
       if (state == seal_state::free || checks_reuse) new (at.begin) block{nullptr};
-      // What is fresh from the system is not touched here. Page runs were looked at when they left
-      // the quarantine.
+      // What is fresh from the system was looked at before it had a link (check_fresh), and page
+      // runs when they left the quarantine.
       const bool is_known =
           classes::is_page_run(at.size_class) || (state == seal_state::fresh && map_.span_at(p)->zeroed);
       if (checks_reuse && !is_known && !is_zero(at.begin, at.room)) {
@@ -118,6 +117,21 @@ class sealed_blocks {
     const bool was_used = state != seal_state::fresh;  // what is fresh may not be zero yet
     const bool is_written = was_used && checks_reuse && !is_zero(at.begin + sizeof(block), at.room - sizeof(block));
     if (is_written || (was_used && state != seal_state::free)) tell_written(at);
+  }
+
+  /// A block of zero memory that was never given out, and that no link was written to. Only its
+  /// first page is looked at, and where its seal will be: the program may never touch the others.
+  void check_fresh(std::byte* begin, std::size_t room) const noexcept {
+    const bool is_begin_written = !is_zero(begin, std::min(room, heap_page));
+    if (!is_begin_written && is_zero(begin + room, block_seal::bytes)) [[likely]]
+      return;
+    const place at = find_linked(begin);
+    if (is_begin_written)
+      mistake("write beyond a block", at,
+              "into the next one, which was never given out: found some time after the write");
+    else
+      mistake("write before a block", behind(at), "into the end of the one before it, which was never given out");
+    std::memset(at.begin, 0, at.room);
   }
 
   /// The quick part of take_back. Class 0: nothing has changed, and take_back is to look.
@@ -346,12 +360,16 @@ class sealed_blocks {
 
   /// Of a free block that is not as it was left. Its own writer rarely leaves its contents alone:
   /// where these are 0, the seal was reached from the block behind it.
+  /// The next block, of blocks side by side.
+  static place behind(place at) noexcept {
+    at.begin += at.room + block_seal::bytes;
+    return at;
+  }
+
   [[gnu::cold, gnu::noinline]] void tell_written(const place& at) const noexcept {
     const bool is_seal = read(at).is.state != seal_state::free;
     if (is_seal && checks_reuse && is_zero(at.begin + sizeof(block), at.room - sizeof(block))) {
-      place behind = at;
-      behind.begin += at.room + block_seal::bytes;
-      return mistake("write before a block", behind, "the end of the free one before it has changed");
+      return mistake("write before a block", behind(at), "the end of the free one before it has changed");
     }
     mistake("write after free", at,
             is_seal ? "at the end of a free block, or beyond the one before it; found some time after the write"

@@ -41,6 +41,7 @@
 #include <heapwright/heap/large_blocks.hpp>
 #include <heapwright/heap/remote_frees.hpp>
 #include <heapwright/heap/scavenger.hpp>
+#include <heapwright/heap/sealed_blocks.hpp>
 #include <heapwright/heap/shared_heap.hpp>
 
 namespace heapwright {
@@ -358,8 +359,10 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
       if (!is_zero) std::memset(first, 0, n * size);
     } else {
       const block_seal seal(shared_->keys().newest());
+      const sealed_blocks<R, OS> blocks(*map_, shared_->keys());
       const std::size_t room = size - block_seal::bytes;
       for (std::byte* at = first; at != first + n * size; at += size) {
+        if (is_zero && R.hardening.check_reuse) blocks.check_fresh(at, room);
         if (!is_zero && !(R.hardening.check_reuse && seal.is_free(at, room))) std::memset(at, 0, room);
         seal.write_free(at, room);
       }

@@ -290,6 +290,16 @@ outcome overflow_in_another_thread(size n) {
   return after(n);
 }
 
+/// Of blocks that stay, into the first bytes of free ones. Of three, as the block behind one may be
+/// live: the program has others.
+outcome overflow_into_free(size n, size bytes) {
+  const neighbourhood around(n);
+  for (size i = 0; i < around.all.size(); ++i)
+    if (i % 16 != 8) release(around.all[i]);
+  for (size i = 8; i < 56; i += 16) std::memset(opaque(around.all[i] + n), 0x41, opaque_size(bytes));
+  return after(n);
+}
+
 // --- writes and reads after free
 
 outcome write_after_free(size n, size at) {
@@ -523,6 +533,10 @@ std::vector<mistake> all_mistakes() {
         return after(x.n);
       },
       {100});
+  for (const size bytes : {size{12}, size{16}})
+    add(
+        "overflow/into-free-by-" + std::to_string(bytes), [](m x) { return overflow_into_free(x.n, x.bytes); },
+        {24, 56, 104, 1016}, 0, bytes);
   add("overflow/another-thread", [](m x) { return overflow_in_another_thread(x.n); }, {100, 100'000});
 
   add("write-after-free/begin", [](m x) { return write_after_free(x.n, 0); }, {16, 100, 1000, 100'000, 400'000});
