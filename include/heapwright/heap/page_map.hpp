@@ -124,7 +124,7 @@ class page_map {
 
   /// The tag of p's page; 0 for every value that is not an address of ours: null, a tagged pointer,
   /// an address of the kernel.
-  [[nodiscard]] page_tag tag(const void* p) const noexcept {
+  [[nodiscard, gnu::always_inline]] page_tag tag(const void* p) const noexcept {
     // Masking the index instead would take one instruction for two, but then free would take a wild
     // pointer for a block.
     const std::uintptr_t index = address_of(p) >> leaf_shift;
