@@ -63,8 +63,9 @@ int compare(const compare_options& options) {
   } catch (const interrupted_early& by) {
     progress.clear();
     const bool has_failed = std::ranges::any_of(by.rows, [](const comparison_row& r) { return !r.failure.empty(); });
-    tell("heapwright: interrupted before a round was complete: nothing is known{}\n",
-         has_failed ? " but what has failed" : "");
+    tell("heapwright: interrupted before a round was complete: nothing is known{}{}\n",
+         has_failed ? " but what has failed" : "",
+         options.json.empty() && options.html.empty() ? "" : ", and no file is written");
     for (const comparison_row& row : by.rows)
       if (!row.failure.empty()) tell_trouble(row, row.failure);
     throw;

@@ -449,11 +449,12 @@ subcommand add_replay(CLI::App& app) {
   sub.add_option("--process", options.process_word, "The process, as `heapwright trace info` numbers them")
       ->type_name("N")
       ->check(from_to(0, 1e9));
-  sub.add_option("--rounds", options.rounds, "Rounds at full speed, for the time")
-      ->check(from_to(1, most_rounds))
-      ->capture_default_str();
+  CLI::Option& rounds = *sub.add_option("--rounds", options.rounds, "Rounds at full speed, for the time")
+                             ->check(from_to(1, most_rounds))
+                             ->capture_default_str();
   CLI::Option& only_memory =
-      *sub.add_flag("--memory", options.only_memory, "Only the memory: in turns, on the recorded clock");
+      *sub.add_flag("--memory", options.only_memory, "Only the memory: in turns, on the recorded clock")
+           ->excludes(&rounds);
   sub.add_flag("--time", options.only_time, "Only the time: all threads at full speed")->excludes(&only_memory);
   sub.add_flag("--count", options.counts, "Count instructions too, by callgrind: exact, and slow");
   sub.add_flag("--touch-all", options.touch_all, "Touch blocks in full, not as the program did");

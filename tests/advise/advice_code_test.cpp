@@ -74,6 +74,16 @@ TEST(AdviceCode, NamesTheContainerOfTheSite) {
   EXPECT_NE(pool.find("tree.cpp:12: std::list<int, kit_allocator<int>> l(memory);"), std::string::npos) << pool;
 }
 
+TEST(AdviceCode, MakesASharedObjectWithTheAllocator) {
+  program_site site = site_of("");
+  site.through = "std::make_shared<node, int>";
+  for (const advice_kind kind : {advice_kind::pool, advice_kind::arena}) {
+    const std::string code = text_of(code_for({.kind = kind, .site = 1, .bytes = 48}, site, 1));
+    EXPECT_NE(code.find("std::allocate_shared<"), std::string::npos) << code;
+    EXPECT_EQ(code.find("std::vector"), std::string::npos) << code;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, AdviceCode, testing::ValuesIn(kinds));
 
 TEST(AdviceCode, SaysWhereAndHowMuch) {

@@ -121,6 +121,8 @@ esac
         self.assertEqual(int(left[2]) - int(left[1]), len(found["tried"]))
         if found["verdict"] != "fitted":
             self.assertIn(left[0], found["sentence"])
+        if not found["tried"]:
+            self.assertTrue(found["sentence"].startswith("keep the default: no recipe was tried; "), found["sentence"])
 
     def test_a_server(self):
         found = self.fitted_in_some_of(4, "--for", "memory", "--minutes", "0.5", "--driver", "sleep 0.1", "--ready-line", "ready", "--", PROGRAM, "server")

@@ -252,6 +252,7 @@ test("estimates have an error; sites can be those at the peak", async () => {
     await s.page.waitForFunction(() => /±\d+ %.*a sample every 64 KiB/.test(document.getElementById("flame-note").textContent));
     await s.page.waitForFunction(() => /±\d+ %/.test(document.querySelector("#sites .row")?.textContent));
     await s.page.click("#flame-value >> text=At the peak");
+    await becomes(() => s.text("flame-note"), words => words !== "" && !/ samples/.test(words), "samples of the peak are not counted");
     await s.page.waitForFunction(() => [...document.querySelectorAll("#sites .head button")].some(b => b.textContent.startsWith("at the peak")));
     await s.page.waitForSelector("#sites .row");
     await s.page.screenshot({ path: join(shots, "peak-light.png") });
@@ -703,6 +704,16 @@ test("says when the program has ended, was killed, counts late or not at all, an
         assert.match(await s.text("status"), mode === "" ? /^program has ended at .*last figures; / : /^connection/);
         await s.page.screenshot({ path: join(shots, `state-lost-${mode || "ended"}.png`) });
       }
+    } finally { await s.end(); }
+  }
+});
+
+test("says how a program that it has started has ended", async () => {
+  for (const [script, status] of [["x=$(echo 1); sleep 1; kill -SEGV $$", /^program was killed by SIGSEGV: last figures$/], ["x=$(echo 1); sleep 1; exit 3", /^program has ended.* \(exit code 3\): last figures$/]]) {
+    const s = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/bash", "-c", script], { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
+    try {
+      await becomes(() => s.text("status"), words => status.test(words), "how it has ended");
+      assert.deepEqual(s.troubles, []);
     } finally { await s.end(); }
   }
 });

@@ -371,6 +371,9 @@ class Record(unittest.TestCase):
         torn = info(whole[:-1])
         self.assertEqual(torn.returncode, 1)
         self.assertIn("torn: the file is cut off", torn.stdout)
+        piece = os.path.join(self.folder.name, "piece")
+        self.assertEqual(heapwright("trace", "slice", self.file, "-o", piece).returncode, 1)
+        self.assertIn(f"a piece of {self.file}, which is torn: the file is cut off", heapwright("trace", "info", piece).stdout)
         for data, complaint in ((b"", "is not a trace"), (b"no trace at all, but long", "is not a trace"), (whole[:12] + b"\x07" + whole[13:], "of version 7; this heapwright reads 1")):
             result = info(data)
             self.assertEqual(result.returncode, 125)

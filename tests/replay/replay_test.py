@@ -145,6 +145,20 @@ class Replay(unittest.TestCase):
             self.assertEqual([row["allocator"] for row in json.load(file)], ["glibc"])
         self.assertIn("both go to", heapwright("replay", self.trace_of("odd"), "--json", "-", "--html", "-").stderr)
 
+    def test_what_is_said_of_the_other_processes_of_a_trace(self):
+        trace = os.path.join(self.folder, "two.trace")
+        self.assertEqual(heapwright("record", "-o", trace, "--", "sh", "-c", f"{REPLAYED} odd; true").returncode, 0)
+        for command, options in (("replay", ("--memory", "--only", "glibc")), ("advise", ("--rounds", "2"))):
+            with self.subTest(command):
+                note = "the trace has 1 other process; this is the one with most events; --process NUMBER takes another"
+                self.assertIn(note, heapwright(command, *options, trace).stdout)
+                self.assertNotIn("other process", heapwright(command, *options, "--process", "1", trace).stdout)
+
+    def test_how_far_off_a_peak_is_is_known_of_the_recorded_malloc_alone(self):
+        rows = self.replayed("growing", "--memory", only="heapwright")
+        self.assertIsNotNone(rows["glibc"]["prediction_error"])
+        self.assertIsNone(rows["heapwright"]["prediction_error"])
+
     def test_a_narrow_terminal(self):
         """A figure to a line, and no line that the terminal would break."""
         master, slave = pty.openpty()
@@ -186,7 +200,7 @@ class Replay(unittest.TestCase):
             self.assertEqual(result.returncode, 125, result.stdout)
             self.assertIn(complaint, result.stderr)
         for words, complaint in ((["/no/such/trace"], "No such file"), ([trace, "--process", "7"], "has no process 7; it has 1, numbered from 0"),
-                                 ([trace, "--only", "nothing"], "no allocator named 'nothing'"), ([trace, "--memory", "--time"], "say one of them"),
+                                 ([trace, "--only", "nothing"], "no allocator named 'nothing'"), ([trace, "--memory", "--time"], "say one of them"), ([trace, "--memory", "--rounds", "3"], "--rounds and --memory: say one of them"),
                                  ([trace, "--json", trace], "--json"), ([trace, "--with", "/no/such/lib.so"], "/no/such/lib.so"), ([trace, "--rounds", "0"], "--rounds")):
             result = heapwright("replay", *words)
             self.assertEqual(result.returncode, 125, words)

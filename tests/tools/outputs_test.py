@@ -474,6 +474,14 @@ class Outputs(unittest.TestCase):
             lines = self.on_a_terminal(["info"], columns).replace("\r", "").splitlines()
             self.assertLessEqual(max(len(line) for line in lines if not line.startswith("library ")), columns, lines)
 
+    def test_a_trace_on_a_narrow_terminal(self):
+        trace = self.folder / "trace"
+        subprocess.run(self.command(["record", "-o", str(trace), "--", "true"]), check=True, capture_output=True)
+        lines = self.on_a_terminal(["trace", "info", str(trace)], 40).replace("\r", "").splitlines()
+        self.assertGreater(len(lines), 5)
+        words = [line for line in lines if len(line.split()) > 1]  # a word that is longer stays whole
+        self.assertLessEqual(max(map(len, words)), 40, lines)
+
     def test_plain_terminals(self):
         """NO_COLOR: no colours. TERM=dumb: no escapes at all, and no line that is written over."""
         is_ever_coloured = is_ever_drawn = False

@@ -332,6 +332,8 @@ int live(const live_options& options) {
   unobserved_processes unobserved;
   const auto each_second = [&] {
     if (started) unobserved.tell_of_new(*started);
+    if (started && started->exit_code())
+      family.set_end(static_cast<std::uint32_t>(started->id()), started->how_it_ended());
     // What a wrapper has started is what the user wants to see, from its beginning.
     if (started || !options.save.empty()) family.watch_all();
   };

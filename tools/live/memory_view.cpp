@@ -112,12 +112,12 @@ std::string memory_view(watched_process& process) {
 
 std::string processes_view(watched_family& family, bool with_ended_before) {
   constexpr std::size_t most = 200;
-  json result = {{"columns", {"name", "id", "forked_from", "running", "live", "program", "arguments"}}};
+  json result = {{"columns", {"name", "id", "forked_from", "running", "live", "program", "arguments", "how_it_ended"}}};
   json& rows = result["rows"] = json::array();
   const std::vector<family_member> members = family.members(most, with_ended_before);
   for (const family_member& m : members)
     rows.push_back({m.name, m.process.process_id, m.process.forked_from, m.is_running, m.live, m.process.program,
-                    m.process.arguments});
+                    m.process.arguments, m.how_it_ended.empty() ? json(nullptr) : json(m.how_it_ended)});
   const std::string file = family.file().filename().string();
   result["file"] = file.empty() ? json(nullptr) : json(file);
   result["is_asked_for"] = family.is_asked_for();

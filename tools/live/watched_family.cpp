@@ -173,13 +173,20 @@ std::shared_ptr<watched_process> watched_family::find(const std::string& name_or
 std::vector<family_member> watched_family::members(std::size_t most, bool with_ended_before) {
   const auto first = find("");
   std::string first_name;
+  std::map<std::uint32_t, std::string> ends;
   {
     const std::lock_guard hold(mutex_);
     first_name = first_name_;
+    ends = ends_;
   }
   std::vector<family_member> result;
-  const auto seen = first->now();
-  result.push_back({first_name, seen->figures.process, seen->live(), seen->state == life::running, seen});
+  const auto add = [&](const std::string& name, std::shared_ptr<const moment> seen) {
+    const bool is_running = seen->state == life::running;
+    const auto end = ends.find(seen->figures.process.process_id);
+    result.push_back({name, seen->figures.process, seen->live(), is_running, seen,
+                      is_running || end == ends.end() ? "" : end->second});
+  };
+  add(first_name, first->now());
   if (folder_.empty()) return result;
   for (const auto& path : segment::segments_in(folder_)) {
     if (result.size() == most) break;
@@ -188,8 +195,7 @@ std::vector<family_member> watched_family::members(std::size_t most, bool with_e
     try {
       auto other = std::make_shared<const moment>(moment_of(segment::segment_reader(path), run_ == nullptr));
       if (other->state == life::replaced) continue;  // it goes on as another
-      result.push_back(
-          {name_of(path), other->figures.process, other->live(), other->state == life::running, std::move(other)});
+      add(name_of(path), std::move(other));
     } catch (const segment::bad_segment&) {
       continue;
     }
@@ -213,6 +219,11 @@ std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_fa
 
 void watched_family::watch_all() {
   for (const auto& [name, process] : watched_members()) process->keep_memory_map();
+}
+
+void watched_family::set_end(std::uint32_t process_id, std::string how) {
+  const std::lock_guard hold(mutex_);
+  ends_[process_id] = std::move(how);
 }
 
 std::vector<saved_process> watched_family::saved(bool only_descendants) {

@@ -28,6 +28,7 @@ struct family_member {
   std::int64_t live = 0;
   bool is_running = false;
   std::shared_ptr<const moment> seen;  ///< where it is not watched: without PSS and the heap's own figures
+  std::string how_it_ended;            ///< as set_end says; empty: it runs, or nobody knows
 };
 
 /// How the first process came to be watched: started here, or there before and named by its id.
@@ -64,6 +65,9 @@ class watched_family {
   /// begun are watched from now on.
   void watch_all();
 
+  /// How a process has ended, in words of who has waited for it: "killed by SIGSEGV".
+  void set_end(std::uint32_t process_id, std::string how);
+
   /// What to save: the first, then all others; with `only_descendants` those that the first and its
   /// children have forked.
   [[nodiscard]] std::vector<saved_process> saved(bool only_descendants);
@@ -92,6 +96,7 @@ class watched_family {
   std::shared_ptr<watched_process> first_;
   std::string first_name_;
   std::map<std::string, std::shared_ptr<watched_process>> others_;
+  std::map<std::uint32_t, std::string> ends_;  ///< by process id
   std::vector<std::string> asked_for_;  ///< the names of others_, the one asked for last at the end
   bool is_stopped_ = false;
 };

@@ -6,9 +6,11 @@
 // for these counts, then to write. A block from before the piece is one from before the recording.
 #include "trace_slice.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -41,10 +43,14 @@ class slicer {
 
   /// First.
   void look_at(const part& p) {
-    if (const auto* const one = std::get_if<process>(&p)) has_process_ |= one->number == options_.process;
+    if (const auto* const one = std::get_if<process>(&p)) {
+      has_process_ |= one->number == options_.process;
+      if (is_wanted(one->number) && !first_process_) first_process_ = one->number;
+    }
     const auto* const some = std::get_if<events>(&p);
     if (some == nullptr || !is_wanted(some->by.process)) return;
     for (const event& e : some->all) {
+      if (is_within(e.at_ns)) last_ns_ = std::max(last_ns_, e.at_ns);
       if (!is_within(e.at_ns) || (e.kind != event_kind::allocate && e.kind != event_kind::reallocate)) continue;
       numbers& n = numbers_[{some->by.process, some->by.thread}];
       if (n.first == 0) n.first = e.block.number;
@@ -78,6 +84,11 @@ class slicer {
     }
   }
 
+  /// Of all of the piece, at its last event. Nothing where it has no process.
+  void add_note(const std::string& text, trace_writer& to) const {
+    if (first_process_) to.add(note{*first_process_, last_ns_, text});
+  }
+
  private:
   [[nodiscard]] bool is_wanted(std::uint32_t process) const noexcept {
     return !options_.process || process == *options_.process;
@@ -103,6 +114,8 @@ class slicer {
   const slice_options& options_;
   std::uint64_t from_ns_, to_ns_;
   bool has_process_ = false;
+  std::optional<std::uint32_t> first_process_;
+  std::uint64_t last_ns_ = 0;
   std::map<thread_key, numbers> numbers_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> stacks_;  ///< process, id
   std::uint32_t round_ = 0;
@@ -135,10 +148,12 @@ int trace_slice(const slice_options& options) {
     trace_writer to(std::ref(sink));
     const ending ended = each_part(options.trace, [&](const part& p) { piece.write(p, to); });
     // A piece of a torn trace is torn too: nobody knows what is missing.
-    if (ended.is_torn)
+    if (ended.is_torn) {
+      piece.add_note(fmt::format("a piece of {}, which is torn: {}", options.trace, ended.reason), to);
       to.flush();
-    else
+    } else {
       to.end(fmt::format("a piece of {}, which ended: {}", options.trace, ended.reason));
+    }
     show_step("");
     if (to.has_failed()) throw sink.trouble();
     file.finish();

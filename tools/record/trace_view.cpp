@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "call_sites.hpp"
 #include "failure.hpp"
@@ -16,6 +17,7 @@
 #include "terminal.hpp"
 #include "trace_names.hpp"
 #include "trace_reader.hpp"
+#include "wrapped_text.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -137,6 +139,11 @@ ending read_trace(const std::string& file, F f) {
   }
 }
 
+/// On a terminal, in lines that it does not break; what follows the first is indented further.
+void answer_lines(std::size_t indent, const std::string& text) {
+  answer("{:{}}{}", "", indent, wrapped(text, indent, indent + 2, columns_of(STDOUT_FILENO)));
+}
+
 std::string name_of(const block_id& b) {
   return b.number == 0 ? "?" : fmt::format("{}.{}.{}", b.by.process, b.by.thread, b.number);
 }
@@ -166,19 +173,24 @@ int trace_info(const std::string& file) {
   for (const auto& [number, p] : all.processes) {
     const process_sums& s = all.sums[number];
     answer("process {} ({}): {}\n", number, p.id, shown_command(p.arguments));
-    answer("  malloc of {}\n", p.allocator);
-    answer("  {}; {}, {}, {}, of them {} of blocks from before\n", show_count_of(s.threads.size(), "thread"),
-           show_count_of(s.allocations, "allocation"), show_count_of(s.reallocations, "reallocation"),
-           show_count_of(s.frees, "free"), show_count(static_cast<double>(s.unknown)));
-    answer("  asked for {}; live at most {}, at the end {}\n", show_bytes(static_cast<double>(s.requested)),
-           show_bytes(static_cast<double>(s.peak)), show_bytes(static_cast<double>(s.live)));
+    answer_lines(2, fmt::format("malloc of {}", p.allocator));
+    answer_lines(2, fmt::format("{}; {}, {}, {}, of them {} of blocks from before",
+                                show_count_of(s.threads.size(), "thread"), show_count_of(s.allocations, "allocation"),
+                                show_count_of(s.reallocations, "reallocation"), show_count_of(s.frees, "free"),
+                                show_count(static_cast<double>(s.unknown))));
+    answer_lines(2, fmt::format("asked for {}; live at most {}, at the end {}",
+                                show_bytes(static_cast<double>(s.requested)), show_bytes(static_cast<double>(s.peak)),
+                                show_bytes(static_cast<double>(s.live))));
     if (const auto found = all.memory_of.find(number); found != all.memory_of.end())
-      answer("  anonymous memory of at most {}, looked at {}\n", show_bytes(static_cast<double>(found->second.most)),
-             show_count_of(found->second.count, "time"));
+      answer_lines(2, fmt::format("anonymous memory of at most {}, looked at {}",
+                                  show_bytes(static_cast<double>(found->second.most)),
+                                  show_count_of(found->second.count, "time")));
   }
   std::ranges::stable_sort(all.notes, {}, &note::at_ns);
-  for (const note& n : all.notes) answer("{:.3f} s: {}\n", static_cast<double>(n.at_ns) / 1e9, n.text);
-  answer("{}; {}{}\n", show_count_of(all.stacks, "call stack"), ended.is_torn ? "torn: " : "", ended.reason);
+  for (const note& n : all.notes)
+    answer_lines(0, fmt::format("{:.3f} s: {}", static_cast<double>(n.at_ns) / 1e9, n.text));
+  answer_lines(0, fmt::format("{}; {}{}", show_count_of(all.stacks, "call stack"), ended.is_torn ? "torn: " : "",
+                              ended.reason));
   return ended.is_torn ? 1 : EXIT_SUCCESS;
 }
 

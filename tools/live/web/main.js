@@ -112,10 +112,14 @@ function show() {
   views.mistakes.set_state(state, seen === "mistakes");
 }
 
+/// How the shown process has ended, in the words of the server that has started it: "killed by SIGSEGV".
+let howItEnded = null;
+
 function showStatus() {
   const p = state?.process;
   const at = p?.ended ? ` at ${clock(p.ended)}` : "";
-  const ends = { exited: `program has ended${at}: last figures`, killed: "program is gone (killed, or ended without exit): last figures", replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures", gone: "program is gone: last figures", left: "saved while the program ran" };
+  const withoutExit = howItEnded?.startsWith("killed") ? `program was ${howItEnded}: last figures` : `program has ended without exit (${howItEnded}): last figures`;
+  const ends = { exited: `program has ended${at}${howItEnded ? ` (${howItEnded})` : ""}: last figures`, killed: howItEnded ? withoutExit : "program is gone (killed, or ended without exit): last figures", replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures", gone: "program is gone: last figures", left: "saved while the program ran" };
   const [words, mood] = p && ends[p.state] ? (isLost ? [`${ends[p.state]}; connection lost, retrying`, "bad"] : [ends[p.state], "warn"])
     : isLost ? ["connection lost, retrying", "bad"]
     : !p ? ["connecting", ""]
@@ -223,7 +227,12 @@ async function fillProcesses() {
     text($("file"), `file ${answer.file}`);
     $("family").hidden = answer.running < 2;
     tellOfLarger(rows, answer.is_asked_for);
-    text($("family"), `${exact(answer.running)} processes · ${bytes(answer.live)} live`);
+    text($("family"), `${exact(answer.running)} processes run · ${bytes(answer.live)} live`);
+    const known = (rows.find(row => row.name === shownProcess) ?? rows[0]).how_it_ended;
+    if (known !== howItEnded) {
+      howItEnded = known;
+      showStatus();
+    }
   } catch (trouble) {
     noteAnswer(!trouble.isLost);
   }

@@ -79,6 +79,7 @@ export class Table {
 
   choose(row) {
     this.chosen = this.key(row);
+    hideTip(this);  // or it lies over what opens
     this.pick(row);
     this.draw();
   }

@@ -58,10 +58,10 @@ export class WhereView {
     const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(150px,.5fr)", about: "What the kit could do: choose the row for more", value: row => kindsOf(row.advice), text: row => kindsOf(row.advice), tip: row => row.advice.map(one => one.seen).join("\n") }] : [];
     this.sites = new Table($("sites"), {
       columns: [...siteColumns, ...advised, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.3fr)" }), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.3fr)" }),
-        // With growth, and with advice, names need the room more.
-        ...(this.since && this.value !== "short" ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.3fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
+        // With growth, at the peak, and with advice, names need the room more.
+        ...((this.since && this.value !== "short") || this.value === "peak" ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.3fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
         figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.3fr)" }), figure("samples", "samples", count, { width: "minmax(86px,.3fr)", about: "Blocks really looked at; few make the figures rough" }),
-        ...(this.since || hasAdvice ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.3fr)", about: "Call stacks of this site: they differ further out" })])],
+        ...(this.since || this.value === "peak" || hasAdvice ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.3fr)", about: "Call stacks of this site: they differ further out" })])],
       sort: { key: this.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
       key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "",
     });
@@ -147,7 +147,7 @@ export class WhereView {
   note() {
     const { data, root } = this.flame;
     if (!data) return;
-    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, grey is below the error, width is both`] : [this.total(root), several(data.samples, "sample"), ...this.sampling];
+    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, grey is below the error, width is both`] : [this.total(root), ...(this.value === "peak" ? [] : [several(data.samples, "sample")]), ...this.sampling];
     if (data.left_out.nodes > 0) parts.push(`${exact(data.left_out.nodes)} small nodes left out (${percent(data.left_out.value / (root.total || 1))})`);
     if (this.flame.words.length > 0) parts.push(`found in ${percent(this.flame.search(this.flame.words.join(" ")))}`);
     text($("flame-note"), parts.join(" · "));
