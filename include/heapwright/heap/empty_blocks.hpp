@@ -29,6 +29,8 @@ namespace heapwright {
 /// All zero has no range yet.
 template <const recipe& R, platform OS>
 class empty_blocks {
+  friend struct heap_describer;
+
   using sealed = sealed_blocks<R, OS>;
   using lock_type = heap_lock<R, OS>;
 

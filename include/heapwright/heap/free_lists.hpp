@@ -42,6 +42,8 @@ namespace heapwright {
 /// flushes them.
 template <const recipe& R, platform OS>
 class free_lists {
+  friend struct heap_describer;
+
   using classes = class_table<R>;
   using caller_mistakes = misuse<R, OS>;
 

@@ -32,6 +32,8 @@ namespace heapwright {
 
 template <const recipe& R, platform OS>
 class heap_core {
+  friend struct heap_describer;
+
   using classes = class_table<R>;
   using caller_mistakes = misuse<R, OS>;
   using large = large_blocks<R, OS>;

@@ -43,6 +43,8 @@ namespace heapwright {
 /// All zero is empty. Every function takes the page heap, which is the same in each call.
 template <const recipe& R, platform OS>
 class mixed_spans {
+  friend struct heap_describer;
+
   using classes = class_table<R>;
   using pages = page_heap<R, OS>;
   static constexpr std::size_t grain = mixed_bits::grain;

@@ -55,6 +55,8 @@ inline constexpr std::uint32_t owners_end = (std::uint32_t{1} << (32 - owner_shi
 /// One per heap: what it says of an address is what that heap knows. All zero is empty.
 template <platform OS, bool HasMixed>
 class page_map {
+  friend struct heap_describer;
+
   static constexpr unsigned address_bits = 48;
   static constexpr unsigned leaf_shift = 31;
   static constexpr std::size_t leaf_pages = std::size_t{1} << (leaf_shift - heap_page_shift);

@@ -44,6 +44,8 @@ struct remote_batch {
 /// What other threads have freed of one thread's blocks of one class: the address of the first
 /// block (48 bits) and their number (16 bits), in one word. All zero is empty.
 class remote_inbox {
+  friend struct heap_describer;
+
  public:
   struct list {
     block* first;
@@ -95,6 +97,8 @@ class remote_inbox {
 /// Neighbouring classes of one owner have places of their own: most threads free the blocks of few
 /// others at a time.
 class remote_outbox {
+  friend struct heap_describer;
+
  public:
   [[nodiscard]] remote_batch& batch_for(page_tag tag) noexcept {
     return batches_[(class_of(tag) + (tag >> owner_shift) * owner_step) % places];

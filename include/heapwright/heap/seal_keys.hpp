@@ -17,6 +17,8 @@ namespace heapwright {
 /// All zero is before the first block: `begin` comes before it.
 template <platform OS>
 class seal_keys {
+  friend struct heap_describer;
+
  public:
   /// Gives the process its key, if it has none. From any thread.
   void begin() noexcept {

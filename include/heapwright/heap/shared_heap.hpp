@@ -23,6 +23,8 @@ namespace heapwright {
 /// All zero is a heap that was never used, so that the process's malloc works before main.
 template <const recipe& R, platform OS>
 class shared_heap {
+  friend struct heap_describer;
+
   using classes = class_table<R>;
 
  public:

@@ -48,6 +48,8 @@ namespace heapwright {
 
 template <const recipe& R, platform OS>
 class thread_cache : public free_lists<R, OS>, public registered_cache {
+  friend struct heap_describer;
+
   using lists = free_lists<R, OS>;
   using classes = class_table<R>;
   using limits = cache_limits<R>;
