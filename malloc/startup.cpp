@@ -43,9 +43,6 @@ HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record
                .give_back = heapwright::process::chosen_recipe.pages.give_back},
     .places = nullptr,
     .places_bytes = sizeof(heapwright::heap_places),
-    .heap = nullptr,
-    .page_map_root = nullptr,
-    .classes = nullptr,
     .cache_from_thread = 0,
     .samples = nullptr,
 };
@@ -76,15 +73,12 @@ constexpr auto class_bytes = [] {
   return all;
 }();
 
-constexpr heap_places places_of_heap = heap_describer::places<chosen_recipe, process_os>();
+constexpr heap_places places_of_heap = heap_describer::places_of(the_heap);
 constexpr guarded_sample_places places_of_samples = the_samples.describe();
 
 void record_heap() noexcept {
   process_record& record = heapwright_process_record;
   record.places = &places_of_heap;
-  record.heap = heap_describer::shared(the_heap);
-  record.page_map_root = heap_describer::root(the_heap);
-  record.classes = heap_describer::first_class<chosen_recipe>();
   record.cache_from_thread =
       reinterpret_cast<std::intptr_t>(&this_cache) - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
   record.samples = &places_of_samples;

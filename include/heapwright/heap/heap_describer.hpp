@@ -18,8 +18,8 @@ namespace heapwright {
 
 struct heap_describer {
   template <const recipe& R, platform OS>
-  [[nodiscard]] static constexpr heap_places places() noexcept {
-    heap_places p;
+  [[nodiscard]] static constexpr heap_places places_of(const heap_core<R, OS>& heap) noexcept {
+    heap_places p{.heap = &heap.shared_, .page_map_root = heap.shared_.map().root_};
     describe_page_map<R, OS>(p);
     describe_spans(p);
     describe_classes<R>(p);
@@ -29,23 +29,6 @@ struct heap_describer {
     if constexpr (R.hardening.quarantine_bytes != 0) describe_quarantine<R, OS>(p);
     if constexpr (R.hardening.sealed) describe_seals<R, OS>(p);
     return p;
-  }
-
-  // What the numbers count from.
-
-  template <const recipe& R, platform OS>
-  [[nodiscard]] static constexpr const void* root(const heap_core<R, OS>& heap) noexcept {
-    return heap.map().root_;
-  }
-
-  template <const recipe& R, platform OS>
-  [[nodiscard]] static constexpr const void* shared(const heap_core<R, OS>& heap) noexcept {
-    return &heap.shared_;
-  }
-
-  template <const recipe& R>
-  [[nodiscard]] static constexpr const void* first_class() noexcept {
-    return &class_table<R>::of(0);
   }
 
  private:
@@ -114,12 +97,10 @@ struct heap_describer {
 
   template <const recipe& R>
   static constexpr void describe_classes(heap_places& p) noexcept {
-    using entry = typename class_table<R>::entry;
-    has<decltype(entry::size), 4>();
-    p.class_entry_bytes = sizeof(entry);
-    p.class_entry_size = offsetof(entry, size);
     p.classes_cut_end = class_table<R>::cut_end;
     p.classes_end = class_table<R>::count;
+    static_assert(class_table<R>::count <= heap_places::most_classes);
+    for (unsigned c = 1; c < class_table<R>::count; ++c) p.class_sizes[c] = class_table<R>::of(c).size;
   }
 
   template <const recipe& R, platform OS>

@@ -1,17 +1,22 @@
 // Where the parts of a heap lie, as numbers: what a debugger needs to go from an address to its
 // block without debugging information, in a live process and in a core file.
 //
-// heap_describer.hpp fills it from the structures themselves, at compile time.
+// heap_describer.hpp fills it from the structures themselves, at compile time. It has addresses, so
+// that the linker puts it where the loader writes: what is only read is not in a core file.
 #pragma once
 
 #include <cstdint>
 
 namespace heapwright {
 
-/// All fields are 64 bits, so that a reader knows the structure by the order of its names. Of what
-/// the recipe does not have, a field is `absent`.
+/// All fields but the last are 64 bits, so that a reader knows the structure by the order of its
+/// names. Of what the recipe does not have, a field is `absent`.
 struct heap_places {
   static constexpr std::uint64_t absent = ~std::uint64_t{0};  ///< no place is there
+  static constexpr unsigned most_classes = 256;
+
+  const void* heap;           ///< what a place that is said to be "from the heap" counts from
+  const void* page_map_root;  ///< its first entry
 
   // The page map. An entry of the root is the address of a leaf's tags less the bytes of all tags
   // before them.
@@ -67,10 +72,8 @@ struct heap_places {
   std::uint64_t mixed_tail_begin = absent;  ///< 8 bytes, from the heap
   std::uint64_t mixed_tail_end = absent;    ///< 8 bytes, from the heap
 
-  // Classes, from the class table of the recipe.
-  std::uint64_t class_entry_bytes = absent;  ///< from one class to the next
-  std::uint64_t class_entry_size = absent;   ///< 4 bytes: of a block
-  std::uint64_t classes_cut_end = absent;    ///< the first page-run class
+  // Classes: from 1 on, page-run classes last.
+  std::uint64_t classes_cut_end = absent;  ///< the first page-run class
   std::uint64_t classes_end = absent;
 
   // The registry of thread caches, from the heap. Pointers to a cache point to `cache_registered`
@@ -122,6 +125,8 @@ struct heap_places {
   std::uint64_t empty_places = absent;
   std::uint64_t empty_place_bytes = absent;
   std::uint64_t empty_record_bytes = absent;  ///< the state comes first: 1 byte, a seal_state
+
+  std::uint32_t class_sizes[most_classes] = {};  ///< bytes of a block of each class
 };
 
 }  // namespace heapwright

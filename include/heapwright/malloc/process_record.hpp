@@ -69,9 +69,6 @@ struct process_record {
   // For debuggers: from an address to its block.
   const heap_places* places;             ///< offsets and values
   std::uint64_t places_bytes;            ///< sizeof(heap_places)
-  const void* heap;                      ///< what the offsets "from the heap" count from
-  const void* page_map_root;             ///< its first entry
-  const void* classes;                   ///< the class table, from class 0 on
   std::int64_t cache_from_thread;        ///< bytes from a thread's pointer to its storage to its pointer to its cache
   const guarded_sample_places* samples;  ///< of guarded samples
 };

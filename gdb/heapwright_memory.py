@@ -1,0 +1,758 @@
+"""What the memory of a process on libheapwright says of an address: the part of the debugger commands that no debugger is needed for.
+
+It is given a function that reads memory, and the addresses at which files are mapped. All else it finds there: an ELF note leads to the
+process_record (include/heapwright/malloc/process_record.hpp), which says where the parts of the heap lie (heap_places.hpp). So no debugging
+information is needed, and no file: the memory of a core file is enough.
+
+The memory may be damaged, and a stopped process may be in the middle of a change. So each list is followed only as far as it leads to what the
+page map says is a block of its class, never twice to the same, and no further than a bound.
+"""
+import struct
+from array import array
+
+MAGIC = b"heapwright 0001\0"
+LAYOUT = 7  # process_record::current_layout
+ABSENT = (1 << 64) - 1  # heap_places::absent
+
+# process_record up to `samples`, and its fields that are used here.
+RECORD = struct.Struct("<16sII32s32s64sQ1024sIIQQII6QQQqQ")
+RECORD_FIELDS = ("magic layout bytes version build recipe figures options class_count class_stride class_bytes first_of_class page_bytes "
+                 "page_map_bytes_per_page last_span_bytes steps_per_doubling share_bytes max_long_bytes max_free_resident give_back "
+                 "places places_bytes cache_from_thread samples").split()
+
+# heap_places, in its order; the sizes of classes follow.
+PLACES = (
+    "heap page_map_root root_entries leaf_shift page_shift tag_bytes leaf_spans leaf_bits class_shift class_mask "
+    "owner_shift large_tag mixed_tag span_bytes span_start span_pages span_free span_live span_carved span_capacity "
+    "span_owner span_size_class span_state span_place span_guard_pages span_offset state_free_resident "
+    "state_free_decommitted state_cut state_large state_mixed state_free_large state_retired state_guard state_room "
+    "place_exhausted place_listed place_attached mixed_span_bytes mixed_grain mixed_bits_bytes mixed_words "
+    "mixed_waiting mixed_tail_begin mixed_tail_end classes_cut_end classes_end caches_open caches_unused "
+    "caches_borrowed caches_last_id cache_bytes cache_registered cache_next cache_parked_at cache_id cache_classes "
+    "cache_class_bytes list_free list_deferred list_attached list_fresh list_fresh_count cache_inbox "
+    "inbox_address_bits cache_outbox outbox_batches batch_bytes batch_tag batch_first cache_strip_begin "
+    "cache_strip_end cache_quarantine quarantine_per_class cache_quarantine_long quarantine_longs "
+    "quarantine_long_bytes seal_bytes seal_key seal_older_keys seal_older_count empty_begin empty_records "
+    "empty_places empty_place_bytes empty_record_bytes").split()
+MOST_CLASSES = 256
+
+FIGURES = ("mapped mapped_peak spans large free_resident free_decommitted metadata page_map decommitted_total mappings huge_reserved_total "
+           "huge_transparent_total locked_total bound_total threads threads_total").split()
+
+SAMPLES = "first count stride state begin bytes block asked_for".split()  # guarded_sample_places
+
+# Bounds of what is read of memory that may be damaged.
+LONGEST_LIST = 1 << 16
+MOST_CACHES = 1 << 16
+MOST_PAGES_READ = 1 << 18  # of 4 KiB, in one command
+FURTHEST_BACK = 1 << 22  # heap pages from an address to the beginning of its span
+
+WORD = (1 << 64) - 1
+
+
+class Unreadable(Exception):
+    """Memory that the process or the core file does not have."""
+
+    def __init__(self, address):
+        super().__init__(address)
+        self.address = address
+
+
+class Problem(Exception):
+    """A sentence for the user."""
+
+
+def show_bytes(n):
+    """As the tool shows them."""
+    if n < 1024:
+        return "%d B" % n
+    value = n / 1024
+    for unit in ("KiB", "MiB", "GiB"):
+        if value < 1024:
+            return ("%.1f %s" if value < 100 else "%.0f %s") % (value, unit)
+        value /= 1024
+    return "%.1f TiB" % value
+
+
+def show_count(n, one):
+    return "{:,} {}{}".format(n, one, "" if n == 1 else "s")
+
+
+class Memory:
+    """Reads by pages, and each only once: a command sees one moment."""
+
+    PAGE = 4096
+
+    def __init__(self, read):
+        self._read = read
+        self._pages = {}
+        self._left = MOST_PAGES_READ
+
+    def _count(self, pages):
+        self._left -= pages
+        if self._left < 0:
+            raise Problem("More than %s of memory would have to be read: the records of the heap are damaged, or it is too large."
+                          % show_bytes(MOST_PAGES_READ * self.PAGE))
+
+    def read(self, address, size):
+        address &= WORD
+        if size > 1 << 24 or address + size > WORD:
+            raise Unreadable(address)
+        page, offset = divmod(address, self.PAGE)
+        if offset + size > self.PAGE:
+            self._count(size // self.PAGE + 1)
+            return bytes(self._read(address, size))
+        content = self._pages.get(page)
+        if content is None:
+            self._count(1)
+            try:
+                content = bytes(self._read(page * self.PAGE, self.PAGE))
+            except Unreadable:
+                # A core file may have a part of a page.
+                return bytes(self._read(address, size))
+            self._pages[page] = content
+        return content[offset:offset + size]
+
+    def number(self, address, size):
+        return int.from_bytes(self.read(address, size), "little")
+
+    def u64(self, address):
+        return self.number(address, 8)
+
+
+# --- where the record is
+
+def record_of_image(memory, begin):
+    """The address of the record of the file whose beginning is mapped at `begin`, or None."""
+    try:
+        header = memory.read(begin, 64)
+        if header[:6] != b"\x7fELF\x02\x01":
+            return None
+        headers_at, = struct.unpack_from("<Q", header, 32)
+        header_bytes, count = struct.unpack_from("<HH", header, 54)
+        if header_bytes != 56:
+            return None
+        parts = []
+        for i in range(min(count, 64)):
+            kind, _, offset, address, _, in_file, _, align = struct.unpack("<IIQQQQQQ", memory.read(begin + headers_at + i * 56, 56))
+            parts.append((kind, offset, address, in_file, max(align, 4)))
+    except Unreadable:
+        return None
+    base = next((address - offset for kind, offset, address, _, _ in parts if kind == 1 and offset == 0), 0)
+    for kind, offset, address, in_file, align in parts:
+        if kind != 4:
+            continue
+        at, end = begin + address - base, begin + address - base + in_file
+        try:
+            for _ in range(64):
+                if at + 12 > end:
+                    break
+                name_bytes, bytes_, note_type = struct.unpack("<III", memory.read(at, 12))
+                content = at + 12 + (name_bytes + align - 1) // align * align
+                if (note_type, name_bytes, bytes_) == (1, 11, 4) and memory.read(at + 12, 11) == b"Heapwright\0":
+                    return (content + struct.unpack("<i", memory.read(content, 4))[0]) & WORD
+                at = (content + bytes_ + align - 1) // align * align
+        except Unreadable:
+            continue
+    return None
+
+
+class Record:
+    """A process_record."""
+
+    def __init__(self, memory, address, path):
+        self.memory, self.address, self.path = memory, address, path
+        head = memory.read(address, 24)
+        if head[:16] != MAGIC:
+            raise Problem("%s holds no valid record of its heap." % path)
+        layout, size = struct.unpack_from("<II", head, 16)
+        if layout != LAYOUT or size < RECORD.size:
+            raise Problem("%s writes record layout %d; this script reads layout %d. Load the script that came with that libheapwright."
+                          % (path, layout, LAYOUT))
+        values = dict(zip(RECORD_FIELDS, RECORD.unpack(memory.read(address, RECORD.size))))
+        for name, value in values.items():
+            setattr(self, name, value.split(b"\0")[0].decode("utf-8", "replace") if isinstance(value, bytes) else value)
+
+    def has_begun(self):
+        return self.places != 0 and self.figures != 0
+
+    def recipe_name(self):
+        name = self.recipe
+        return name[2:] if name.startswith("::") else name[12:] if name.startswith("heapwright::") else name
+
+
+# --- seals (heap/block_seal.hpp)
+
+class Seal:
+    """What a seal says: `state` is fresh, live, free or broken; of a live one `slack`, `alignment` and `origin`."""
+    ORIGINS = ("malloc", "new", "new[]", "?")
+
+    def __init__(self, state, slack=0, alignment=0, origin=""):
+        self.state, self.slack, self.alignment, self.origin = state, slack, alignment, origin
+
+
+def seal_hash(address, key):
+    h = (address ^ key) * 0x9E3779B97F4A7C15 & WORD
+    return h ^ h >> 32
+
+
+def read_seal(memory, begin, room, key):
+    word = memory.u64(begin + room)
+    if word == 0:
+        return Seal("fresh")
+    h = seal_hash(begin, key)
+    if word == h | 1 << 63 | 0x81:
+        return Seal("free")
+    info = (word ^ h) >> 36 & (1 << 27) - 1
+    canary = ((h + info) * 0x9E3779B97F4A7C15 & WORD) >> 28 | 0x81
+    if word != ((h ^ info << 36) & ~canary & WORD) | canary | 1 << 63 or not info >> 26:
+        return Seal("broken")
+    slack, alignment = info & (1 << 18) - 1, info >> 18 & 63
+    filled = min(slack, 16 if room >= 16 else 8, room)
+    filler = (h >> 8 & 0xFF) | 0x81
+    if slack > room or memory.read(begin + room - slack, filled) != bytes([filler]) * filled:
+        return Seal("broken")
+    return Seal("live", slack, 1 << alignment - 1 if alignment else 0, Seal.ORIGINS[info >> 24 & 3])
+
+
+# --- the heap
+
+class Span:
+    """A copy of a span's record."""
+
+    def __init__(self, heap, address):
+        self.record = address
+        raw = heap.memory.read(address, heap.p.span_bytes)
+
+        def field(name, size):
+            at = getattr(heap.p, "span_" + name)
+            return int.from_bytes(raw[at:at + size], "little")
+        self.start, self.pages, self.free = field("start", 8), field("pages", 8), field("free", 8)
+        self.live, self.carved, self.capacity, self.owner = (field(n, 4) for n in ("live", "carved", "capacity", "owner"))
+        self.size_class, self.state, self.place, self.guard_pages = (field(n, 1) for n in ("size_class", "state", "place", "guard_pages"))
+        self.offset = field("offset", 2)
+        page = 1 << heap.p.page_shift
+        self.bytes = self.pages * page
+        self.end = self.start + self.bytes
+        self.usable_end = self.end - self.guard_pages * page
+        self.begin = self.start + self.offset  # of the block, or of the first
+
+    def contains(self, address):
+        return self.start <= address < self.end
+
+
+class Cache:
+    """A thread cache. `state`: open, parked, idle or borrowed."""
+
+    def __init__(self, address, number, state):
+        self.address, self.id, self.state = address, number, state
+
+
+class Places:
+    pass
+
+
+class Heap:
+    def __init__(self, record):
+        self.record, self.memory = record, record.memory
+        size = len(PLACES) * 8
+        if record.places_bytes != size + MOST_CLASSES * 4:
+            raise Problem("The record of %s has another length than its layout: it is damaged." % record.path)
+        raw = self.memory.read(record.places, record.places_bytes)
+        self.p = Places()
+        for name, value in zip(PLACES, struct.unpack_from("<%dQ" % len(PLACES), raw)):
+            setattr(self.p, name, value)
+        p = self.p
+        self.class_sizes = struct.unpack_from("<%dI" % MOST_CLASSES, raw, size)
+        is_sound = (12 <= p.page_shift <= 20 < p.leaf_shift < 48 and p.root_entries <= 1 << 20 and p.classes_end <= MOST_CLASSES
+                    and p.classes_cut_end <= p.classes_end and p.tag_bytes == 4 and p.span_bytes <= 4096 and p.cache_bytes <= 1 << 20
+                    and p.outbox_batches <= 4096 and 32 <= p.inbox_address_bits < 64)
+        if not is_sound:
+            raise Problem("What the record of %s says of its heap cannot be: it is damaged." % record.path)
+        self.page = 1 << p.page_shift
+        self.leaf_pages = 1 << p.leaf_shift - p.page_shift
+        self.notes = []  # sentences about what was found damaged
+        self._caches = None
+        self._kept = {}
+
+    # --- the page map
+
+    def _leaf(self, index):
+        """The address of a leaf, or None."""
+        if index >= self.p.root_entries:
+            return None
+        biased = self.memory.u64(self.p.page_map_root + index * 8)
+        return None if biased == 0 else biased + index * self.leaf_pages * self.p.tag_bytes & WORD
+
+    def tag(self, address):
+        leaf = self._leaf(address >> self.p.leaf_shift)
+        if leaf is None:
+            return 0
+        return self.memory.number(leaf + (address >> self.p.page_shift) % self.leaf_pages * self.p.tag_bytes, self.p.tag_bytes)
+
+    def span_at(self, address):
+        """The address of the span's record that the map has for the page, or 0."""
+        leaf = self._leaf(address >> self.p.leaf_shift)
+        return 0 if leaf is None else self.memory.u64(leaf + self.p.leaf_spans + (address >> self.p.page_shift) % self.leaf_pages * 8)
+
+    def _span(self, record):
+        """The span, if the map has it at both ends: there is no other that has their pages. Or None."""
+        if record == 0 or record % 8:
+            return None
+        try:
+            s = Span(self, record)
+            if 0 < s.pages < 1 << 36 and s.start % self.page == 0 and self.span_at(s.start) == self.span_at(s.end - self.page) == record:
+                return s
+        except Unreadable:
+            pass
+        return None
+
+    def find_span(self, address):
+        """The span that has the address, or None. Within free and large spans, the map does not know the pages: the nearest span that begins
+        before the address is looked at."""
+        page = address >> self.p.page_shift
+        last = max(page - FURTHEST_BACK, 0)
+        step = 512
+        while page >= last:
+            leaf = self._leaf(page // self.leaf_pages)
+            if leaf is None:
+                return None
+            first = max(page - step + 1, page // self.leaf_pages * self.leaf_pages, last)
+            raw = self.memory.read(leaf + self.p.leaf_spans + first % self.leaf_pages * 8, (page - first + 1) * 8)
+            if raw.strip(b"\0"):
+                entries = array("Q", raw)
+                seen = 0
+                for record in reversed(entries):
+                    if record == 0 or record == seen:
+                        continue
+                    seen = record
+                    s = self._span(record)
+                    if s is not None and s.contains(address):
+                        return s
+                    if s is not None and s.end <= address:
+                        return None
+            page = first - 1
+        return None
+
+    def for_each_span(self):
+        """By address."""
+        entries = array("Q", b"".join(self.memory.read(self.p.page_map_root + at * 8, min(4096, self.p.root_entries - at) * 8)
+                                      for at in range(0, self.p.root_entries, 4096)))
+        after = 0
+        for index, biased in enumerate(entries):
+            if biased == 0:
+                continue
+            leaf = biased + index * self.leaf_pages * self.p.tag_bytes & WORD
+            for at in range(0, self.leaf_pages, 8192):
+                try:
+                    raw = self.memory.read(leaf + self.p.leaf_spans + at * 8, min(8192, self.leaf_pages - at) * 8)
+                except Unreadable:
+                    self.notes.append("A part of the page map cannot be read: spans are missing.")
+                    break
+                if not raw.strip(b"\0"):
+                    continue
+                for i, record in enumerate(array("Q", raw)):
+                    start = index * self.leaf_pages + at + i << self.p.page_shift
+                    if record == 0 or start < after:
+                        continue
+                    s = self._span(record)
+                    if s is not None and s.start == start:
+                        after = s.end
+                        yield s
+
+    # --- classes, caches, lists
+
+    def class_of(self, tag):
+        return (tag & self.p.class_mask) >> self.p.class_shift
+
+    def size_of_class(self, c):
+        return self.class_sizes[c] if 0 < c < self.p.classes_end else 0
+
+    def index_of(self, span, address):
+        """Of the block of a cut span that has the address."""
+        size = self.size_of_class(span.size_class)
+        return (address - span.begin) // size if size else -1
+
+    def is_block(self, address, c):
+        """Whether a block of class c begins there. 0: of any."""
+        if address % 8:
+            return False
+        try:
+            tag = self.tag(address)
+            if tag in (0, self.p.large_tag):
+                return False
+            if tag == self.p.mixed_tag:
+                return self.chunk_at(address)[0] == address
+            if c not in (0, self.class_of(tag)):
+                return False
+            s = self._span(self.span_at(address))
+            if s is None or not s.contains(address):
+                return False
+            if s.state == self.p.state_large:
+                return address == s.begin
+            size = self.size_of_class(s.size_class)
+            return s.state == self.p.state_cut and size != 0 and address >= s.begin and (address - s.begin) % size == 0
+        except Unreadable:
+            return False
+
+    def caches(self):
+        """All that the heap has."""
+        if self._caches is not None:
+            return self._caches
+        found, seen = [], set()
+
+        def add(pointer, state):
+            address = pointer - self.p.cache_registered
+            seen.add(address)
+            parked = state == "idle" and self.memory.u64(address + self.p.cache_parked_at) != 0
+            found.append(Cache(address, self.memory.number(address + self.p.cache_id, 4), "parked" if parked else state))
+            return self.memory.u64(address + self.p.cache_next)
+        for first, state in ((self.p.caches_open, "open"), (self.p.caches_unused, "idle"), (self.p.caches_borrowed, "borrowed")):
+            try:
+                pointer = self.memory.u64(self.p.heap + first)
+                while pointer != 0:
+                    if pointer - self.p.cache_registered in seen or len(found) >= MOST_CACHES:
+                        self.notes.append("The list of thread caches leads in a circle: it is damaged, and caches are missing.")
+                        break
+                    pointer = add(pointer, state)
+                    if state == "borrowed":
+                        break
+            except Unreadable as e:
+                self.notes.append("The list of thread caches leads to %#x, which cannot be read: it is damaged, and caches are missing." % e.address)
+        self._caches = found
+        return found
+
+    def follow(self, first, c, what, leave=None):
+        """The blocks of a list; a note where it breaks off. `leave`: the address of a word that may lead to a block that is damaged."""
+        seen = set()
+        b, before = first, None
+        while b != 0:
+            if b in seen:
+                self.notes.append("%s leads in a circle, at %#x: a block was freed twice, or written to after its free." % (what, b))
+                return
+            if not self.is_block(b, c):
+                self.notes.append("%s leads to %#x, which is no block of its class%s." % (
+                    what, b, "" if before is None else ": the block at %#x was written to after its free" % before))
+                return
+            if len(seen) == LONGEST_LIST:
+                self.notes.append("%s was followed for %d blocks, and goes on." % (what, LONGEST_LIST))
+                return
+            seen.add(b)
+            yield b
+            before = b
+            try:
+                b = self.memory.u64(b)
+            except Unreadable:
+                self.notes.append("The block at %#x of %s cannot be read." % (b, what))
+                return
+
+    def kept(self, c, name_of):
+        """What thread caches keep of class c: {block: (where, cache)}, and [(first, end, cache)] of their blocks that were never given out.
+        `name_of(cache)` names one in a sentence."""
+        if c in self._kept:
+            return self._kept[c]
+        blocks, fresh = {}, []
+        p, memory = self.p, self.memory
+
+        def add(first, what, cache, of_class=c):
+            for b in self.follow(first, of_class, "The list of %s of class %d in %s" % (what, c, name_of(cache))):
+                blocks.setdefault(b, (what, cache))
+        for cache in self.caches():
+            try:
+                lists = cache.address + p.cache_classes + c * p.cache_class_bytes
+                add(memory.u64(lists + p.list_free), "free blocks", cache)
+                add(memory.u64(lists + p.list_deferred), "deferred frees", cache)
+                first, count = memory.u64(lists + p.list_fresh), memory.number(lists + p.list_fresh_count, 2)
+                if first:
+                    fresh.append((first, first + count * self.size_of_class(c), cache))
+                add(memory.u64(cache.address + p.cache_inbox + c * 8) & (1 << p.inbox_address_bits) - 1, "remote frees", cache)
+                for i in range(p.outbox_batches):
+                    batch = cache.address + p.cache_outbox + i * p.batch_bytes
+                    if self.class_of(memory.number(batch + p.batch_tag, 4)) == c:
+                        add(memory.u64(batch + p.batch_first), "remote frees on their way", cache)
+                if p.cache_quarantine != ABSENT:
+                    self._add_quarantine(blocks, cache, c)
+            except Unreadable as e:
+                self.notes.append("%s cannot be read at %#x: what it keeps is not known." % (name_of(cache).capitalize(), e.address))
+        self._kept[c] = blocks, fresh
+        return self._kept[c]
+
+    def _add_quarantine(self, blocks, cache, c):
+        p = self.p
+        if c < p.classes_cut_end:
+            places = ((cache.address + p.cache_quarantine + (c * p.quarantine_per_class + i) * 8) for i in range(min(p.quarantine_per_class, 4096)))
+        else:
+            places = ((cache.address + p.cache_quarantine_long + i * p.quarantine_long_bytes) for i in range(min(p.quarantine_longs, 4096)))
+        for place in places:
+            b = self.memory.u64(place)
+            if b and self.is_block(b, c):
+                blocks.setdefault(b, ("quarantine", cache))
+
+    def free_in_span(self, span):
+        """The free blocks of a cut span that are with its central free list."""
+        return set(self.follow(span.free, span.size_class, "The free list of the span at %#x" % span.start))
+
+    # --- mixed spans
+
+    def chunk_at(self, address):
+        """Of an address in a mixed span: where its chunk begins, its bytes, and whether it is outside."""
+        p = self.p
+        leaf = self._leaf(address >> p.leaf_shift)
+        bits = leaf + p.leaf_bits + address % (1 << p.leaf_shift) // p.mixed_span_bytes * p.mixed_bits_bytes + p.mixed_words
+        grains = p.mixed_span_bytes // p.mixed_grain
+        words = struct.unpack("<%dQ" % (grains // 32), self.memory.read(bits, grains // 4))
+        begins = sum(w << 64 * i for i, w in enumerate(words[0::2]))
+        outside = sum(w << 64 * i for i, w in enumerate(words[1::2]))
+        span = address - address % p.mixed_span_bytes
+        g = address % p.mixed_span_bytes // p.mixed_grain
+        first = (begins & (2 << g) - 1).bit_length() - 1
+        if first < 0:
+            return span, p.mixed_span_bytes, False
+        later = begins >> first + 1
+        end = first + 1 + ((later & -later).bit_length() - 1) if later else grains
+        return span + first * p.mixed_grain, (end - first) * p.mixed_grain, bool(outside >> first & 1)
+
+    # --- seals, blocks of no bytes, guarded samples
+
+    def seal_of(self, begin, room):
+        """By the newest key that it can be read with."""
+        p = self.p
+        keys = [self.memory.u64(p.heap + p.seal_key)]
+        older = min(self.memory.u64(p.heap + p.seal_older_count), 7)
+        keys += [self.memory.u64(p.heap + p.seal_older_keys + i * 8) for i in reversed(range(older))]
+        for key in keys:
+            seal = read_seal(self.memory, begin, room, key)
+            if seal.state != "broken":
+                break
+        return seal
+
+    def empty_block(self, address):
+        """Of the place of a block of no bytes: where it begins, and its state; or None."""
+        p = self.p
+        if p.empty_begin == ABSENT:
+            return None
+        begin = self.memory.u64(p.heap + p.empty_begin)
+        if begin == 0 or not 0 <= address - begin < p.empty_places * p.empty_place_bytes:
+            return None
+        place = (address - begin) // p.empty_place_bytes
+        state = self.memory.number(self.memory.u64(p.heap + p.empty_records) + place * p.empty_record_bytes, 1)
+        return begin + place * p.empty_place_bytes, {2: "in use", 3: "free"}.get(state, "never given out")
+
+    def guarded_sample(self, address):
+        """Of an address in a guarded sample: its block, what was asked for, whether it is live; or None."""
+        if self.record.samples == 0:
+            return None
+        at = dict(zip(SAMPLES, struct.unpack("<8Q", self.memory.read(self.record.samples, 64))))
+        for i in range(min(at["count"], 4096)):
+            place = at["first"] + i * at["stride"]
+            state = self.memory.number(place + at["state"], 1)
+            begin, size = self.memory.u64(place + at["begin"]), self.memory.u64(place + at["bytes"])
+            if state in (1, 2) and begin <= address < begin + size:
+                return self.memory.u64(place + at["block"]), self.memory.u64(place + at["asked_for"]), state == 1
+        return None
+
+    # --- figures
+
+    def figures(self):
+        raw = self.memory.read(self.record.figures, len(FIGURES) * 8)
+        return dict(zip(FIGURES, struct.unpack("<%dQ" % len(FIGURES), raw)))
+
+    def class_figures(self):
+        """[(class, bytes of a block, blocks outside, bytes in spans)]"""
+        found = []
+        stride = self.record.class_stride
+        if not 16 <= stride <= 4096 or self.record.class_count >= MOST_CLASSES:
+            return found
+        for c in range(1, self.record.class_count + 1):
+            outside, span_bytes = struct.unpack("<QQ", self.memory.read(self.record.first_of_class + (c - 1) * stride, 16))
+            found.append((c, self.size_of_class(c), outside, span_bytes))
+        return found
+
+
+# --- what is said of an address
+
+class Describer:
+    """Sentences about a heap. `name_of(cache)` names a thread cache: "the cache of thread 2"."""
+
+    def __init__(self, heap, name_of):
+        self.heap, self.name_of = heap, name_of
+
+    def state_name(self, s):
+        p = self.heap.p
+        names = {p.state_free_resident: "free, not given back", p.state_free_decommitted: "free, given back or new",
+                 p.state_cut: "of small blocks", p.state_large: "large", p.state_mixed: "mixed", p.state_free_large: "free, for large blocks",
+                 p.state_retired: "empty, kept for its class", p.state_guard: "guard pages", p.state_room: "room behind a large block"}
+        return names.get(s.state, "in state %d, which this script does not know" % s.state)
+
+    def block(self, address):
+        """Lines about the address; None: it is not of this heap."""
+        heap = self.heap
+        empty = heap.empty_block(address)
+        if empty is not None:
+            begin, state = empty
+            return ["block    %#x%s" % (begin, self._inside(address - begin)), "size     no bytes: it cannot be touched", "state    " + state]
+        sample = heap.guarded_sample(address)
+        if sample is not None:
+            return self._sample(address, *sample)
+        if heap._leaf(address >> heap.p.leaf_shift) is None:
+            return None
+        s = heap.find_span(address)
+        if s is None:
+            return None
+        if s.state == heap.p.state_cut:
+            return self._cut(address, s)
+        if s.state == heap.p.state_large:
+            return self._large(address, s)
+        if s.state == heap.p.state_mixed:
+            return self._mixed(address, s)
+        return ["block    none: %#x lies in a span without blocks" % address, self._span_line(s, self.state_name(s))]
+
+    @staticmethod
+    def _inside(offset):
+        return "" if offset == 0 else ", %s before the address" % show_count(offset, "byte")
+
+    def _span_line(self, s, what):
+        return "span     %#x, %s: %s" % (s.start, show_bytes(s.bytes), what)
+
+    def _sample(self, address, block, asked, is_live):
+        offset = address - block
+        if 0 <= offset < asked:
+            where = self._inside(offset)
+        elif offset < 0:
+            where = "; the address is %s before it" % show_count(-offset, "byte")
+        else:
+            where = "; the address is %s behind its end" % show_count(offset - asked, "byte")
+        return ["block    %#x%s" % (block, where if asked or offset else ""), "size     %s asked for" % show_count(asked, "byte"),
+                "span     none: a guarded sample, with pages of its own",
+                "state    " + ("in use" if is_live else "free: nothing of it can be touched")]
+
+    def _owner_lines(self, s):
+        heap = self.heap
+        number = s.owner >> heap.p.owner_shift
+        cache = next((c for c in heap.caches() if number != 0 and c.id == number), None)
+        if s.place == heap.p.place_attached and cache is not None:
+            return ["owner    %s: it alone refills from the span" % self.name_of(cache)]
+        return [] if cache is None else ["owner    %s, which refilled last from the span" % self.name_of(cache)]
+
+    def _cut(self, address, s):
+        heap = self.heap
+        c = s.size_class
+        size = heap.size_of_class(c)
+        if size == 0:
+            raise Problem("The span at %#x is of class %d, which this heap does not have: its record is damaged." % (s.start, c))
+        kept, fresh = heap.kept(c, self.name_of)
+        is_free = heap.free_in_span(s)
+        in_caches = sum(1 for b in kept if s.begin <= b < s.usable_end)
+        in_caches += sum(max(0, min(end, s.usable_end) - max(first, s.begin)) // size for first, end, _ in fresh)
+        what = "of class %d; %s with the program, %d in thread caches, %d free, %d never given out" % (
+            c, show_count(max(s.live - in_caches, 0), "block"), in_caches, max(s.carved - s.live, 0), max(s.capacity - s.carved, 0))
+        span_lines = [self._span_line(s, what)]
+        own = s
+        if size >= heap.page:  # each block has a tag of its own
+            number = heap.tag(s.begin + max((address - s.begin) // size, 0) * size) >> heap.p.owner_shift
+            cache = next((k for k in heap.caches() if number != 0 and k.id == number), None)
+            span_lines += [] if cache is None else ["owner    %s, which got the block last" % self.name_of(cache)]
+        else:
+            span_lines += self._owner_lines(own)
+        index = (address - s.begin) // size
+        if not 0 <= index < s.capacity:
+            where = "before its first block" if index < 0 else "in its guard pages" if address >= s.usable_end else "behind its last block"
+            return ["block    none: %#x lies in a span, %s" % (address, where)] + span_lines
+        begin = s.begin + index * size
+        if index >= s.carved:
+            state = "never given out"
+        elif begin in is_free:
+            state = "free, in the central free list"
+        else:
+            state = self._state_in_caches(begin, kept, fresh)
+        return self._head(address, begin, size, c) + span_lines + ["state    " + state] + self._seal_lines(begin, size, state)
+
+    def _head(self, address, begin, size, c):
+        return ["block    %#x%s" % (begin, self._inside(address - begin)), "size     %s, class %d" % (show_count(size, "byte"), c)]
+
+    def _state_in_caches(self, begin, kept, fresh):
+        if begin in kept:
+            what, cache = kept[begin]
+            where = {"free blocks": "in the free list of ", "deferred frees": "in the deferred frees of ",
+                     "remote frees": "freed by another thread, in the inbox of ", "quarantine": "in the quarantine of ",
+                     "remote frees on their way": "freed by a thread that is not its owner, in the outbox of "}[what]
+            return "free, " + where + self.name_of(cache)
+        for first, end, cache in fresh:
+            if first <= begin < end:
+                return "never given out, in " + self.name_of(cache)
+        return "in use"
+
+    def _large(self, address, s):
+        heap = self.heap
+        tag = heap.tag(s.start)
+        bytes_ = max(s.usable_end - s.begin, 0)
+        if address >= s.usable_end:
+            where = "; the address is in the guard pages behind it"
+        elif address < s.begin:
+            where = "; the address is %s before it" % show_count(s.begin - address, "byte")
+        else:
+            where = self._inside(address - s.begin)
+        lines = ["block    %#x%s" % (s.begin, where)]
+        if tag in (heap.p.large_tag, 0):
+            if heap.p.seal_bytes == 0:
+                asked = bytes_ - s.free if s.free < bytes_ else bytes_
+                lines.append("size     %s, no class: %s asked for" % (show_count(bytes_, "byte"), "{:,}".format(asked)))
+            else:
+                lines.append("size     %s, no class" % show_count(bytes_, "byte"))
+            lines.append(self._span_line(s, "large, this block alone"))
+            state = "in use" if tag else "free: nothing can touch it until its pages are used again"
+            return lines + ["state    " + state] + (self._seal_lines(s.begin, bytes_, state) if tag else [])
+        c = heap.class_of(tag)
+        size = heap.size_of_class(c)
+        if size == 0:
+            raise Problem("The page at %#x is of class %d, which this heap does not have: the page map is damaged." % (s.start, c))
+        kept, fresh = heap.kept(c, self.name_of)
+        state = self._state_in_caches(s.begin, kept, fresh)
+        cache = next((k for k in heap.caches() if k.id == tag >> heap.p.owner_shift), None)
+        lines += ["size     %s, class %d" % (show_count(size, "byte"), c), self._span_line(s, "large, a page run for this block alone")]
+        if cache is not None:
+            lines.append("owner    %s, which got the block last" % self.name_of(cache))
+        return lines + ["state    " + state] + self._seal_lines(s.begin, size, state)
+
+    def _mixed(self, address, s):
+        heap, p = self.heap, self.heap.p
+        begin, size, is_outside = heap.chunk_at(address)
+        span_line = self._span_line(s, "mixed, blocks of many sizes")
+        c = next((i for i in range(1, p.classes_cut_end) if heap.size_of_class(i) == size), 0)
+        head = ["block    %#x%s" % (begin, self._inside(address - begin)),
+                "size     %s, %s" % (show_count(size, "byte"), "class %d" % c if c else "no class")]
+        if not is_outside:
+            return head + [span_line, "state    free, merged with its free neighbours"]
+        if begin == heap.memory.u64(p.heap + p.mixed_tail_begin) != heap.memory.u64(p.heap + p.mixed_tail_end):
+            return head + [span_line, "state    never given out: the rest of the newest mixed span"]
+        for cache in heap.caches():
+            first, end = heap.memory.u64(cache.address + p.cache_strip_begin), heap.memory.u64(cache.address + p.cache_strip_end)
+            if begin == first != end:
+                return head + [span_line, "state    never given out: the rest of the strip of %s" % self.name_of(cache)]
+        if begin in set(heap.follow(heap.memory.u64(p.heap + p.mixed_waiting), 0, "The list of blocks that wait to be merged")):
+            return head + [span_line, "state    free, waits until the strip that it is in has moved on"]
+        kept, _ = heap.kept(c, self.name_of) if c else ({}, [])
+        return head + [span_line, "state    " + self._state_in_caches(begin, kept, [])]
+
+    def _seal_lines(self, begin, size, state):
+        """`size`: with the seal."""
+        heap = self.heap
+        if heap.p.seal_bytes == 0:
+            return []
+        try:
+            seal = heap.seal_of(begin, size - heap.p.seal_bytes)
+        except Unreadable:
+            return ["seal     cannot be read"]
+        if seal.state == "live":
+            asked = size - heap.p.seal_bytes - seal.slack
+            aligned = ", aligned to %d" % seal.alignment if seal.alignment else ""
+            lines = ["seal     of a live block: %s asked for by %s%s" % (show_count(asked, "byte"), seal.origin, aligned)]
+            if state != "in use":
+                lines.append("         but no thread has the block: a seal of a block that is in no list was copied there, or a list is damaged")
+            return lines
+        if seal.state == "free":
+            extra = "" if state != "in use" else ", but the block is in no list: a thread may be at work on it, or a list is damaged"
+            return ["seal     of a free block" + extra]
+        if seal.state == "fresh":
+            return ["seal     none: never given out" if state != "in use" else "seal     0: never given out, or overwritten with zeros"]
+        return ["seal     overwritten: the end of the block, or what is behind what was asked for, was written to"]
