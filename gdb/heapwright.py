@@ -210,7 +210,7 @@ def address_of(expression):
         while kind.code in (gdb.TYPE_CODE_REF, getattr(gdb, "TYPE_CODE_RVALUE_REF", -1)):
             value = value.referenced_value()
             kind = value.type.strip_typedefs()
-        if kind.code == gdb.TYPE_CODE_ARRAY:
+        if kind.code in (gdb.TYPE_CODE_ARRAY, gdb.TYPE_CODE_FUNC):
             value = value.address
         elif kind.code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_FLT):
             raise hm.Problem("%s is a %s, not an address. Give a pointer, or &(%s)." % (expression, kind, expression))

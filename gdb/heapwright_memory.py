@@ -205,7 +205,7 @@ def read_seal(memory, begin, room, key):
         return Seal("free")
     info = (word ^ h) >> 36 & (1 << 27) - 1
     canary = ((h + info) * 0x9E3779B97F4A7C15 & WORD) >> 28 | 0x81
-    if word != ((h ^ info << 36) & ~canary & WORD) | canary | 1 << 63 or not info >> 26:
+    if word != (h ^ info << 36) >> 36 << 36 & WORD | canary | 1 << 63 or not info >> 26:
         return Seal("broken")
     slack, alignment = info & (1 << 18) - 1, info >> 18 & 63
     filled = min(slack, 16 if room >= 16 else 8, room)

@@ -48,7 +48,6 @@ int main() {
   beside_in_use = static_cast<char*>(std::malloc(500)) + 512;
   longer = std::malloc(5000);
   page_run = std::malloc(100000);
-  page_run_freed = std::malloc(70000);
   large = std::malloc(1 << 20);
   large_freed = std::malloc(3 << 20);
   aligned = std::aligned_alloc(64, 640);
@@ -58,11 +57,15 @@ int main() {
   for (void*& p : many) p = std::malloc(200);
   for (int i = 0; i < 4000; i += 2) std::free(many[i]);
   std::free(freed);
-  std::free(page_run_freed);
+  // Threads keep such blocks once they ask for them again.
+  for (int i = 0; i < 20; ++i) {
+    page_run_freed = std::malloc(70000);
+    std::free(page_run_freed);
+  }
   std::free(large_freed);
-  std::thread([] { of_ended = std::malloc(900); }).join();
   std::thread worker(work);
   has_worked.acquire();
+  std::thread([] { of_ended = std::malloc(900); }).join();
   all_are_there();
   may_end.release();
   worker.join();
