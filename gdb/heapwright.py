@@ -136,7 +136,8 @@ class Threads:
 class Heaps:
     def __init__(self):
         self.memory = hm.Memory(read_memory)
-        self.all = [hm.Heap(r) for r in records(self.memory)]
+        is_core = "core dump file" in text_of("info files")
+        self.all = [hm.Heap(r, is_core) for r in records(self.memory)]
 
     def describers(self):
         for heap in self.all:
@@ -364,6 +365,8 @@ CLASS is the number of a class, or one of: large, free, mixed."""
                 if s.place == p.place_attached:
                     what += "; attached to cache %d" % (s.owner >> p.owner_shift)
             print("%#-18x %10s  %5s  %s" % (s.start, hm.show_bytes(s.bytes), c or "-", what))
+        if shown == 0 and heap.is_core and not argument:
+            raise hm.Problem(hm.NOT_IN_CORE)
         if shown == 0:
             print("There are no such spans." if argument else "There are no spans.")
         if more:

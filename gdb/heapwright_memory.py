@@ -78,6 +78,11 @@ def show_count(n, one):
     return "{:,} {}{}".format(n, one, "" if n == 1 else "s")
 
 
+# gdb 13 gives up at the first page of a mapping that it cannot read, and writes zeros from there on.
+NOT_IN_CORE = ("The core file does not have the heap's records: they read as zeros. gdb's generate-core-file leaves out memory that has guard pages "
+               "in it, as libheapwright-hardened has them; a core file that the kernel writes (kill -ABRT) has it.")
+
+
 class Memory:
     """Reads by pages, and each only once: a command sees one moment."""
 
@@ -253,8 +258,10 @@ class Places:
 
 
 class Heap:
-    def __init__(self, record):
-        self.record, self.memory = record, record.memory
+    """`is_core`: zeros where there must be none mean that the core file lacks memory."""
+
+    def __init__(self, record, is_core=False):
+        self.record, self.memory, self.is_core = record, record.memory, is_core
         size = len(PLACES) * 8
         if record.places_bytes != size + MOST_CLASSES * 4:
             raise Problem("The record of %s has another length than its layout: it is damaged." % record.path)
@@ -303,6 +310,8 @@ class Heap:
             s = Span(self, record)
             if 0 < s.pages < 1 << 36 and s.start % self.page == 0 and self.span_at(s.start) == self.span_at(s.end - self.page) == record:
                 return s
+            if self.is_core and s.pages == s.start == s.state == 0:
+                raise Problem(NOT_IN_CORE)
         except Unreadable:
             pass
         return None
@@ -333,6 +342,14 @@ class Heap:
                         return None
             page = first - 1
         return None
+
+    def check_leaf(self, address):
+        """A leaf is made for spans: in a core file, one of zeros is missing."""
+        leaf = self._leaf(address >> self.p.leaf_shift)
+        step = 1 << 16
+        if self.is_core and leaf is not None and not any(
+                self.memory.read(leaf + self.p.leaf_spans + at, step).strip(b"\0") for at in range(0, self.leaf_pages * 8, step)):
+            raise Problem(NOT_IN_CORE)
 
     def for_each_span(self):
         """By address."""
@@ -404,6 +421,8 @@ class Heap:
         def add(pointer, state):
             address = pointer - self.p.cache_registered
             seen.add(address)
+            if self.is_core and self.memory.number(address + self.p.cache_id, 4) == 0:
+                raise Problem(NOT_IN_CORE)
             parked = state == "idle" and self.memory.u64(address + self.p.cache_parked_at) != 0
             found.append(Cache(address, self.memory.number(address + self.p.cache_id, 4), "parked" if parked else state))
             return self.memory.u64(address + self.p.cache_next)
@@ -598,6 +617,7 @@ class Describer:
             return None
         s = heap.find_span(address)
         if s is None:
+            heap.check_leaf(address)
             return None
         if s.state == heap.p.state_cut:
             return self._cut(address, s)

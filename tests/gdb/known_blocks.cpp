@@ -9,7 +9,7 @@
 extern "C" {
 void* volatile in_use;
 void* volatile freed;
-void* volatile beside_in_use;  ///< in the page behind it, never given out
+void* volatile beside_in_use;  ///< the block behind one that is alone in its span
 void* volatile longer;         ///< of a class with a tag for each block
 void* volatile page_run;
 void* volatile page_run_freed;
@@ -45,7 +45,7 @@ int main() {
   in_use = std::malloc(100);
   std::memset(in_use, 7, 100);
   freed = std::malloc(300);
-  beside_in_use = static_cast<char*>(std::malloc(500)) + 512;
+  beside_in_use = static_cast<char*>(std::malloc(3000)) + 3072;
   longer = std::malloc(5000);
   page_run = std::malloc(100000);
   large = std::malloc(1 << 20);
