@@ -618,7 +618,12 @@ class Describer:
         s = heap.find_span(address)
         if s is None:
             heap.check_leaf(address)
+            if heap.tag(address) != 0:
+                raise Problem("The page map says that the page of %#x has blocks, but no sound record of a span has the page: "
+                              "the records of the heap are damaged." % address)
             return None
+        if s.guard_pages > s.pages or (s.state == heap.p.state_mixed and heap.p.mixed_span_bytes == ABSENT):
+            raise Problem("The record of the span at %#x says what cannot be: it is damaged." % s.start)
         if s.state == heap.p.state_cut:
             return self._cut(address, s)
         if s.state == heap.p.state_large:
@@ -660,6 +665,10 @@ class Describer:
         size = heap.size_of_class(c)
         if size == 0:
             raise Problem("The span at %#x is of class %d, which this heap does not have: its record is damaged." % (s.start, c))
+        if not s.live <= s.carved <= s.capacity <= s.bytes // size or s.begin + s.capacity * size > s.usable_end:
+            heap.notes.append("The counts of the span at %#x do not agree: its record is damaged." % s.start)
+        if heap.class_of(heap.tag(s.begin)) != c:
+            heap.notes.append("The page map has class %d for the span at %#x: it or the span's record is damaged." % (heap.class_of(heap.tag(s.begin)), s.start))
         kept, fresh = heap.kept(c, self.name_of)
         is_free = heap.free_in_span(s)
         in_caches = sum(1 for b in kept if s.begin <= b < s.usable_end)

@@ -322,7 +322,7 @@ class Refuses(Case):
 class Damaged(Case):
     """Each ends in sentences."""
 
-    def after(self, *damage, ask=("heapwright block freed", "heapwright block in_use", "heapwright heap", "heapwright spans"), preload=DEFAULT):
+    def after(self, *damage, ask, preload=DEFAULT):
         said = gdb(*STOP, *damage, "echo @@said@@\\n", *ask, program=KNOWN, preload=preload)
         self.no_traceback(said)
         return asked(said)["said"]
@@ -349,25 +349,58 @@ class Damaged(Case):
         parts = asked(said)
         self.assertRegex(parts["in_use"] + parts["freed"], "span     none: a guarded sample, with pages of its own")
 
-    # Python in gdb finds the words of the process to damage by the script itself.
-    SETUP = ("python hm = heapwright_memory = __import__('sys').modules['heapwright_memory']; heap = Heaps().all[0]; p = heap.p; "
-             "block = address_of('in_use'); inferior = gdb.selected_inferior(); "
-             "write = lambda at, n, size=8: inferior.write_memory(at, n.to_bytes(size, 'little'))")
+    # Python in gdb finds the words of the process to damage by the script itself, and mends them again.
+    EACH = """
+heap = Heaps().all[0]
+p = heap.p
+block = address_of("in_use")
+inferior = gdb.selected_inferior()
+
+def damage(at, value, size=8):
+    was = bytes(inferior.read_memory(at, size))
+    inferior.write_memory(at, value.to_bytes(size, "little"))
+    for command in ("heapwright block freed", "heapwright block in_use", "heapwright heap", "heapwright spans"):
+        try:
+            print(gdb.execute(command, to_string=True))
+        except gdb.error as e:
+            print(e)
+    inferior.write_memory(at, was)
+
+for place in %r:
+    print("@@%%s@@" %% place.replace(" ", ""))
+    eval("damage(%%s)" %% place)
+print("@@end@@")
+gdb.execute("heapwright block in_use")
+"""
 
     def each(self, *places):
-        for place in places:
+        script = os.path.join(self.directory, "each.py")
+        with open(script, "w") as file:
+            file.write(self.EACH % (places,))
+        said = gdb(*STOP, "python exec(open(%r).read())" % script, program=KNOWN, preload=DEFAULT)
+        parts = asked(said)
+        self.assertEqual(len(parts), len(set(places)) + 1, said)
+        for place, answer in parts.items():
             with self.subTest(place):
-                said = self.after(self.SETUP, "python write(%s)" % place)
-                self.assertTrue(said)
+                self.no_traceback(answer)
+                self.assertTrue(answer)
+        self.assertIn("state    in use", parts["end"])
+        return parts
 
     def test_spans(self):
         span = "heap.span_at(block)"
-        self.each(span + " + p.span_start, 0x4141414141414141", span + " + p.span_start, 0", span + " + p.span_pages, 0",
+        parts = self.each(span + " + p.span_start, 0x4141414141414141", span + " + p.span_start, 0", span + " + p.span_pages, 0",
                   span + " + p.span_pages, 0xFFFFFFFFFFFFFFFF", span + " + p.span_size_class, 255, 1", span + " + p.span_size_class, 0, 1",
                   span + " + p.span_state, 77, 1", span + " + p.span_state, 4, 1", span + " + p.span_state, 3, 1",
                   span + " + p.span_capacity, 0xFFFFFFFF, 4",
                   span + " + p.span_carved, 0xFFFFFFFF, 4", span + " + p.span_offset, 0xFFFF, 2", span + " + p.span_guard_pages, 255, 1",
                   span + " + p.span_free, 0x4141414141414141", span + " + p.span_free, block", span + " + p.span_owner, 0xFFFFFFFF, 4")
+        for field, sentence in (("span_start,0", "no sound record of a span has the page"), ("span_pages,0", "no sound record of a span has the page"),
+                                ("span_size_class,0,1", "is of class 0, which this heap does not have"), ("span_state,77,1", "in state 77, which"),
+                                ("span_state,4,1", "says what cannot be"), ("span_capacity,0xFFFFFFFF,4", "do not agree"),
+                                ("span_carved,0xFFFFFFFF,4", "do not agree"), ("span_offset,0xFFFF,2", "before its first block"),
+                                ("span_guard_pages,255,1", "says what cannot be"), ("span_free,block", "which is no block of its class")):
+            self.assertIn(sentence, parts[span + "+p." + field])
 
     def test_the_page_map(self):
         leaf = "heap._leaf(block >> p.leaf_shift)"

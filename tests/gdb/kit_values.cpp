@@ -1,6 +1,6 @@
 // Values of the kit, for the pretty printers; gdb_test.py stops at `all_are_there`.
-#include <heapwright/kit.hpp>
 #include <heapwright/heap.hpp>
+#include <heapwright/kit.hpp>
 
 extern "C" [[gnu::noinline, gnu::used]] void all_are_there() { asm volatile("" ::: "memory"); }
 

@@ -1,5 +1,5 @@
-// An older kernel, without MADV_GUARD_INSTALL: guard pages are mappings of their own. gdb's generate-core-file writes zeros behind a page
-// that it cannot read in the midst of a mapping.
+// An older kernel, without MADV_GUARD_INSTALL: guard pages are mappings of their own. gdb's
+// generate-core-file writes zeros behind a page that it cannot read in the midst of a mapping.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>
