@@ -12,7 +12,7 @@ from array import array
 
 MAGIC = b"heapwright 0001\0"
 LAYOUT = 7  # process_record::current_layout
-ABSENT = (1 << 64) - 1  # heap_places::absent
+ABSENT = (1 << 32) - 1  # heap_places::absent
 
 # process_record up to `samples`, and its fields that are used here.
 RECORD = struct.Struct("<16sII32s32s64sQ1024sIIQQII6QQQqQ")
@@ -20,7 +20,7 @@ RECORD_FIELDS = ("magic layout bytes version build recipe figures options class_
                  "page_map_bytes_per_page last_span_bytes steps_per_doubling share_bytes max_long_bytes max_free_resident give_back "
                  "places places_bytes cache_from_thread samples").split()
 
-# heap_places, in its order; the sizes of classes follow.
+# heap_places, in its order: two addresses and numbers of 32 bits. The sizes of classes follow.
 PLACES = (
     "heap page_map_root root_entries leaf_shift page_shift tag_bytes leaf_spans leaf_bits class_shift class_mask "
     "owner_shift large_tag mixed_tag span_bytes span_start span_pages span_free span_live span_carved span_capacity "
@@ -262,16 +262,17 @@ class Heap:
 
     def __init__(self, record, is_core=False):
         self.record, self.memory, self.is_core = record, record.memory, is_core
-        size = len(PLACES) * 8
-        if record.places_bytes != size + MOST_CLASSES * 4:
+        size = 16 + (len(PLACES) - 2) * 4
+        classes = (record.places_bytes - size) // 4
+        if not 1 < classes <= MOST_CLASSES or record.places_bytes % 4:
             raise Problem("The record of %s has another length than its layout: it is damaged." % record.path)
         raw = self.memory.read(record.places, record.places_bytes)
         self.p = Places()
-        for name, value in zip(PLACES, struct.unpack_from("<%dQ" % len(PLACES), raw)):
+        for name, value in zip(PLACES, struct.unpack_from("<2Q%dI" % (len(PLACES) - 2), raw)):
             setattr(self.p, name, value)
         p = self.p
-        self.class_sizes = struct.unpack_from("<%dI" % MOST_CLASSES, raw, size)
-        is_sound = (12 <= p.page_shift <= 20 < p.leaf_shift < 48 and p.root_entries <= 1 << 20 and p.classes_end <= MOST_CLASSES
+        self.class_sizes = struct.unpack_from("<%dI" % classes, raw, size)
+        is_sound = (12 <= p.page_shift <= 20 < p.leaf_shift < 48 and p.root_entries <= 1 << 20 and p.classes_end == classes
                     and p.classes_cut_end <= p.classes_end and p.tag_bytes == 4 and p.span_bytes <= 4096 and p.cache_bytes <= 1 << 20
                     and p.outbox_batches <= 4096 and 32 <= p.inbox_address_bits < 64)
         if not is_sound:

@@ -42,7 +42,7 @@ HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record
                .max_free_resident = heapwright::process::chosen_recipe.pages.max_free_resident,
                .give_back = heapwright::process::chosen_recipe.pages.give_back},
     .places = nullptr,
-    .places_bytes = sizeof(heapwright::heap_places),
+    .places_bytes = 0,
     .cache_from_thread = 0,
     .samples = nullptr,
 };
@@ -73,12 +73,13 @@ constexpr auto class_bytes = [] {
   return all;
 }();
 
-constexpr heap_places places_of_heap = heap_describer::places_of(the_heap);
+constexpr auto described = heap_describer::describe(the_heap);
 constexpr guarded_sample_places places_of_samples = the_samples.describe();
 
 void record_heap() noexcept {
   process_record& record = heapwright_process_record;
-  record.places = &places_of_heap;
+  record.places = &described.places;
+  record.places_bytes = sizeof described;
   record.cache_from_thread =
       reinterpret_cast<std::intptr_t>(&this_cache) - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
   record.samples = &places_of_samples;

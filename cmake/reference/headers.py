@@ -74,7 +74,7 @@ CHAPTERS = {
     },
     "The malloc, seen from a program and from outside": {
         "malloc": ["malloc/override/c.cpp", "malloc/override/glibc.cpp"],
-        "process_record": ["malloc/process_record.hpp", "heap/heap_places.hpp", "heap/figures.hpp"],
+        "process_record": ["malloc/process_record.hpp", "heap/figures.hpp"],
         "process_report": ["malloc/process_report.hpp"],
     },
     "The live view": {

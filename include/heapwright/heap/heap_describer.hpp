@@ -18,8 +18,10 @@ namespace heapwright {
 
 struct heap_describer {
   template <const recipe& R, platform OS>
-  [[nodiscard]] static constexpr heap_places places_of(const heap_core<R, OS>& heap) noexcept {
-    heap_places p{.heap = &heap.shared_, .page_map_root = heap.shared_.map().root_};
+  [[nodiscard]] static constexpr auto describe(const heap_core<R, OS>& heap) noexcept {
+    described_heap<class_table<R>::count> all{
+        .places = {.heap = &heap.shared_, .page_map_root = heap.shared_.map().root_}, .class_sizes = {}};
+    heap_places& p = all.places;
     describe_page_map<R, OS>(p);
     describe_spans(p);
     describe_classes<R>(p);
@@ -28,7 +30,8 @@ struct heap_describer {
     if constexpr (class_table<R>::has_mixed) describe_mixed<R, OS>(p);
     if constexpr (R.hardening.quarantine_bytes != 0) describe_quarantine<R, OS>(p);
     if constexpr (R.hardening.sealed) describe_seals<R, OS>(p);
-    return p;
+    for (unsigned c = 1; c < class_table<R>::count; ++c) all.class_sizes[c] = class_table<R>::of(c).size;
+    return all;
   }
 
  private:
@@ -39,8 +42,8 @@ struct heap_describer {
   }
 
   template <class Enumeration>
-  static constexpr std::uint64_t number(Enumeration e) noexcept {
-    return static_cast<std::uint64_t>(e);
+  static constexpr std::uint32_t number(Enumeration e) noexcept {
+    return static_cast<std::uint32_t>(e);
   }
 
   template <const recipe& R, platform OS>
@@ -99,8 +102,6 @@ struct heap_describer {
   static constexpr void describe_classes(heap_places& p) noexcept {
     p.classes_cut_end = class_table<R>::cut_end;
     p.classes_end = class_table<R>::count;
-    static_assert(class_table<R>::count <= heap_places::most_classes);
-    for (unsigned c = 1; c < class_table<R>::count; ++c) p.class_sizes[c] = class_table<R>::of(c).size;
   }
 
   template <const recipe& R, platform OS>

@@ -68,7 +68,7 @@ struct process_record {
 
   // For debuggers: from an address to its block.
   const heap_places* places;             ///< offsets and values
-  std::uint64_t places_bytes;            ///< sizeof(heap_places)
+  std::uint64_t places_bytes;            ///< of these and the sizes of classes behind them: a described_heap
   std::int64_t cache_from_thread;        ///< bytes from a thread's pointer to its storage to its pointer to its cache
   const guarded_sample_places* samples;  ///< of guarded samples
 };
