@@ -6,5 +6,7 @@ import gdb
 
 if not hasattr(gdb, "heapwright_is_loaded"):
     gdb.heapwright_is_loaded = True
-    share = os.path.abspath(__file__).split("/gdb/auto-load/")[0]
-    gdb.execute("source %s/heapwright/gdb/heapwright.py" % share)
+    # gdb's own `source` would leave this file's name in __file__.
+    path = os.path.abspath(__file__).split("/gdb/auto-load/")[0] + "/heapwright/gdb/heapwright.py"
+    with open(path, encoding="utf-8") as file:
+        exec(compile(file.read(), path, "exec"), {"__file__": path, "__name__": "heapwright_gdb"})
