@@ -28,8 +28,8 @@ PLACES = (
     "state_free_decommitted state_cut state_large state_mixed state_free_large state_retired state_guard state_room "
     "place_exhausted place_listed place_attached mixed_span_bytes mixed_grain mixed_bits_bytes mixed_words "
     "mixed_waiting mixed_tail_begin mixed_tail_end classes_cut_end classes_end caches_open caches_unused "
-    "caches_borrowed caches_last_id cache_bytes cache_registered cache_next cache_parked_at cache_id cache_classes "
-    "cache_class_bytes list_free list_deferred list_attached list_fresh list_fresh_count cache_inbox "
+    "caches_borrowed cache_registered cache_next cache_parked_at cache_id cache_classes "
+    "cache_class_bytes list_free list_deferred list_fresh list_fresh_count cache_inbox "
     "inbox_address_bits cache_outbox outbox_batches batch_bytes batch_tag batch_first cache_strip_begin "
     "cache_strip_end cache_quarantine quarantine_per_class cache_quarantine_long quarantine_longs "
     "quarantine_long_bytes seal_bytes seal_key seal_older_keys seal_older_count empty_begin empty_records "
@@ -262,7 +262,7 @@ class Heap:
 
     def __init__(self, record, is_core=False):
         self.record, self.memory, self.is_core = record, record.memory, is_core
-        size = 16 + (len(PLACES) - 2) * 4
+        size = (16 + (len(PLACES) - 2) * 4 + 7) // 8 * 8  # both parts end where an address may begin
         classes = (record.places_bytes - size) // 4
         if not 1 < classes <= MOST_CLASSES or record.places_bytes % 4:
             raise Problem("The record of %s has another length than its layout: it is damaged." % record.path)
@@ -272,8 +272,8 @@ class Heap:
             setattr(self.p, name, value)
         p = self.p
         self.class_sizes = struct.unpack_from("<%dI" % classes, raw, size)
-        is_sound = (12 <= p.page_shift <= 20 < p.leaf_shift < 48 and p.root_entries <= 1 << 20 and p.classes_end == classes
-                    and p.classes_cut_end <= p.classes_end and p.tag_bytes == 4 and p.span_bytes <= 4096 and p.cache_bytes <= 1 << 20
+        is_sound = (12 <= p.page_shift <= 20 < p.leaf_shift < 48 and p.root_entries <= 1 << 20 and classes - 1 <= p.classes_end <= classes
+                    and p.classes_cut_end <= p.classes_end and p.tag_bytes == 4 and p.span_bytes <= 4096
                     and p.outbox_batches <= 4096 and 32 <= p.inbox_address_bits < 64)
         if not is_sound:
             raise Problem("What the record of %s says of its heap cannot be: it is damaged." % record.path)

@@ -21,6 +21,7 @@ void* volatile by_new;
 void* volatile of_worker;
 void* volatile freed_by_worker;
 void* volatile of_ended;
+void* sent[30];  ///< freed by the worker: more than a batch
 void* many[4000];
 
 [[gnu::noinline, gnu::used]] void all_are_there() { asm volatile("" ::: "memory"); }
@@ -33,6 +34,7 @@ std::binary_semaphore has_worked{0}, may_end{0};
 [[gnu::noinline]] void work() {
   of_worker = std::malloc(100);
   std::free(freed_by_worker);
+  for (void* p : sent) std::free(p);
   has_worked.release();
   may_end.acquire();
 }
@@ -54,6 +56,7 @@ int main() {
   of_no_bytes = std::malloc(0);
   by_new = ::operator new(48);
   freed_by_worker = std::malloc(700);
+  for (void*& p : sent) p = std::malloc(600);
   for (void*& p : many) p = std::malloc(200);
   for (int i = 0; i < 4000; i += 2) std::free(many[i]);
   std::free(freed);

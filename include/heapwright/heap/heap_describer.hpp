@@ -109,18 +109,15 @@ struct heap_describer {
     using shared = shared_heap<R, OS>;
     using registry = cache_registry<R, OS>;
     constexpr std::size_t begin = offsetof(shared, caches_);
-    has<decltype(registry::last_id_), 4>();
     p.caches_open = begin + offsetof(registry, open_);
     p.caches_unused = begin + offsetof(registry, unused_);
     p.caches_borrowed = begin + offsetof(registry, borrowed_);
-    p.caches_last_id = begin + offsetof(registry, last_id_);
   }
 
   template <const recipe& R, platform OS>
   static constexpr void describe_cache(heap_places& p) noexcept {
     using cache = thread_cache<R, OS>;
     has<decltype(cache::parked_at), 8>(), has<decltype(cache::id), 4>(), has<decltype(class_state::fresh_count), 2>();
-    p.cache_bytes = sizeof(cache);
     p.cache_registered = offsetof(cache, next) - offsetof(registered_cache, next);
     p.cache_next = offsetof(cache, next);
     p.cache_parked_at = offsetof(cache, parked_at);
@@ -129,7 +126,6 @@ struct heap_describer {
     p.cache_class_bytes = sizeof(class_state);
     p.list_free = offsetof(class_state, free_list);
     p.list_deferred = offsetof(class_state, deferred);
-    p.list_attached = offsetof(class_state, attached);
     p.list_fresh = offsetof(class_state, fresh);
     p.list_fresh_count = offsetof(class_state, fresh_count);
     static_assert(sizeof(remote_inbox) == 8);

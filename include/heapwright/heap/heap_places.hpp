@@ -80,10 +80,8 @@ struct heap_places {
   std::uint32_t caches_open = absent;      ///< 8 bytes: the first cache that a thread uses
   std::uint32_t caches_unused = absent;    ///< 8 bytes: the first of those that no thread uses
   std::uint32_t caches_borrowed = absent;  ///< 8 bytes: the one that threads without a cache borrow
-  std::uint32_t caches_last_id = absent;   ///< 4 bytes: the highest id
 
   // Of a thread cache.
-  std::uint32_t cache_bytes = absent;
   std::uint32_t cache_registered = absent;
   std::uint32_t cache_next = absent;          ///< 8 bytes: the next cache of the registry's list
   std::uint32_t cache_parked_at = absent;     ///< 8 bytes: 0 if it is not parked
@@ -92,7 +90,6 @@ struct heap_places {
   std::uint32_t cache_class_bytes = absent;   ///< from one class to the next
   std::uint32_t list_free = absent;           ///< 8 bytes, from a class: first of the free list
   std::uint32_t list_deferred = absent;       ///< 8 bytes: first of the deferred frees
-  std::uint32_t list_attached = absent;       ///< 8 bytes: the span that the thread refills from
   std::uint32_t list_fresh = absent;          ///< 8 bytes: the next fresh block
   std::uint32_t list_fresh_count = absent;    ///< 2 bytes: how many there are from there on
   std::uint32_t cache_inbox = absent;         ///< 8 bytes for each class: the address of a block, and a count
