@@ -59,7 +59,6 @@ int main() {
   for (void*& p : sent) p = std::malloc(600);
   for (void*& p : many) p = std::malloc(200);
   for (int i = 0; i < 4000; i += 2) std::free(many[i]);
-  std::free(freed);
   // Threads keep such blocks once they ask for them again.
   for (int i = 0; i < 20; ++i) {
     page_run_freed = std::malloc(70000);
@@ -69,6 +68,7 @@ int main() {
   std::thread worker(work);
   has_worked.acquire();
   std::thread([] { of_ended = std::malloc(900); }).join();
+  std::free(freed);  // last: what makes a thread would take it
   all_are_there();
   may_end.release();
   worker.join();
