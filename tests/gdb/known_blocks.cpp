@@ -21,6 +21,7 @@ void* volatile by_new;
 void* volatile of_worker;
 void* volatile freed_by_worker;
 void* volatile of_ended;
+void* of_more_classes[4];
 void* sent[30];  ///< freed by the worker: more than a batch
 void* many[4000];
 
@@ -57,6 +58,7 @@ int main() {
   by_new = ::operator new(48);
   freed_by_worker = std::malloc(700);
   for (void*& p : sent) p = std::malloc(600);
+  for (std::size_t i = 0; i < 4; ++i) of_more_classes[i] = std::malloc(1200 + 300 * i);
   for (void*& p : many) p = std::malloc(200);
   for (int i = 0; i < 4000; i += 2) std::free(many[i]);
   // Threads keep such blocks once they ask for them again.
