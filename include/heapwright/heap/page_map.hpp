@@ -167,6 +167,9 @@ class page_map {
   void cover(const void* p, std::size_t bytes, spare_leaves& spare) noexcept {
     const std::uintptr_t last = address_of(p) + bytes - 1;
     if (last >> address_bits != 0) die("memory mapped beyond 48 bits of address space", p, "");
+    const std::uintptr_t first_page = address_of(p) >> heap_page_shift;
+    first_page_ = end_page_ == 0 ? first_page : std::min(first_page_, first_page);
+    end_page_ = std::max(end_page_, (last >> heap_page_shift) + 1);
     for (std::uintptr_t i = address_of(p) >> leaf_shift; i <= last >> leaf_shift; ++i) {
       if (root_[i].load(std::memory_order_relaxed) != 0) continue;
       root_[i].store(address_of(spare.take()) - i * leaf_pages * sizeof(tag_cell), std::memory_order_release);
@@ -201,27 +204,25 @@ class page_map {
     for (std::byte* page = s->start; page != s->usable_end(); page += heap_page) set_tag(page, t);
   }
 
-  /// Calls f(span&) for each span there is, by address. Looks at every page of the address space
-  /// that the map covers, a millisecond or so for each 2 GiB. The caller holds the lock of the page
-  /// heap.
+  /// Calls f(span&) for each span there is, by address. Looks at every page that has no span
+  /// between the lowest and the highest that were ever covered, a millisecond or so for each 2 GiB.
+  /// The caller holds the lock of the page heap.
   template <class F>
   void for_each_span(F f) const {
-    std::uintptr_t next = 0;  // the page behind the last span
-    for (std::uintptr_t i = 0; i < root_entries; ++i) {
-      if (root_[i].load(std::memory_order_relaxed) == 0) continue;
-      const std::uintptr_t end = (i + 1) * leaf_pages;
-      for (std::uintptr_t page = std::max(next, i * leaf_pages); page < end;) {
-        auto* const start = reinterpret_cast<std::byte*>(page << heap_page_shift);
-        span* const s = span_at(start);
-        // What has been unmapped may have left entries behind.
-        if (s == nullptr || s->start != start) {
-          ++page;
-          continue;
-        }
-        page += s->pages;
-        next = page;
-        f(*s);
+    for (std::uintptr_t page = first_page_; page < end_page_;) {
+      if (root_[page / leaf_pages].load(std::memory_order_relaxed) == 0) {
+        page = (page / leaf_pages + 1) * leaf_pages;
+        continue;
       }
+      auto* const start = reinterpret_cast<std::byte*>(page << heap_page_shift);
+      span* const s = span_at(start);
+      // What has been unmapped may have left entries behind.
+      if (s == nullptr || s->start != start) {
+        ++page;
+        continue;
+      }
+      page += s->pages;
+      f(*s);
     }
   }
 
@@ -233,6 +234,7 @@ class page_map {
         root_[i].store(0, std::memory_order_relaxed);
       }
     }
+    first_page_ = end_page_ = 0;
   }
 
  private:
@@ -248,6 +250,7 @@ class page_map {
   }
 
   std::atomic<std::uintptr_t> root_[root_entries]{};
+  std::uintptr_t first_page_ = 0, end_page_ = 0;  ///< all that was ever covered lies between; 0: nothing was
 };
 
 /// The page map of a heap.
