@@ -168,8 +168,10 @@ class page_map {
     const std::uintptr_t last = address_of(p) + bytes - 1;
     if (last >> address_bits != 0) die("memory mapped beyond 48 bits of address space", p, "");
     const std::uintptr_t first_page = address_of(p) >> heap_page_shift;
-    first_page_ = end_page_ == 0 ? first_page : std::min(first_page_, first_page);
-    end_page_ = std::max(end_page_, (last >> heap_page_shift) + 1);
+    const std::uintptr_t first = first_page_.load(std::memory_order_relaxed);
+    const std::uintptr_t end = end_page_.load(std::memory_order_relaxed);
+    first_page_.store(end == 0 ? first_page : std::min(first, first_page), std::memory_order_relaxed);
+    end_page_.store(std::max(end, (last >> heap_page_shift) + 1), std::memory_order_relaxed);
     for (std::uintptr_t i = address_of(p) >> leaf_shift; i <= last >> leaf_shift; ++i) {
       if (root_[i].load(std::memory_order_relaxed) != 0) continue;
       root_[i].store(address_of(spare.take()) - i * leaf_pages * sizeof(tag_cell), std::memory_order_release);
@@ -209,7 +211,8 @@ class page_map {
   /// The caller holds the lock of the page heap.
   template <class F>
   void for_each_span(F f) const {
-    for (std::uintptr_t page = first_page_; page < end_page_;) {
+    const std::uintptr_t end = end_page_.load(std::memory_order_relaxed);
+    for (std::uintptr_t page = first_page_.load(std::memory_order_relaxed); page < end;) {
       if (root_[page / leaf_pages].load(std::memory_order_relaxed) == 0) {
         page = (page / leaf_pages + 1) * leaf_pages;
         continue;
@@ -234,7 +237,8 @@ class page_map {
         root_[i].store(0, std::memory_order_relaxed);
       }
     }
-    first_page_ = end_page_ = 0;
+    first_page_.store(0, std::memory_order_relaxed);
+    end_page_.store(0, std::memory_order_relaxed);
   }
 
  private:
@@ -250,7 +254,7 @@ class page_map {
   }
 
   std::atomic<std::uintptr_t> root_[root_entries]{};
-  std::uintptr_t first_page_ = 0, end_page_ = 0;  ///< all that was ever covered lies between; 0: nothing was
+  std::atomic<std::uintptr_t> first_page_{0}, end_page_{0};  ///< what was ever covered lies between; 0: nothing was
 };
 
 /// The page map of a heap.
