@@ -83,8 +83,8 @@ class sealed_blocks {
         std::memset(at.begin, 0, at.room);
       }
       if (state == seal_state::free || checks_reuse) new (at.begin) block{nullptr};
-      // What is fresh from the system was looked at before it had a link (check_fresh), and page
-      // runs when they left the quarantine.
+      // What is fresh from the system is not touched here; where places are random it was looked at
+      // before it had a link (check_fresh). Page runs were, when they left the quarantine.
       const bool is_known =
           classes::is_page_run(at.size_class) || (state == seal_state::fresh && map_.span_at(p)->zeroed);
       if (checks_reuse && !is_known && !is_zero(at.begin, at.room)) {
