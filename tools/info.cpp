@@ -174,10 +174,11 @@ int about_process(const info_options& options) {
   std::string malloc = malloc_of(options.pid).value_or("");
   // The file of a library that is gone says nothing of what it defined.
   std::error_code error;
-  if (found && !std::filesystem::exists(path_inside(options.pid, found->path()), error)) malloc = found->path();
+  const bool is_gone = found && !std::filesystem::exists(path_inside(options.pid, found->path()), error);
   // A heap behind a wrapper of malloc has spans. One behind another malloc has at most what comes
   // from functions that the other one does not define (aligned_alloc).
-  const bool is_behind = found && is_another(options.pid, malloc, *found);
+  const bool is_behind = found && !is_gone && is_another(options.pid, malloc, *found);
+  if (found && !is_behind) malloc = found->path();
   const bool is_in_effect = found && (!is_behind || figures.spans > 0);
   if (options.json) {
     json result = {{"format", "heapwright info 1"}, {"pid", options.pid}, {"loaded", found != nullptr},

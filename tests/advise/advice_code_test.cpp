@@ -76,6 +76,7 @@ TEST(AdviceCode, NamesTheContainerOfTheSite) {
 
 TEST(AdviceCode, MakesASharedObjectWithTheAllocator) {
   program_site site = site_of("");
+  site.is_container = true;
   site.through = "std::make_shared<node, int>";
   for (const advice_kind kind : {advice_kind::pool, advice_kind::arena}) {
     const std::string code = text_of(code_for({.kind = kind, .site = 1, .bytes = 48}, site, 1));

@@ -426,7 +426,7 @@ class Programs:
 
     def test_the_labels_of_metrics_stay_when_a_title_changes(self):
         with Watched("bash", "-c", "exec -a 'a title' sleep 60") as w:
-            text = wait_for("the program", lambda: (t := w.text("/metrics")) and 'title="a title 60"' in t and t)
+            text = wait_for("the program", lambda: (t := w.text("/metrics")) and 'program="sleep",title="a title 60"' in t and t)
             self.assertRegex(text, r'(?m)^heapwright_allocations_total{process="\d+",program="sleep"} \d+$')
             self.assertRegex(text, r'(?m)^heapwright_process_info{process="\d+",program="sleep",title="a title 60"} 1$')
 

@@ -77,6 +77,12 @@ class Replay(unittest.TestCase):
         brief = os.path.join(self.folder, "brief.trace")
         self.assertEqual(heapwright("record", "-o", brief, "--", "ls", "/").returncode, 0)
         self.assertRegex(said(brief, "--only", "heapwright"), r"Note: how far off the predicted peaks are is not known: its memory was (not looked at|looked at only \d times?) while")
+        perl, piece = (os.path.join(self.folder, name) for name in ("perl.trace", "piece.trace"))
+        code = "my @a; push @a, 'x' x 500 for 1..20000; sleep 1; push @a, 'y' x 700 for 1..20000;"
+        self.assertEqual(heapwright("record", "-o", perl, "--", "/usr/bin/perl", "-e", code).returncode, 0)
+        self.assertEqual(heapwright("trace", "slice", perl, "-o", piece, "--from", "0.8").returncode, 0)
+        self.assertIn("is not known: blocks from before the recording were in its memory", said(piece, "--only", "heapwright"))
+        self.assertIn("this replay is off by", said(perl, "--only", "heapwright"))
         elsewhere = os.path.join(self.folder, "elsewhere.trace")
         self.assertEqual(heapwright("run", "--", HEAPWRIGHT, "record", "-o", elsewhere, "--", REPLAYED, "growing").returncode, 0)
         self.assertIn("not known: the program ran on heapwright, which was not replayed", said(elsewhere, "--only", "glibc"))

@@ -481,8 +481,9 @@ class Compare(Case):
 
     def test_interruption_while_it_warms_up_tells_what_has_failed(self):
         sleeper = ["sleep", "98766.75"]
-        for with_failing, told in (([], ""), (["--with", "bad=" + fixture("libaborting_allocator.so")], " but what has failed")):
-            process = subprocess.Popen([HEAPWRIGHT, "compare", "--only", "glibc", *with_failing, "--with", "plain=" + PLAIN, "--", "sh", "-c",
+        report = self.folder / "report.json"
+        for options, told in (([], ""), (["--json", str(report)], ", and no file is written"), (["--with", "bad=" + fixture("libaborting_allocator.so")], " but what has failed")):
+            process = subprocess.Popen([HEAPWRIGHT, "compare", "--only", "glibc", *options, "--with", "plain=" + PLAIN, "--", "sh", "-c",
                                         f"case $LD_PRELOAD in *plain*) exec {' '.join(sleeper)};; esac"],
                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             while not is_running(*sleeper):
@@ -492,7 +493,8 @@ class Compare(Case):
             table, messages = process.communicate(timeout=30)
             self.assertEqual((process.returncode, table), (-signal.SIGINT, ""))
             self.assertIn(f"heapwright: interrupted before a round was complete: nothing is known{told}\n", messages)
-            self.assertEqual(re.findall(r"heapwright: under (\w+): .*SIGABRT.*giving up", messages), ["bad"] if told else [])
+            self.assertEqual(re.findall(r"heapwright: under (\w+): .*SIGABRT.*giving up", messages), ["bad"] if "failed" in told else [])
+            self.assertFalse(report.exists())
 
     def test_interruption_keeps_the_complete_rounds(self):
         """Ended in its third round: table, JSON and page of two, and by the signal."""

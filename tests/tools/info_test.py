@@ -136,6 +136,7 @@ class Info(Case):
         self.assertIn("what is free and not given back need not all be in memory", result.stdout)
         found = json.loads(heapwright("info", "--json", pid).stdout)
         self.assertTrue(found["loaded"])
+        self.assertEqual(found["malloc"], found["library"], "one file has one path, though it was loaded by a link to it")
         b = found["bytes"]
         self.assertGreater(b["mapped"], 0)
         self.assertLess(b["metadata_resident"], 512 << 10)

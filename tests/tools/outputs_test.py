@@ -476,7 +476,7 @@ class Outputs(unittest.TestCase):
 
     def test_a_trace_on_a_narrow_terminal(self):
         trace = self.folder / "trace"
-        subprocess.run(self.command(["record", "-o", str(trace), "--", "true"]), check=True, capture_output=True)
+        subprocess.run(self.command(["record", "-o", str(trace), "--", "ls", "/"]), check=True, capture_output=True)
         lines = self.on_a_terminal(["trace", "info", str(trace)], 40).replace("\r", "").splitlines()
         self.assertGreater(len(lines), 5)
         words = [line for line in lines if len(line.split()) > 1]  # a word that is longer stays whole

@@ -132,6 +132,15 @@ TEST(DefaultMalloc, KnowsWhereABlockWasAskedFor) {
   h.deallocate(one_more);
 }
 
+TEST(DefaultMalloc, TellsOfBlocksOfAHeapWithoutAName) {
+  heap<> h;
+  void* const p = h.allocate(10);
+  ::testing::internal::CaptureStderr();
+  h.write_blocks(2);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr().rfind("heapwright: (no name): 1 block, 10 B in use", 0), 0u);
+  h.deallocate(p);
+}
+
 TEST(DefaultMalloc, NamesTheProgramsOwnFrameOfABlockThatAContainerAskedFor) {
   if (!can_name_frames()) GTEST_SKIP() << "no addr2line";
   heap<> h("forgetful");

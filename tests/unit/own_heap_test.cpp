@@ -373,6 +373,14 @@ TYPED_TEST(OwnHeap, TellsWhatIsInUse) {
       << text;
 }
 
+TYPED_TEST(OwnHeap, TellsWhatIsInUseWithoutAName) {
+  TypeParam h;
+  ASSERT_NE(h.allocate(100), nullptr);
+  ::testing::internal::CaptureStderr();
+  h.write_blocks(2);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "heapwright: (no name): 1 block of 112 bytes, 112 B in use\n");
+}
+
 TYPED_TEST(OwnHeap, ZeroedBlocksAreZero) {
   TypeParam h;
   for (const std::size_t size : {1, 1000, 40'000, 3'000'000}) {

@@ -180,7 +180,7 @@ std::vector<family_member> watched_family::members(std::size_t most, bool with_e
     ends = ends_;
   }
   std::vector<family_member> result;
-  const auto add = [&](const std::string& name, std::shared_ptr<const moment> seen) {
+  const auto add = [&](const std::string& name, const std::shared_ptr<const moment>& seen) {
     const bool is_running = seen->state == life::running;
     const auto end = ends.find(seen->figures.process.process_id);
     result.push_back({name, seen->figures.process, seen->live(), is_running, seen,
@@ -195,7 +195,7 @@ std::vector<family_member> watched_family::members(std::size_t most, bool with_e
     try {
       auto other = std::make_shared<const moment>(moment_of(segment::segment_reader(path), run_ == nullptr));
       if (other->state == life::replaced) continue;  // it goes on as another
-      add(name_of(path), std::move(other));
+      add(name_of(path), other);
     } catch (const segment::bad_segment&) {
       continue;
     }

@@ -97,7 +97,7 @@ class watched_family {
   std::string first_name_;
   std::map<std::string, std::shared_ptr<watched_process>> others_;
   std::map<std::uint32_t, std::string> ends_;  ///< by process id
-  std::vector<std::string> asked_for_;  ///< the names of others_, the one asked for last at the end
+  std::vector<std::string> asked_for_;         ///< the names of others_, the one asked for last at the end
   bool is_stopped_ = false;
 };
 

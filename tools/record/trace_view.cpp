@@ -174,13 +174,13 @@ int trace_info(const std::string& file) {
     const process_sums& s = all.sums[number];
     answer("process {} ({}): {}\n", number, p.id, shown_command(p.arguments));
     answer_lines(2, fmt::format("malloc of {}", p.allocator));
-    answer_lines(2, fmt::format("{}; {}, {}, {}, of them {} of blocks from before",
-                                show_count_of(s.threads.size(), "thread"), show_count_of(s.allocations, "allocation"),
-                                show_count_of(s.reallocations, "reallocation"), show_count_of(s.frees, "free"),
-                                show_count(static_cast<double>(s.unknown))));
-    answer_lines(2, fmt::format("asked for {}; live at most {}, at the end {}",
-                                show_bytes(static_cast<double>(s.requested)), show_bytes(static_cast<double>(s.peak)),
-                                show_bytes(static_cast<double>(s.live))));
+    answer_lines(
+        2, fmt::format("{}; {}, {}, {}, of them {} of blocks from before", show_count_of(s.threads.size(), "thread"),
+                       show_count_of(s.allocations, "allocation"), show_count_of(s.reallocations, "reallocation"),
+                       show_count_of(s.frees, "free"), show_count(static_cast<double>(s.unknown))));
+    answer_lines(
+        2, fmt::format("asked for {}; live at most {}, at the end {}", show_bytes(static_cast<double>(s.requested)),
+                       show_bytes(static_cast<double>(s.peak)), show_bytes(static_cast<double>(s.live))));
     if (const auto found = all.memory_of.find(number); found != all.memory_of.end())
       answer_lines(2, fmt::format("anonymous memory of at most {}, looked at {}",
                                   show_bytes(static_cast<double>(found->second.most)),
@@ -189,8 +189,8 @@ int trace_info(const std::string& file) {
   std::ranges::stable_sort(all.notes, {}, &note::at_ns);
   for (const note& n : all.notes)
     answer_lines(0, fmt::format("{:.3f} s: {}", static_cast<double>(n.at_ns) / 1e9, n.text));
-  answer_lines(0, fmt::format("{}; {}{}", show_count_of(all.stacks, "call stack"), ended.is_torn ? "torn: " : "",
-                              ended.reason));
+  answer_lines(
+      0, fmt::format("{}; {}{}", show_count_of(all.stacks, "call stack"), ended.is_torn ? "torn: " : "", ended.reason));
   return ended.is_torn ? 1 : EXIT_SUCCESS;
 }
 

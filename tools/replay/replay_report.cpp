@@ -152,8 +152,12 @@ std::string replay_report::why_no_prediction() const {
         process.memory.empty() ? "not looked at" : "looked at only " + show_count_of(process.memory.size(), "time"),
         process.ended.is_torn ? "up to where the torn trace has all events"
                               : "while it was recorded: it did not run long enough"));
-  if (plan.left_out > 0 && recorded_peak() < plan.live_peak)
-    return unknown("blocks from before the recording made room for later ones, and the replay does not have them");
+  const bool had_many_before = 100 * plan.left_out >= plan.operations;
+  if (plan.left_out > 0 && (had_many_before || recorded_peak() < plan.live_peak))
+    return unknown(
+        "blocks from before the recording were in its memory, or made room for later ones, and the replay does not "
+        "have "
+        "them");
   return "";
 }
 

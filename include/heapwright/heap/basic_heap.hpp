@@ -253,7 +253,7 @@ class basic_heap {
     const auto write = [&](unsigned c, const char* size) {
       text<200> line;
       line.add("heapwright: ")
-          .add(name_)
+          .add(shown_name(name_))
           .add(": ")
           .add(count[c])
           .add(count[c] == 1 ? " block of " : " blocks of ")
@@ -267,7 +267,8 @@ class basic_heap {
       write(c, size.add(std::uint64_t{classes::of(c).size}).add(" bytes").c_str());
     }
     write(0, "more");
-    if (!done) text<200>().add("heapwright: ").add(name_).add(": no memory to look at the blocks\n").write_to(fd);
+    if (!done)
+      text<200>().add("heapwright: ").add(shown_name(name_)).add(": no memory to look at the blocks\n").write_to(fd);
   }
 
  private:

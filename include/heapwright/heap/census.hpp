@@ -153,6 +153,12 @@ class census {
       for (const block* b : mine.lists_of(c)) follow(b, c, of_any_class);
   }
 
+  /// Calls f(span) for each span.
+  template <class F>
+  void for_each_span(F f) const {
+    heap_.for_each_span_held(f);
+  }
+
   /// Calls f(const void* block, std::size_t bytes) for each block in use, by address; bytes as its
   /// class has them. False: there was no memory to note what threads keep, and f was not called.
   /// Complexity: all blocks, and n log n of those that threads keep.

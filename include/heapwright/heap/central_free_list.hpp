@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -282,7 +283,17 @@ class central_free_list {
     s->size_class = static_cast<std::uint8_t>(c);
     s->owner = owner;
     heap.map().set_all(s, tag_of(owner, c));
+    if constexpr (R.hardening.sealed) clear_margins(s);
     return s;
+  }
+
+  /// What is left of a span before its first block and behind its last one is 0: a write there is
+  /// seen (sealed_blocks.hpp).
+  static void clear_margins(span* s) noexcept {
+    if (s->zeroed) return;
+    std::memset(s->start, 0, s->offset);
+    std::byte* const end = s->block_begin() + s->capacity * std::size_t{classes::of(s->size_class).size};
+    std::memset(end, 0, static_cast<std::size_t>(s->usable_end() - end));
   }
 
   /// Replaces an attached span that has only fresh blocks by another span of this thread with

@@ -329,6 +329,18 @@ class heap_core {
       mine.quarantine().for_each([&](unsigned, const block* b) { sealed().check_untouched(b); });
   }
 
+  /// Whether no other thread is in the heap, nor was in it when this process was forked: then each
+  /// block is as a whole operation has left it.
+  [[nodiscard]] bool is_whole() const noexcept { return !has_abandoned_ && shared_.figures().threads.get() == 1; }
+
+  /// Of a heap that is whole, under a census: what a program may have written to.
+  void check_span([[maybe_unused]] const span& s) noexcept {
+    if constexpr (is_sealed) sealed().check_span(s);
+  }
+  void check_in_use([[maybe_unused]] const void* b) noexcept {
+    if constexpr (is_sealed) sealed().check_in_use(b);
+  }
+
   /// As check_quarantine, of a block in a free list of the calling thread.
   void check_listed([[maybe_unused]] const block* b) noexcept {
     if constexpr (is_sealed) sealed().check_listed(b);
@@ -426,7 +438,10 @@ class heap_core {
     shared_.keys().after_fork_in_child();
     borrowed_.fork_lock().reset_after_fork();
     if (mine != nullptr) mine->random().restart();
-    shared_.after_fork_in_child(mine, [](registered_cache& c) { static_cast<cache&>(c).abandon_after_fork(); });
+    shared_.after_fork_in_child(mine, [this](registered_cache& c) {
+      has_abandoned_ = true;
+      static_cast<cache&>(c).abandon_after_fork();
+    });
   }
 
  private:
@@ -578,6 +593,7 @@ class heap_core {
 
   borrowed_cache<R, OS> borrowed_;
   shared_heap<R, OS> shared_;
+  bool has_abandoned_ = false;  ///< other threads were in the heap when this process was forked
 };
 
 }  // namespace heapwright

@@ -13,6 +13,11 @@
 
 namespace heapwright {
 
+/// What a line about a heap calls it.
+[[nodiscard]] constexpr const char* shown_name(const char* name) noexcept {
+  return name[0] != '\0' ? name : "(no name)";
+}
+
 /// Bytes, but for the threads.
 struct heap_statistics {
   const char* name = "";     ///< of the heap

@@ -142,7 +142,7 @@ class malloc_heap {
       for (const auto& [stack, total] : by_stack) largest_first.emplace(total.bytes, std::pair(&stack, total));
       for (const auto& [bytes, place] : largest_first) write_stack(fd, *place.first, place.second.blocks, bytes);
     } catch (const std::bad_alloc&) {
-      text<200>().add("heapwright: ").add(name_).add(": no memory to look at the blocks\n").write_to(fd);
+      text<200>().add("heapwright: ").add(shown_name(name_)).add(": no memory to look at the blocks\n").write_to(fd);
     }
   }
 
@@ -216,7 +216,7 @@ class malloc_heap {
 
   void write_stack(int fd, const call_stack& stack, std::uint64_t blocks, std::uint64_t bytes) const noexcept {
     text<1200> line;
-    line.add("heapwright: ").add(name_).add(": ").add(blocks).add(blocks == 1 ? " block, " : " blocks, ");
+    line.add("heapwright: ").add(shown_name(name_)).add(": ").add(blocks).add(blocks == 1 ? " block, " : " blocks, ");
     line.add_bytes(bytes).add(" in use, asked for at ");
     const bool named = stack.for_each_own([&](unsigned number, const named_frame& frame) {
       if (number == 1) {

@@ -338,10 +338,12 @@ class page_heap {
     return s;
   }
 
-  /// One of `lines` cache lines from the start of the run, chosen by a hash of the page.
+  /// One of `lines` cache lines from the start of the run, chosen by a hash of the page. Where
+  /// blocks have a seal, not the first one, if there are others: what stands before a block is
+  /// looked at.
   static std::uint16_t first_block_offset(const span* s, std::size_t lines) noexcept {
     const std::uint64_t hash = fibonacci_hash(address_of(s->start) >> heap_page_shift) >> 32;
-    const std::size_t first = needs_head && s->state == span_state::large && lines > 1 ? 1 : 0;
+    const std::size_t first = needs_head && lines > 1 ? 1 : 0;
     return static_cast<std::uint16_t>((first + (hash * (lines - first) >> 32)) * cache_line);
   }
 

@@ -169,6 +169,11 @@ class page_map {
   void cover(const void* p, std::size_t bytes, spare_leaves& spare) noexcept {
     const std::uintptr_t last = address_of(p) + bytes - 1;
     if (last >> address_bits != 0) die("memory mapped beyond 48 bits of address space", p, "");
+    const std::uintptr_t first_page = address_of(p) >> heap_page_shift;
+    const std::uintptr_t first = first_page_.load(std::memory_order_relaxed);
+    const std::uintptr_t end = end_page_.load(std::memory_order_relaxed);
+    first_page_.store(end == 0 ? first_page : std::min(first, first_page), std::memory_order_relaxed);
+    end_page_.store(std::max(end, (last >> heap_page_shift) + 1), std::memory_order_relaxed);
     for (std::uintptr_t i = address_of(p) >> leaf_shift; i <= last >> leaf_shift; ++i) {
       if (root_[i].load(std::memory_order_relaxed) != 0) continue;
       root_[i].store(address_of(spare.take()) - i * leaf_pages * sizeof(tag_cell), std::memory_order_release);
@@ -203,27 +208,26 @@ class page_map {
     for (std::byte* page = s->start; page != s->usable_end(); page += heap_page) set_tag(page, t);
   }
 
-  /// Calls f(span&) for each span there is, by address. Looks at every page of the address space
-  /// that the map covers, a millisecond or so for each 2 GiB. The caller holds the lock of the page
-  /// heap.
+  /// Calls f(span&) for each span there is, by address. Looks at every page that has no span
+  /// between the lowest and the highest that were ever covered, a millisecond or so for each 2 GiB.
+  /// The caller holds the lock of the page heap.
   template <class F>
   void for_each_span(F f) const {
-    std::uintptr_t next = 0;  // the page behind the last span
-    for (std::uintptr_t i = 0; i < root_entries; ++i) {
-      if (root_[i].load(std::memory_order_relaxed) == 0) continue;
-      const std::uintptr_t end = (i + 1) * leaf_pages;
-      for (std::uintptr_t page = std::max(next, i * leaf_pages); page < end;) {
-        auto* const start = reinterpret_cast<std::byte*>(page << heap_page_shift);
-        span* const s = span_at(start);
-        // What has been unmapped may have left entries behind.
-        if (s == nullptr || s->start != start) {
-          ++page;
-          continue;
-        }
-        page += s->pages;
-        next = page;
-        f(*s);
+    const std::uintptr_t end = end_page_.load(std::memory_order_relaxed);
+    for (std::uintptr_t page = first_page_.load(std::memory_order_relaxed); page < end;) {
+      if (root_[page / leaf_pages].load(std::memory_order_relaxed) == 0) {
+        page = (page / leaf_pages + 1) * leaf_pages;
+        continue;
       }
+      auto* const start = reinterpret_cast<std::byte*>(page << heap_page_shift);
+      span* const s = span_at(start);
+      // What has been unmapped may have left entries behind.
+      if (s == nullptr || s->start != start) {
+        ++page;
+        continue;
+      }
+      page += s->pages;
+      f(*s);
     }
   }
 
@@ -235,6 +239,8 @@ class page_map {
         root_[i].store(0, std::memory_order_relaxed);
       }
     }
+    first_page_.store(0, std::memory_order_relaxed);
+    end_page_.store(0, std::memory_order_relaxed);
   }
 
  private:
@@ -250,6 +256,7 @@ class page_map {
   }
 
   std::atomic<std::uintptr_t> root_[root_entries]{};
+  std::atomic<std::uintptr_t> first_page_{0}, end_page_{0};  ///< what was ever covered lies between; 0: nothing was
 };
 
 /// The page map of a heap.

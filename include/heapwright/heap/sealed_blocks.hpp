@@ -83,8 +83,8 @@ class sealed_blocks {
         std::memset(at.begin, 0, at.room);
       }
       if (state == seal_state::free || checks_reuse) new (at.begin) block{nullptr};
-      // What is fresh from the system was looked at before it had a link (check_fresh), and page
-      // runs when they left the quarantine.
+      // What is fresh from the system is not touched here; where places are random it was looked at
+      // before it had a link (check_fresh). Page runs were, when they left the quarantine.
       const bool is_known =
           classes::is_page_run(at.size_class) || (state == seal_state::fresh && map_.span_at(p)->zeroed);
       if (checks_reuse && !is_known && !is_zero(at.begin, at.room)) {
@@ -132,6 +132,44 @@ class sealed_blocks {
     else
       mistake("write before a block", behind(at), "into the end of the one before it, which was never given out");
     std::memset(at.begin, 0, at.room);
+  }
+
+  // --- at the end of the process, where no other thread is in the heap
+
+  /// A block that is in use.
+  void check_in_use(const void* p) const noexcept {
+    const place at = locate(const_cast<void*>(p));
+    if (at.begin == nullptr) return;
+    const reading r = read(at);
+    if (r.is.state == seal_state::broken) mistake("write beyond a block", at, "found when the process ends");
+    if (r.is.state == seal_state::live && at.has_head && !r.seal.has_head(at.begin))
+      mistake("write before a block", at, "found when the process ends");
+  }
+
+  /// Of a cut span: what is before its first block and behind its last one, its free blocks, and
+  /// the next one that was never given out. Of free pages that read as zero: both ends.
+  void check_span(const span& s) const noexcept {
+    if (s.state == span_state::free_decommitted && s.zeroed) {
+      if (!is_zero(s.start, cache_line))
+        report_mistake("write beyond a block", s.start, "(into the free pages behind it; found when the process ends)");
+      if (!is_zero(s.end() - cache_line, cache_line))
+        report_mistake("write before a block", s.end(), "(into the free pages before it; found when the process ends)");
+    }
+    if (s.state != span_state::cut) return;
+    const std::size_t size = classes::of(s.size_class).size, room = size - block_seal::bytes;
+    std::byte* const first = s.block_begin();
+    std::byte* const end = first + s.capacity * size;
+    if (!is_zero(s.start, s.offset))
+      mistake("write before a block", find_linked(first), "the first of its span; found when the process ends");
+    if (!is_zero(end, static_cast<std::size_t>(s.usable_end() - end)))
+      mistake("write beyond a block", find_linked(end - size),
+              "behind the last one of its span, or before the block that follows; found when the process ends");
+    std::uint32_t n = 0;
+    for (const block* b = s.free; b != nullptr && n < s.capacity; b = b->next, ++n) {
+      if (!s.contains(b)) die_of_link(b);
+      check_listed(b);
+    }
+    if (checks_reuse && s.zeroed && s.carved < s.capacity) check_fresh(first + s.carved * size, room);
   }
 
   /// The quick part of take_back. Class 0: nothing has changed, and take_back is to look.
@@ -265,9 +303,13 @@ class sealed_blocks {
   [[nodiscard]] place find_linked(void* p) const noexcept {
     const place at = locate(p);
     if (at.begin == nullptr) [[unlikely]]
-      die("write after free", p,
-          "(where the link in a free block leads: into it, or beyond the block before it, was written some time ago)");
+      die_of_link(p);
     return at;
+  }
+
+  [[noreturn, gnu::cold]] static void die_of_link(const void* to) noexcept {
+    die("write after free", to,
+        "(where the link in a free block leads: into it, or beyond the block before it, was written some time ago)");
   }
 
   /// The block that begins at p; without a beginning: none does.
@@ -358,14 +400,14 @@ class sealed_blocks {
     mistake(known.mistake_in(said), at, known.beside(said).c_str());
   }
 
-  /// Of a free block that is not as it was left. Its own writer rarely leaves its contents alone:
-  /// where these are 0, the seal was reached from the block behind it.
   /// The next block, of blocks side by side.
   static place behind(place at) noexcept {
     at.begin += at.room + block_seal::bytes;
     return at;
   }
 
+  /// Of a free block that is not as it was left. Its own writer rarely leaves its contents alone:
+  /// where these are 0, the seal was reached from the block behind it.
   [[gnu::cold, gnu::noinline]] void tell_written(const place& at) const noexcept {
     const bool is_seal = read(at).is.state != seal_state::free;
     if (is_seal && checks_reuse && is_zero(at.begin + sizeof(block), at.room - sizeof(block))) {

@@ -69,6 +69,19 @@ void write_after_free_and_exit() {
   std::exit(0);
 }
 
+/// The only block of its size, so what lies before it was never given out, or is no block.
+void write_before_a_block_and_exit() {
+  auto* const p = static_cast<char*>(opaque(std::malloc(opaque_size(8000))));
+  static_cast<char*>(opaque(p))[-1] = 'w';
+  std::free(opaque(p));
+  std::exit(0);
+}
+
+void write_beyond_a_kept_block_and_exit(std::size_t size) {
+  static_cast<char*>(opaque(std::malloc(opaque_size(size))))[size] = 'w';
+  std::exit(0);
+}
+
 /// Aborts if each of many processes does.
 void in_many_processes(void (*make)()) {
   for (int i = 0; i < 40; ++i) {
@@ -125,6 +138,10 @@ constexpr mistake mistakes[] = {
        std::free(opaque(std::realloc(opaque(p), opaque_size(5000))));
      }},
     {"write_beyond_into_links", write_beyond_blocks_into_links},
+    {"write_before_at_exit", write_before_a_block_and_exit},
+    {"write_beyond_kept_16", [] { write_beyond_a_kept_block_and_exit(16); }},
+    {"write_beyond_kept_1000", [] { write_beyond_a_kept_block_and_exit(1000); }},
+    {"write_beyond_kept_100000", [] { write_beyond_a_kept_block_and_exit(100'000); }},
     {"write_after_free_at_exit", [] { in_many_processes(write_after_free_and_exit); }},
     {"wrong_size_delete", [] { ::operator delete(opaque(::operator new(opaque_size(100))), opaque_size(200)); }},
     {"wrong_size_delete_array",

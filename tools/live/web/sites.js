@@ -37,7 +37,7 @@ export function withPlaces(answer) {
 }
 
 export const siteColumns = [
-  { key: "label", title: "site", left: true, name: true, width: "minmax(var(--least-name),4fr)", value: row => row.label, text: row => row.label,
+  { key: "label", title: "site", left: true, name: true, width: "minmax(var(--least-name),4fr)", value: row => row.label, text: row => row.label, tail: row => /  .*$/.exec(row.label)?.[0] ?? "",
     tip: row => row.frames.slice(row.site, row.site + 12).map(placeText).join("\n") },
   { key: "caller", title: "called by", left: true, name: true, width: "minmax(90px,1.8fr)", value: row => row.caller, text: row => row.caller, mood: () => "faint" },
 ];

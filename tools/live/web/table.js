@@ -1,8 +1,9 @@
 // A table of any number of rows, of which only those in sight exist: elements are made once and filled anew, so that scrolling through 40,000 rows costs
 // the same as through 40.
 //
-// A column is {key, title, width, value(row), text(row)}, and may have: left, name (in the code font), tip(row), share(row) from 0 to 1 (a bar behind the
-// figure), bars(row) (a histogram instead of text), mood(row) (a class), about (what the column means). Search looks at the texts of left columns.
+// A column is {key, title, width, value(row), text(row)}, and may have: left, name (in the code font), tail(row) (the end of the text, which is not cut),
+// tip(row), share(row) from 0 to 1 (a bar behind the figure), bars(row) (a histogram instead of text), mood(row) (a class), about (what the column means).
+// Search looks at the texts of left columns.
 import { element, hideTip, showTip, text } from "./dom.js";
 
 // Where the page is narrow a row with a name has it in a line of its own, and a second name in the next; main.css has the same width and heights.
@@ -175,6 +176,10 @@ export class Table {
     if (c.share) made.append(made.bar = element("div", { className: "fill" }));
     if (c.bars) made.append(histogram());
     else made.append(made.words = element("span"));
+    if (c.tail) {
+      made.append(made.tail = element("span", { className: "tail" }));
+      made.base = made.className += " with-tail";
+    }
     return made;
   }
 
@@ -183,7 +188,9 @@ export class Table {
       cell.firstChild.firstChild.setAttribute("d", outline(c.bars(row)));
       return;
     }
-    text(cell.words, c.text(row));
+    const tail = c.tail?.(row) ?? "", words = c.text(row);
+    text(cell.words, words.slice(0, words.length - tail.length));
+    if (c.tail) text(cell.tail, tail);
     if (c.share) cell.bar.style.width = Math.max(0, Math.min(1, c.share(row))) * 100 + "%";
     const mood = c.mood?.(row) ?? "";
     const name = cell.base + (mood ? " " + mood : "");

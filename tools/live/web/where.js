@@ -52,16 +52,17 @@ export class WhereView {
   makeTable() {
     const search = $("sites-search").value;
     this.sites?.end();
-    const atPeak = this.value === "peak" ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
+    const isOfPeak = this.value === "peak";
+    const atPeak = isOfPeak ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
     const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,.3fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     const hasAdvice = this.advice?.isEmpty === false;
     const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(150px,.5fr)", about: "What the kit could do: choose the row for more", value: row => kindsOf(row.advice), text: row => kindsOf(row.advice), tip: row => row.advice.map(one => one.seen).join("\n") }] : [];
     this.sites = new Table($("sites"), {
-      columns: [...siteColumns, ...advised, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.3fr)" }), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.3fr)" }),
+      columns: [...siteColumns, ...advised, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), ...(isOfPeak ? [] : [estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.3fr)" })]), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.3fr)" }),
         // With growth, at the peak, and with advice, names need the room more.
-        ...((this.since && this.value !== "short") || this.value === "peak" ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.3fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
-        figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.3fr)" }), figure("samples", "samples", count, { width: "minmax(86px,.3fr)", about: "Blocks really looked at; few make the figures rough" }),
-        ...(this.since || this.value === "peak" || hasAdvice ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.3fr)", about: "Call stacks of this site: they differ further out" })])],
+        ...((this.since && this.value !== "short") || isOfPeak ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.3fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
+        ...(isOfPeak ? [] : [figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.3fr)" })]), figure("samples", "samples", count, { width: "minmax(86px,.3fr)", about: "Blocks really looked at; few make the figures rough" }),
+        ...(this.since || isOfPeak || hasAdvice ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.3fr)", about: "Call stacks of this site: they differ further out" })])],
       sort: { key: this.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
       key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "",
     });
