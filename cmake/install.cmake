@@ -12,7 +12,8 @@ install(TARGETS heapwright_headers heapwright_shared heapwright_hardened heapwri
   LIBRARY COMPONENT library NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
 # gdb loads what lies at the path of a library below its own directory. `cmake --install --prefix` may change the prefix; cpack installs
 # into a folder of its own.
-install(FILES gdb/heapwright.py gdb/heapwright_memory.py DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright/gdb COMPONENT library)
+install(FILES gdb/heapwright.py gdb/heapwright_record.py gdb/heapwright_heap.py gdb/heapwright_describer.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright/gdb COMPONENT library)
 install(CODE "
   set(heapwright_prefix_to_be \"\${CMAKE_INSTALL_PREFIX}\")
   if(CMAKE_INSTALL_PREFIX MATCHES /_CPack_Packages/)

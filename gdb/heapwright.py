@@ -5,7 +5,7 @@
     heapwright spans [CLASS]       its spans
 
 They work on running processes and core files, on any build of libheapwright, stripped ones too: the process says itself where the parts of its
-heap lie (heapwright_memory.py). Only the pretty printers need debugging information, that of the program.
+heap lie (heapwright_record.py). Only the pretty printers need debugging information, that of the program.
 """
 import os
 import re
@@ -16,7 +16,9 @@ import gdb.printing
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode, _writes_bytecode = True, sys.dont_write_bytecode
-import heapwright_memory as hm  # noqa: E402
+from heapwright_describer import Describer  # noqa: E402
+from heapwright_heap import NOT_IN_CORE, Heap  # noqa: E402
+from heapwright_record import WORD, Memory, Problem, Record, Unreadable, record_of_image, show_bytes, show_count  # noqa: E402
 sys.dont_write_bytecode = _writes_bytecode
 del sys.path[0]
 
@@ -30,7 +32,7 @@ def read_memory(address, size):
     try:
         return gdb.selected_inferior().read_memory(address, size)
     except (gdb.error, OverflowError, ValueError):
-        raise hm.Unreadable(address) from None
+        raise Unreadable(address) from None
 
 
 def text_of(command):
@@ -53,7 +55,7 @@ def mappings():
 def check_process():
     inferior = gdb.selected_inferior()
     if inferior.pid == 0 or not inferior.threads():
-        raise hm.Problem("There is no process and no core file. Start the program (run), or load a core file (core-file FILE).")
+        raise Problem("There is no process and no core file. Start the program (run), or load a core file (core-file FILE).")
 
 
 def records(memory):
@@ -66,25 +68,25 @@ def records(memory):
             return
         seen.add(address)
         try:
-            found.append(hm.Record(memory, address, path))
-        except hm.Problem as e:
+            found.append(Record(memory, address, path))
+        except Problem as e:
             problems.append(e)
-        except hm.Unreadable as e:
-            problems.append(hm.Problem("The record of %s, at %#x, is not in the core file or cannot be read." % (path, e.address)))
+        except Unreadable as e:
+            problems.append(Problem("The record of %s, at %#x, is not in the core file or cannot be read." % (path, e.address)))
     for begin, _, offset, path in mappings():
         if offset == 0 and path.startswith("/"):
-            add(hm.record_of_image(memory, begin), path)
+            add(record_of_image(memory, begin), path)
     if not found:
         try:
             add(int(gdb.parse_and_eval("(unsigned long) &heapwright_process_record")), "the program")
         except gdb.error:
             pass
     if not found:
-        raise problems[0] if problems else hm.Problem(
+        raise problems[0] if problems else Problem(
             "There is no libheapwright in this process: its malloc is another one. `heapwright run PROGRAM` starts a program on it.")
     begun = [r for r in found if r.has_begun()]
     if not begun:
-        raise hm.Problem("%s is loaded, but its constructors have not run yet. Let the program run on to main." % found[0].path)
+        raise Problem("%s is loaded, but its constructors have not run yet. Let the program run on to main." % found[0].path)
     return begun
 
 
@@ -106,8 +108,8 @@ class Threads:
                 if pointer is None:
                     continue
                 try:
-                    cache = record.memory.u64(pointer + record.cache_from_thread & hm.WORD)
-                except hm.Unreadable:
+                    cache = record.memory.u64(pointer + record.cache_from_thread & WORD)
+                except Unreadable:
                     continue
                 self._names[cache] = "thread %d (%s)" % (thread.num, " ".join(filter(None, ("LWP %d" % thread.ptid[1] if thread.ptid[1] else "",
                                                                                             thread.name or ""))))
@@ -120,7 +122,7 @@ class Threads:
     def _pointer(self):
         for name in self.POINTERS:
             try:
-                return int(gdb.parse_and_eval(name)) & hm.WORD
+                return int(gdb.parse_and_eval(name)) & WORD
             except (gdb.error, ValueError, TypeError):
                 continue
         return None
@@ -135,13 +137,13 @@ class Threads:
 
 class Heaps:
     def __init__(self):
-        self.memory = hm.Memory(read_memory)
+        self.memory = Memory(read_memory)
         is_core = "core dump file" in text_of("info files")
-        self.all = [hm.Heap(r, is_core) for r in records(self.memory)]
+        self.all = [Heap(r, is_core) for r in records(self.memory)]
 
     def describers(self):
         for heap in self.all:
-            yield hm.Describer(heap, Threads(heap.record).name_of)
+            yield Describer(heap, Threads(heap.record).name_of)
 
     def print_notes(self):
         for heap in self.all:
@@ -199,7 +201,7 @@ def what_else(address):
             return "It lies in the mapping %#x-%#x%s." % (begin, end, " of " + path if path else ", which belongs to no file")
     try:
         read_memory(address, 1)
-    except hm.Unreadable:
+    except Unreadable:
         return "There is no memory at it."
     return "gdb does not know what it is."
 
@@ -214,10 +216,10 @@ def address_of(expression):
         if kind.code in (gdb.TYPE_CODE_ARRAY, gdb.TYPE_CODE_FUNC):
             value = value.address
         elif kind.code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_FLT):
-            raise hm.Problem("%s is a %s, not an address. Give a pointer, or &(%s)." % (expression, kind, expression))
-        return int(value) & hm.WORD
+            raise Problem("%s is a %s, not an address. Give a pointer, or &(%s)." % (expression, kind, expression))
+        return int(value) & WORD
     except gdb.error as e:
-        raise hm.Problem("gdb cannot evaluate %s: %s" % (expression, str(e).rstrip("."))) from None
+        raise Problem("gdb cannot evaluate %s: %s" % (expression, str(e).rstrip("."))) from None
 
 
 # --- the commands
@@ -228,9 +230,9 @@ class Command(gdb.Command):
     def invoke(self, argument, from_tty):
         try:
             self.run(argument.strip())
-        except hm.Problem as e:
+        except Problem as e:
             raise gdb.GdbError(str(e))
-        except hm.Unreadable as e:
+        except Unreadable as e:
             raise gdb.GdbError("The memory at %#x cannot be read: the core file does not have it, or the heap's records are damaged." % e.address)
         except gdb.error as e:
             raise gdb.GdbError("gdb says: %s" % e)
@@ -261,7 +263,7 @@ given out. EXPRESSION is any expression of gdb whose value is an address."""
 
     def run(self, argument):
         if not argument:
-            raise hm.Problem("Which address? Usage: heapwright block EXPRESSION")
+            raise Problem("Which address? Usage: heapwright block EXPRESSION")
         check_process()
         address = address_of(argument)
         heaps = Heaps()
@@ -298,18 +300,18 @@ Usage: heapwright heap"""
         for meaning, value in (("held for blocks", f["mapped"]), ("  in spans of small blocks", f["spans"]), ("  in large blocks", f["large"]),
                                ("  free, not given back", f["free_resident"]), ("  free, given back or new", f["free_decommitted"]),
                                ("reserved for the heap's records", f["metadata"]), ("  of these in memory, about", resident)):
-            print("%-32s%10s" % (meaning, hm.show_bytes(value)))
-        print("Peak %s held; %s given back to the system since the start" % (hm.show_bytes(f["mapped_peak"]), hm.show_bytes(f["decommitted_total"])))
+            print("%-32s%10s" % (meaning, show_bytes(value)))
+        print("Peak %s held; %s given back to the system since the start" % (show_bytes(f["mapped_peak"]), show_bytes(f["decommitted_total"])))
         classes = sorted((c for c in heap.class_figures() if c[3]), key=lambda c: -c[3])
         if not classes:
             return
         print("\nclass       block     in spans   allocated    blocks")
         for c, size, outside, span_bytes in classes[:MOST_CLASSES]:
-            print("%5d  %10s  %11s  %10s  %8s" % (c, hm.show_bytes(size), hm.show_bytes(span_bytes), hm.show_bytes(outside * size), "{:,}".format(outside)))
+            print("%5d  %10s  %11s  %10s  %8s" % (c, show_bytes(size), show_bytes(span_bytes), show_bytes(outside * size), "{:,}".format(outside)))
         rest = classes[MOST_CLASSES:]
         if rest:
-            print("and %s with %s in spans" % (hm.show_count(len(rest), "class") if len(rest) == 1 else "%d classes" % len(rest),
-                                               hm.show_bytes(sum(c[3] for c in rest))))
+            print("and %s with %s in spans" % (show_count(len(rest), "class") if len(rest) == 1 else "%d classes" % len(rest),
+                                               show_bytes(sum(c[3] for c in rest))))
         print("Allocated blocks are with the program or in thread caches.")
 
 
@@ -331,7 +333,7 @@ CLASS is the number of a class, or one of: large, free, mixed."""
         heap = describer.heap
         p = heap.p
         if not (argument in ("", "large", "free", "mixed") or (argument.isdigit() and 0 < int(argument) < p.classes_end)):
-            raise hm.Problem("There is no class %s. Give a number from 1 to %d, or large, free or mixed." % (argument, p.classes_end - 1))
+            raise Problem("There is no class %s. Give a number from 1 to %d, or large, free or mixed." % (argument, p.classes_end - 1))
 
         def class_of(s):
             if s.state == p.state_cut:
@@ -361,16 +363,16 @@ CLASS is the number of a class, or one of: large, free, mixed."""
             what = describer.state_name(s)
             if s.state == p.state_cut:
                 what += ": %s allocated, %d free, %d never given out" % (
-                    hm.show_count(s.live, "block"), max(s.carved - s.live, 0), max(s.capacity - s.carved, 0))
+                    show_count(s.live, "block"), max(s.carved - s.live, 0), max(s.capacity - s.carved, 0))
                 if s.place == p.place_attached:
                     what += "; attached to cache %d" % (s.owner >> p.owner_shift)
-            print("%#-18x %10s  %5s  %s" % (s.start, hm.show_bytes(s.bytes), c or "-", what))
+            print("%#-18x %10s  %5s  %s" % (s.start, show_bytes(s.bytes), c or "-", what))
         if shown == 0 and heap.is_core and not argument:
-            raise hm.Problem(hm.NOT_IN_CORE)
+            raise Problem(NOT_IN_CORE)
         if shown == 0:
             print("There are no such spans." if argument else "There are no spans.")
         if more:
-            print("and %s with %s, left out: `heapwright spans CLASS` lists those of a class" % (hm.show_count(more, "span"), hm.show_bytes(more_bytes)))
+            print("and %s with %s, left out: `heapwright spans CLASS` lists those of a class" % (show_count(more, "span"), show_bytes(more_bytes)))
 
 
 # --- pretty printers for the kit
@@ -383,7 +385,7 @@ class LayoutPrinter:
         self.value = value
 
     def to_string(self):
-        return "%s, aligned to %d" % (hm.show_count(int(self.value["size"]), "byte"), int(self.value["alignment"]))
+        return "%s, aligned to %d" % (show_count(int(self.value["size"]), "byte"), int(self.value["alignment"]))
 
 
 class FigurePrinter:
@@ -436,7 +438,7 @@ class ArenaPrinter:
             count += 1
         if not newest and buffer_bytes:
             in_use = cursor - begin
-        return "arena: %s in use of %s, in %s" % (hm.show_bytes(in_use), hm.show_bytes(held), hm.show_count(count, "chunk"))
+        return "arena: %s in use of %s, in %s" % (show_bytes(in_use), show_bytes(held), show_count(count, "chunk"))
 
     @staticmethod
     def _buffer(span):
@@ -460,7 +462,7 @@ class PoolPrinter:
         more = " or more" if free == MOST_CHUNKS else ""
         never = (int(v["fresh_end_"]) - int(v["fresh_"])) // size if size else 0
         return "pool of blocks of %s: %d in %s, %d%s free, %d of the last chunk never given out" % (
-            hm.show_count(size, "byte"), capacity * len(all_), hm.show_count(len(all_), "chunk"), free, more, never)
+            show_count(size, "byte"), capacity * len(all_), show_count(len(all_), "chunk"), free, more, never)
 
 
 class ObjectPoolPrinter:

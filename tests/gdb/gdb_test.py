@@ -460,20 +460,21 @@ class Loading(Case):
     def test_the_script_knows_the_record(self):
         """The order of its names is that of the headers."""
         sys.path.insert(0, os.path.dirname(SCRIPT))
-        import heapwright_memory as hm
+        from heapwright_heap import FIGURES, PLACES, SAMPLES
+        from heapwright_record import RECORD_FIELDS
 
         def fields(header, struct):
             with open(os.path.join(ROOT, "include", "heapwright", *header.split("/"))) as file:
                 body = re.search(r"^struct %s \{$(.*?)^\};$" % struct, file.read(), re.S | re.M)[1]
             return re.findall(r"^  (?!static)(?:const )?[\w:]+[*]* (\w+)(?:\[\w+\])?(?: = [^;]*)?;", body, re.M)
-        self.assertEqual(fields("heap/heap_places.hpp", "heap_places"), hm.PLACES)
+        self.assertEqual(fields("heap/heap_places.hpp", "heap_places"), PLACES)
         record = [f for f in fields("malloc/process_record.hpp", "process_record") if f != "values"]
         values = fields("malloc/process_record.hpp", "recipe_values")
-        at = hm.RECORD_FIELDS.index("last_span_bytes")
-        self.assertEqual(hm.RECORD_FIELDS[:at] + hm.RECORD_FIELDS[at + len(values):], record)
-        self.assertEqual(hm.RECORD_FIELDS[at:at + len(values)], values)
-        self.assertEqual(fields("malloc/process_record.hpp", "guarded_sample_places"), hm.SAMPLES)
-        self.assertEqual(fields("heap/figures.hpp", "heap_figures"), hm.FIGURES)
+        at = RECORD_FIELDS.index("last_span_bytes")
+        self.assertEqual(RECORD_FIELDS[:at] + RECORD_FIELDS[at + len(values):], record)
+        self.assertEqual(RECORD_FIELDS[at:at + len(values)], values)
+        self.assertEqual(fields("malloc/process_record.hpp", "guarded_sample_places"), SAMPLES)
+        self.assertEqual(fields("heap/figures.hpp", "heap_figures"), FIGURES)
 
 
 if __name__ == "__main__":
