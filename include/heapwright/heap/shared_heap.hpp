@@ -84,7 +84,7 @@ class shared_heap {
     if (classes::is_mixed(c)) return mixed_.flush(c, first, n, pages_, figures_of_mixed());
     if (!classes::is_page_run(c)) return central_[c].flush(c, first, n, pages_);
     for (; n > 0; --n) {
-      block* const following = first->next;
+      block* const following = block_links<R>::next(first);
       span* const s = map().span_at(first);
       misuse<R, OS>::check_run(first, *s);
       pages_.release(s);
