@@ -91,7 +91,7 @@ class central_free_list {
         is_right = is_as_freed(last, *s);
       }
       if (!is_right) [[unlikely]]
-        return here.found = {mistake_with(last), last}, nullptr;
+        return here.found = mistake_with(last), nullptr;
       if (run > s->live) [[unlikely]]
         return here.found = {"double free, of this block or one near it", first}, nullptr;
       block* const following = links::next(last);
@@ -151,6 +151,7 @@ class central_free_list {
   struct found_mistake {
     const char* what = nullptr;
     const block* at = nullptr;
+    const char* detail = "(found some time after the free)";
   };
 
   /// Holds the lock for a scope. What the program did wrong and was found in it ends the process
@@ -160,7 +161,7 @@ class central_free_list {
     ~section() {
       lock.release();
       if (found.what != nullptr) [[unlikely]]
-        die(found.what, found.at, "(found some time after the free)");
+        die(found.what, found.at, found.detail);
     }
     section(const section&) = delete;
     section& operator=(const section&) = delete;
@@ -173,8 +174,11 @@ class central_free_list {
   [[nodiscard]] static bool is_as_freed(const block* b, const span& s) noexcept {
     return caller_mistakes::was_given_out(b, s) && links::is_whole(b);
   }
-  [[nodiscard]] static const char* mistake_with(const block* b) noexcept {
-    return links::is_whole(b) ? "free of a pointer into a block" : "write after free";
+  [[nodiscard]] static found_mistake mistake_with(const block* b) noexcept {
+    return links::is_whole(b) ? found_mistake{"free of a pointer into a block", b} : written(b);
+  }
+  [[nodiscard]] static found_mistake written(const block* b) noexcept {
+    return {"write after free", b, "(in a free block, found some time after the write)"};
   }
 
   // --- refilling
@@ -295,7 +299,7 @@ class central_free_list {
           !links::is_whole(b) || !zero_memory::is_zero(reinterpret_cast<const std::byte*>(b + 1),
                                                        size - block_seal::bytes - sizeof(block));
       if (is_written) [[unlikely]]
-        found = {"write after free", b};
+        found = written(b);
     }
   }
 

@@ -108,6 +108,20 @@ class sealed_blocks : zero_memory {
   /// As check_untouched, of a block that is in a free list.
   void check_listed(const block* b) const noexcept { check_free(find_linked(const_cast<block*>(b))); }
 
+  /// A span of a page-run class, which becomes a block: it reads as zero from now on, but for what
+  /// it has from the block that it was.
+  void begin_run(span& s) const noexcept {
+    const place at = run_of(s);
+    if (s.zeroed) return;
+    s.zeroed = true;
+    if (!checks_reuse || !seal_.is_free(at.begin, at.room)) {
+      std::memset(at.begin, 0, at.room + block_seal::bytes);
+    } else if (!is_untouched(at)) {
+      tell_written(at);
+      std::memset(at.begin, 0, at.room);
+    }
+  }
+
   /// A block that was free when its span was empty, in a list that is no more.
   void check_old_link(const std::byte* begin) const noexcept {
     const auto* const b = reinterpret_cast<const block*>(begin);
@@ -243,7 +257,7 @@ class sealed_blocks : zero_memory {
   /// Whether a block of no bytes, of which this is known, is live and what the caller says. If not,
   /// it is a mistake; true as well where the process goes on, and it is live.
   [[nodiscard]] static bool is_usable_empty(void* p, seal_state state, block_origin origin, const block_claim& said,
-                                            const call_names& by = free_names) noexcept {
+                                            const call_names& by) noexcept {
     return is_usable({.begin = static_cast<std::byte*>(p), .room = 0, .size_class = 0, .before = 0},
                      {.state = state, .origin = origin}, said, by);
   }
@@ -330,27 +344,23 @@ class sealed_blocks : zero_memory {
   }
 
   [[gnu::cold, gnu::noinline]] void note_no_block(const void* p, const call_names& by) const noexcept {
-    if (is_hidden(p))
-      report_mistake(by.of_freed, p, "(the block is free already; a large one)");
-    else
-      note_no_block(p, by.of_foreign, by.of_inner, report_mistake);
+    if (was_freed(p)) return report_mistake(by.of_freed, p, "(the block is free already)");
+    const bool has_tag = map_.tag(p) != 0;
+    const span* const s = has_tag ? nullptr : map_.span_around(p);
+    if (has_tag || (s != nullptr && s->state == span_state::large && map_.tag(s->start) != 0))
+      return report_mistake(by.of_inner, p, "(not the beginning of a block)");
+    report_mistake(by.of_foreign, p, "(no block of this heap begins there)");
   }
 
-  /// Whether a large block began there that is free now, and not yet used again (page_heap's
-  /// hides_large): its page has a span, and no tag.
-  [[nodiscard]] bool is_hidden(const void* p) const noexcept {
+  /// Whether a block began there whose pages no block has now: a large one that is not used again
+  /// yet (page_heap's hides_large), or one of an empty span.
+  [[nodiscard]] bool was_freed(const void* p) const noexcept {
     if (map_.tag(p) != 0) return false;
     const span* const s = map_.span_at(p);
-    return s != nullptr && s->state == span_state::large && s->block_begin() == p;
-  }
-
-  [[gnu::cold, gnu::noinline]] void note_no_block(const void* p, const char* of_foreign, const char* of_inner,
-                                                  void (*say)(const char*, const void*,
-                                                              const char*) noexcept) const noexcept {
-    if (map_.tag(p) == 0)
-      say(of_foreign, p, "(not the beginning of a block of this heap, or of a large one freed already)");
-    else
-      say(of_inner, p, "(not the beginning of a block)");
+    if (s == nullptr) return false;
+    if (s->state == span_state::large || s->size_class >= classes::cut_end) return s->block_begin() == p;
+    return s->state == span_state::retired &&
+           classes::divisor(s->size_class).quotient(address_of(p) - address_of(s->block_begin())) < s->carved;
   }
 
   struct reading {

@@ -325,10 +325,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     raise_for_long(c);
     if (classes::is_page_run(c)) {
       if (span* const run = shared_->pages().allocate_page_run(c, owner_)) {
-        if constexpr (R.hardening.sealed) {
-          large_blocks<R, OS>::zeroed(shared_->pages(), run, classes::of(c).size);
-          run->zeroed = true;
-        }
+        if constexpr (R.hardening.sealed) sealed_blocks<R, OS>(*map_, shared_->keys()).begin_run(*run);
         set_fresh(s, run->block_begin(), 1);
       }
       return;
