@@ -34,6 +34,7 @@
 #include <utility>
 
 #include <heapwright/core/bin_bitmap.hpp>
+#include <heapwright/heap/block_links.hpp>
 #include <heapwright/heap/mixed_bits.hpp>
 #include <heapwright/heap/mixed_strip.hpp>
 #include <heapwright/heap/page_heap.hpp>

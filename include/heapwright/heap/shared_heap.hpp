@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <heapwright/heap/block_links.hpp>
 #include <heapwright/heap/cache_registry.hpp>
 #include <heapwright/heap/central_free_list.hpp>
 #include <heapwright/heap/empty_blocks.hpp>
