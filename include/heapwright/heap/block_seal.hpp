@@ -38,7 +38,8 @@ struct seal_reading {
   block_origin origin = block_origin::malloc;
   std::uint8_t alignment_log2_plus_one = 0;  ///< 0: no alignment was asked for
   std::uint32_t slack = 0;
-  bool is_known = false;  ///< whether the others say what is so: of a live block, and of one whose slack alone is broken
+  bool is_known =
+      false;  ///< whether the others say what is so: of a live block, and of one whose slack alone is broken
 
   [[nodiscard]] constexpr std::size_t alignment() const noexcept {
     return alignment_log2_plus_one == 0 ? 0 : std::size_t{1} << (alignment_log2_plus_one - 1);

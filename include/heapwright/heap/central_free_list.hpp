@@ -295,9 +295,8 @@ class central_free_list {
     const std::size_t size = classes::of(s.size_class).size;
     for (std::size_t i = 0; i < s.carved; ++i) {
       const auto* const b = reinterpret_cast<const block*>(s.block_begin() + i * size);
-      const bool is_written =
-          !links::is_whole(b) || !zero_memory::is_zero(reinterpret_cast<const std::byte*>(b + 1),
-                                                       size - block_seal::bytes - sizeof(block));
+      const bool is_written = !links::is_whole(b) || !zero_memory::is_zero(reinterpret_cast<const std::byte*>(b + 1),
+                                                                           size - block_seal::bytes - sizeof(block));
       if (is_written) [[unlikely]]
         found = written(b);
     }

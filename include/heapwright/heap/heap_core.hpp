@@ -15,6 +15,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -331,11 +332,23 @@ class heap_core {
   /// block is as a whole operation has left it.
   [[nodiscard]] bool is_whole() const noexcept { return !has_abandoned_ && shared_.figures().threads.get() == 1; }
 
-  /// What a program may have written to, in at most so many blocks. Of a heap that is whole: nobody
-  /// else is in it, and no lock is held, as a handler of SIGABRT may call malloc.
-  void check_all([[maybe_unused]] std::size_t most) noexcept {
+  /// What a program may have written to, in at most so many blocks of a heap that is whole. It is
+  /// looked for under every lock, as threads that end may free something still, and told without
+  /// one, as a handler of SIGABRT may call malloc. Where a lock cannot be had, a signal has
+  /// interrupted what holds it: nothing is looked at.
+  [[gnu::cold]] void check_all([[maybe_unused]] std::size_t most) noexcept {
     if constexpr (is_sealed) {
-      map().for_each_span([&](const span& s) { most -= sealed().check_span(s, most); });
+      constexpr std::uint64_t patience_ms = 100;
+      if (!try_lock_all(patience_ms)) return;
+      std::array<const span*, 16> damaged;  // more are not told
+      std::size_t n = 0;
+      map().for_each_span([&](const span& s) {
+        bool is_damaged = false;
+        most -= sealed(&is_damaged).check_span(s, most);
+        if (is_damaged && n < damaged.size()) damaged[n++] = &s;
+      });
+      unlock_all();
+      for (std::size_t i = 0; i < n; ++i) (void)sealed().check_span(*damaged[i], SIZE_MAX);
     }
   }
 
@@ -484,7 +497,7 @@ class heap_core {
     deallocate_slow(mine, b);
   }
 
-  [[nodiscard]] sealed_blocks<R, OS> sealed() noexcept { return {map(), shared_.keys()}; }
+  [[nodiscard]] sealed_blocks<R, OS> sealed(bool* found = nullptr) noexcept { return {map(), shared_.keys(), found}; }
 
   [[nodiscard]] cache& borrow() noexcept {
     shared_.keys().begin();

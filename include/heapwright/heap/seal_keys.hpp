@@ -1,6 +1,6 @@
-// The keys of a heap's seals (block_seal.hpp), and when that of links comes (block_links.hpp). A process has one, and the child of a fork gets one
-// more: blocks of the parent keep their seals, so older keys stay valid; what the child seals has
-// the newest.
+// The keys of a heap's seals (block_seal.hpp), and when that of links comes (block_links.hpp). A
+// process has one, and the child of a fork gets one more: blocks of the parent keep their seals, so
+// older keys stay valid; what the child seals has the newest.
 //
 // Invariant: keys are added only where there is no other thread, or for the first block.
 #pragma once

@@ -43,8 +43,9 @@ class sealed_blocks : zero_memory {
   static constexpr bool checks_reuse = R.hardening.check_reuse;
 
  public:
-  sealed_blocks(const page_map_of<R, OS>& map, const seal_keys<OS>& keys) noexcept
-      : map_(map), keys_(keys), seal_(keys.newest()) {}
+  /// `found`: is set in place of a report, and nothing is changed; null: mistakes are reported.
+  sealed_blocks(const page_map_of<R, OS>& map, const seal_keys<OS>& keys, bool* found = nullptr) noexcept
+      : map_(map), keys_(keys), seal_(keys.newest()), found_(found) {}
 
   /// What to ask the heap for, so that there is room for the seal; beyond all limits stays beyond.
   [[nodiscard]] static constexpr std::size_t padded(std::size_t size) noexcept {
@@ -137,14 +138,13 @@ class sealed_blocks : zero_memory {
       return;
     const place at = find_linked(begin);
     if (is_begin_written)
-      mistake("write beyond a block", at,
-              "into the next one, which was never given out: found some time after the write");
+      tell("write beyond a block", at, "into the next one, which was never given out: found some time after the write");
     else
-      mistake("write before a block", behind(at), "into the end of the one before it, which was never given out");
-    std::memset(at.begin, 0, at.room);
+      tell("write before a block", behind(at), "into the end of the one before it, which was never given out");
+    if (found_ == nullptr) std::memset(at.begin, 0, at.room);
   }
 
-  // --- at the end of the process, where no other thread is in the heap
+  // --- at the end of the process
 
   /// All of a span that the program may have written to by mistake: its blocks, live or free, up
   /// to `most` of them; what lies before the first one and behind the last one; and the next one
@@ -404,10 +404,10 @@ class sealed_blocks : zero_memory {
   void check_beside(const place& at, const reading& r, const char* when) const noexcept {
     const std::size_t unfilled = r.is.slack > block_seal::most_filled ? r.is.slack - block_seal::most_filled : 0;
     if (checks_reuse && !is_zero_anywhere(at.begin + at.room - unfilled, unfilled)) [[unlikely]]
-      mistake("write beyond a block", at, when, at.room - r.is.slack);
+      tell("write beyond a block", at, when, at.room - r.is.slack);
     if (has_head(at) && !(r.seal.has_head(at.begin) &&
                           is_zero_anywhere(at.begin - at.before, at.before - block_seal::bytes))) [[unlikely]]
-      mistake("write before a block", at, when, at.room - r.is.slack);
+      tell("write before a block", at, when, at.room - r.is.slack);
   }
 
   /// Of a free block, whose seal is.
@@ -425,42 +425,53 @@ class sealed_blocks : zero_memory {
   }
 
   /// Of a span that has been used, when the process ends.
-  void check_block(const place& at, [[maybe_unused]] const span& s) const noexcept {
+  void check_block(const place& at, const span& s) const noexcept {
     const reading r = read(at);
+    if (r.is.state == seal_state::live) return check_beside(at, r, when_ended);
+    const bool is_free = r.is.state == seal_state::free;
+    // Where places are not random, a thread may have fresh blocks that it has not given out.
+    const bool may_be_fresh = !R.hardening.random_places || s.state != span_state::cut;
+    const bool is_in_order = (is_free && is_untouched(at)) || (r.is.state == seal_state::fresh && may_be_fresh);
+    if (is_in_order || is_at_work(at, r.is)) return;
     const auto* const b = reinterpret_cast<const block*>(at.begin);
-    switch (r.is.state) {
-      case seal_state::live: return check_beside(at, r, when_ended);
-      case seal_state::free: return is_untouched(at) ? void() : tell_written(at);
-      case seal_state::fresh:
-        // Where places are random, a block that a thread has had from its span has a seal.
-        if (R.hardening.random_places && s.state == span_state::cut) tell_written(at);
-        return;
-      case seal_state::broken:
-        if (b->link != 0 && links::is_whole(b)) return tell_written(at);
-        return mistake("write beyond a block", at, when_ended, r.is.is_known ? at.room - r.is.slack : not_known);
-    }
+    if (is_free || r.is.state == seal_state::fresh || (b->link != 0 && links::is_whole(b))) return tell_written(at);
+    tell("write beyond a block", at, when_ended, r.is.is_known ? at.room - r.is.slack : not_known);
+  }
+
+  /// Whether a signal may have interrupted what gives the block out or takes it back, and its
+  /// handler ends the process: the block is cleared, in no list, and its seal not yet written; or
+  /// the first bytes of its slack are filled.
+  [[nodiscard]] static bool is_at_work(const place& at, const seal_reading& is) noexcept {
+    if (is.state == seal_state::broken && !is.is_known) return false;
+    if (is.state != seal_state::free) return is_zero(at.begin, at.room);
+    const std::byte* const end = at.begin + at.room;
+    const std::byte* const filled =
+        std::find_if(at.begin, at.begin + at.room, [](std::byte b) { return b != std::byte{0}; });
+    const auto behind =
+        static_cast<std::size_t>(end - filled) - std::min<std::size_t>(end - filled, block_seal::most_filled);
+    return filled >= at.begin + sizeof(block) && is_zero_anywhere(end - behind, behind);
   }
 
   std::size_t check_blocks(const span& s, std::size_t most) const noexcept {
     const std::byte* const end = s.block_begin() + s.capacity * std::size_t{classes::of(s.size_class).size};
     if (!is_zero(s.start, s.offset))
-      mistake("write before a block", block_of(s, 0), "the first of its span; found when the process ends");
+      tell("write before a block", block_of(s, 0), "the first of its span; found when the process ends");
     if (!is_zero(end, static_cast<std::size_t>(s.usable_end() - end)))
-      mistake("write beyond a block", block_of(s, s.capacity - 1),
-              "behind the last one of its span, or before the block that follows; found when the process ends");
+      tell("write beyond a block", block_of(s, s.capacity - 1),
+           "behind the last one of its span, or before the block that follows; found when the process ends");
     const std::size_t n = std::min<std::size_t>(s.carved, most);
     for (std::size_t i = 0; i < n; ++i) check_block(block_of(s, i), s);
     return n;
   }
 
   /// Of pages that read as zero.
-  static void check_ends(const span& s) noexcept {
+  void check_ends(const span& s) const noexcept {
     if (!s.zeroed) return;
     std::byte* const end = s.usable_end();
     if (!is_zero(s.start, cache_line))
-      report_mistake("write beyond a block", s.start, "(into the free pages behind it; found when the process ends)");
+      tell("write beyond a block", s.start, "(into the free pages behind it; found when the process ends)");
     if (!is_zero(end - cache_line, cache_line))
-      report_mistake("write before a block", end, "(into the free pages before it; found when the process ends)");
+      tell("write before a block", end, "(into the free pages before it; found when the process ends)");
   }
 
   [[nodiscard]] static known_block known_of(const seal_reading& is, std::size_t room) noexcept {
@@ -496,11 +507,27 @@ class sealed_blocks : zero_memory {
   [[gnu::cold, gnu::noinline]] void tell_written(const place& at) const noexcept {
     const bool is_seal = read(at).is.state != seal_state::free;
     if (is_seal && checks_reuse && is_zero(at.begin + sizeof(block), at.room - sizeof(block))) {
-      return mistake("write before a block", behind(at), "the end of the free one before it has changed");
+      return tell("write before a block", behind(at), "the end of the free one before it has changed");
     }
-    mistake("write after free", at,
-            is_seal ? "at the end of a free block, or beyond the one before it; found some time after the write"
-                    : "in a free block, found some time after the write");
+    tell("write after free", at,
+         is_seal ? "at the end of a free block, or beyond the one before it; found some time after the write"
+                 : "in a free block, found some time after the write");
+  }
+
+  /// A mistake that was found beside what the caller is about.
+  [[gnu::cold, gnu::noinline]] void tell(const char* what, const place& at, const char* detail,
+                                         std::size_t asked = not_known) const noexcept {
+    if (found_ != nullptr)
+      *found_ = true;
+    else
+      mistake(what, at, detail, asked);
+  }
+
+  [[gnu::cold, gnu::noinline]] void tell(const char* what, const void* at, const char* detail) const noexcept {
+    if (found_ != nullptr)
+      *found_ = true;
+    else
+      report_mistake(what, at, detail);
   }
 
   static constexpr std::size_t not_known = SIZE_MAX;
@@ -529,6 +556,7 @@ class sealed_blocks : zero_memory {
   const page_map_of<R, OS>& map_;
   const seal_keys<OS>& keys_;
   block_seal seal_;  ///< with the newest key
+  bool* found_;
 };
 
 }  // namespace heapwright

@@ -561,8 +561,7 @@ std::vector<mistake> all_mistakes() {
     add(
         "underflow/by-" + std::to_string(bytes), [](m x) { return underflow(x.n, x.bytes); },
         {16, 100, 1000, 100'000, 400'000}, 0, bytes);
-  add(
-      "overflow/behind-by-20", [](m x) { return write_beyond(x.n, static_cast<std::ptrdiff_t>(x.n) + 20, 1); },
+  add("overflow/behind-by-20", [](m x) { return write_beyond(x.n, static_cast<std::ptrdiff_t>(x.n) + 20, 1); },
       {2000, 5000, 20'000});
   for (const std::ptrdiff_t by : {9, 64})
     add(
