@@ -95,6 +95,7 @@ class empty_blocks {
   }
 
   [[nodiscard]] bool is_usable(void* p, const block_claim& said, const call_names& by) noexcept {
+    if (!is_aligned(p, place_bytes)) return report_mistake(by.of_inner, p, "(not the beginning of a block)"), false;
     const record r = read(p);
     return sealed::is_usable_empty(p, r.state, r.origin, said, by);
   }

@@ -154,6 +154,18 @@ class page_map {
     return l == nullptr ? nullptr : l->spans[page_in_leaf(p)].load(std::memory_order_relaxed);
   }
 
+  /// The span that p lies in, or null. In the middle of a large or a free span the map has nothing,
+  /// so pages before p are looked at, up to 2 GiB of them: for messages.
+  [[nodiscard, gnu::cold]] const span* span_around(const void* p) const noexcept {
+    const leaf* const l = leaf_of(p);
+    if (l == nullptr) return nullptr;
+    for (std::size_t page = page_in_leaf(p) + 1; page-- > 0;) {
+      const span* const s = l->spans[page].load(std::memory_order_relaxed);
+      if (s != nullptr) return s->contains(p) ? s : nullptr;
+    }
+    return nullptr;
+  }
+
   /// Leaves that cover would need for [p, p + bytes), at most; `p` may be null for a range that has
   /// no place yet.
   [[nodiscard]] std::size_t leaves_for(const void* p, std::size_t bytes) const noexcept {

@@ -32,8 +32,10 @@ struct remote_batch {
   block* first = nullptr;
   block* last = nullptr;
 
+  /// `Links`: the block_links of their heap.
+  template <class Links>
   void add(block* b) noexcept {
-    b->next = first;
+    Links::set_next(b, first);
     std::atomic_signal_fence(std::memory_order_release);
     first = b;
     if (last == nullptr) last = b;
@@ -54,6 +56,7 @@ class remote_inbox {
 
   /// Posts a batch. Returns how many blocks there are then; 0: there are too many, and the batch is
   /// the caller's.
+  template <class Links>
   [[nodiscard]] std::uint32_t post(const remote_batch& batch) noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     std::uint64_t count = 0;
@@ -61,7 +64,7 @@ class remote_inbox {
       const list before = of(seen);
       count = std::uint64_t{before.count} + batch.count;
       if (count > most) return 0;
-      batch.last->next = before.first;
+      Links::set_next(batch.last, before.first);
     } while (!word_.compare_exchange_weak(seen, address_of(batch.first) | count << address_bits,
                                           std::memory_order_seq_cst, std::memory_order_relaxed));
     return static_cast<std::uint32_t>(count);
