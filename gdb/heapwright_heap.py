@@ -11,9 +11,9 @@ from heapwright_record import WORD, Problem, Unreadable
 
 ABSENT = (1 << 32) - 1  # heap_places::absent
 
-# heap_places, in its order: two addresses and numbers of 32 bits. The sizes of classes follow.
+# heap_places, in its order: three addresses and numbers of 32 bits. The sizes of classes follow.
 PLACES = (
-    "heap page_map_root root_entries leaf_shift page_shift tag_bytes leaf_spans leaf_bits class_shift class_mask "
+    "heap page_map_root link_key root_entries leaf_shift page_shift tag_bytes leaf_spans leaf_bits class_shift class_mask "
     "owner_shift large_tag mixed_tag span_bytes span_start span_pages span_free span_live span_carved span_capacity "
     "span_owner span_size_class span_state span_place span_guard_pages span_offset state_free_resident "
     "state_free_decommitted state_cut state_large state_mixed state_free_large state_retired state_guard state_room "
@@ -42,6 +42,13 @@ NOT_IN_CORE = ("The core file does not have the heap's records: they read as zer
                "in it, as libheapwright-hardened has them; a core file that the kernel writes (kill -ABRT) has it.")
 
 
+def fibonacci_hash(key):
+    return key * 0x9E3779B97F4A7C15 & WORD
+
+
+INVERSE = 0xF1DE83E19937733D  # of that multiplier
+
+
 # --- seals (heap/block_seal.hpp)
 
 class Seal:
@@ -53,7 +60,7 @@ class Seal:
 
 
 def seal_hash(address, key):
-    h = (address ^ key) * 0x9E3779B97F4A7C15 & WORD
+    h = fibonacci_hash(address ^ key)
     return h ^ h >> 32
 
 
@@ -65,7 +72,7 @@ def read_seal(memory, begin, room, key):
     if word == h | 1 << 63 | 0x81:
         return Seal("free")
     info = (word ^ h) >> 36 & (1 << 27) - 1
-    canary = ((h + info) * 0x9E3779B97F4A7C15 & WORD) >> 28 | 0x81
+    canary = fibonacci_hash(h + info) >> 28 | 0x81
     if word != (h ^ info << 36) >> 36 << 36 & WORD | canary | 1 << 63 or not info >> 26:
         return Seal("broken")
     slack, alignment = info & (1 << 18) - 1, info >> 18 & 63
@@ -118,13 +125,13 @@ class Heap:
 
     def __init__(self, record, is_core=False):
         self.record, self.memory, self.is_core = record, record.memory, is_core
-        size = (16 + (len(PLACES) - 2) * 4 + 7) // 8 * 8  # both parts end where an address may begin
+        size = (24 + (len(PLACES) - 3) * 4 + 7) // 8 * 8  # both parts end where an address may begin
         classes = (record.places_bytes - size) // 4
         if not 1 < classes <= MOST_CLASSES or record.places_bytes % 4:
             raise Problem("The record of %s has another length than its layout: it is damaged." % record.path)
         raw = self.memory.read(record.places, record.places_bytes)
         self.p = Places()
-        for name, value in zip(PLACES, struct.unpack_from("<2Q%dI" % (len(PLACES) - 2), raw)):
+        for name, value in zip(PLACES, struct.unpack_from("<3Q%dI" % (len(PLACES) - 3), raw)):
             setattr(self.p, name, value)
         p = self.p
         self.class_sizes = struct.unpack_from("<%dI" % classes, raw, size)
@@ -298,8 +305,16 @@ class Heap:
         self._caches = found
         return found
 
-    def follow(self, first, c, what, leave=None):
-        """The blocks of a list; a note where it breaks off. `leave`: the address of a word that may lead to a block that is damaged."""
+    def link_of(self, b):
+        """The block that follows in a list (heap/block_links.hpp); 0 at its end; None: the link was written to."""
+        word = self.memory.u64(b)
+        if self.p.link_key == 0:
+            return word
+        to = (word ^ fibonacci_hash(b ^ self.memory.u64(self.p.link_key))) * INVERSE & WORD
+        return to if to >> 48 == 0 else None
+
+    def follow(self, first, c, what):
+        """The blocks of a list; a note where it breaks off."""
         seen = set()
         b, before = first, None
         while b != 0:
@@ -317,9 +332,12 @@ class Heap:
             yield b
             before = b
             try:
-                b = self.memory.u64(b)
+                b = self.link_of(b)
             except Unreadable:
                 self.notes.append("The block at %#x of %s cannot be read." % (b, what))
+                return
+            if b is None:
+                self.notes.append("%s ends at %#x: the first word of that block was written to after its free." % (what, before))
                 return
 
     def kept(self, c, name_of):

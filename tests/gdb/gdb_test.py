@@ -337,6 +337,11 @@ class Damaged(Case):
         self.assertRegex(said, r"note: The (list of .*|free list of the span at 0x\w+) leads to 0x4141414141414141, which is no block of its class: "
                                r"the block at 0x\w+ was written to after its free")
 
+    def test_a_scrambled_link(self):
+        """Zeros, too, are no link."""
+        said = self.after("set {long}many[0] = 0", "set {long}many[3998] = 0", ask=["heapwright block many[%d]" % i for i in (0, 1, 3998)], preload=HARDENED)
+        self.assertRegex(said, r"note: The (list of .*|free list of the span at 0x\w+) ends at 0x\w+: the first word of that block was written to after its free")
+
     def test_a_circle(self):
         said = self.after("set {long}freed = (long)freed", ask=["heapwright block freed"])
         self.assertRegex(said, "state    free, in the deferred frees")

@@ -20,7 +20,10 @@ struct heap_describer {
   template <const recipe& R, platform OS>
   [[nodiscard]] static constexpr auto describe(const heap_core<R, OS>& heap) noexcept {
     described_heap<class_table<R>::count> all{
-        .places = {.heap = &heap.shared_, .page_map_root = heap.shared_.map().root_}, .class_sizes = {}};
+        .places = {.heap = &heap.shared_,
+                   .page_map_root = heap.shared_.map().root_,
+                   .link_key = R.hardening.sealed ? &link_key::value_ : nullptr},
+        .class_sizes = {}};
     heap_places& p = all.places;
     describe_page_map<R, OS>(p);
     describe_spans(p);
@@ -79,7 +82,7 @@ struct heap_describer {
     p.span_place = offsetof(span, place);
     p.span_guard_pages = offsetof(span, guard_pages);
     p.span_offset = offsetof(span, offset);
-    static_assert(offsetof(span, free) == offsetof(span, slack) && offsetof(block, next) == 0);
+    static_assert(offsetof(span, free) == offsetof(span, slack) && offsetof(block, link) == 0);
     has<decltype(span::pages), 8>(), has<decltype(span::slack), 8>();
     has<decltype(span::live), 4>(), has<decltype(span::carved), 4>(), has<decltype(span::capacity), 4>();
     has<decltype(span::owner), 4>(), has<decltype(span::size_class), 1>(), has<decltype(span::state), 1>();

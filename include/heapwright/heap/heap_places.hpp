@@ -9,13 +9,14 @@
 
 namespace heapwright {
 
-/// Two addresses, and numbers of 32 bits, so that a reader knows the structure by the order of its
+/// Three addresses, and numbers of 32 bits, so that a reader knows the structure by the order of its
 /// names. Of what the recipe does not have, a field is `absent`.
 struct heap_places {
   static constexpr std::uint32_t absent = ~std::uint32_t{0};  ///< no place is there
 
   const void* heap;           ///< what a place that is said to be "from the heap" counts from
   const void* page_map_root;  ///< its first entry
+  const void* link_key;       ///< 8 bytes, the key of scrambled links; null: links are addresses (block_links.hpp)
 
   // The page map. An entry of the root is the address of a leaf's tags less the bytes of all tags
   // before them.
