@@ -19,11 +19,10 @@ namespace heapwright {
 struct heap_describer {
   template <const recipe& R, platform OS>
   [[nodiscard]] static constexpr auto describe(const heap_core<R, OS>& heap) noexcept {
-    described_heap<class_table<R>::count> all{
-        .places = {.heap = &heap.shared_,
-                   .page_map_root = heap.shared_.map().root_,
-                   .link_key = R.hardening.sealed ? &link_key::value_ : nullptr},
-        .class_sizes = {}};
+    described_heap<class_table<R>::count> all{.places = {.heap = &heap.shared_,
+                                                         .page_map_root = heap.shared_.map().root_,
+                                                         .link_key = R.hardening.sealed ? &link_key::value_ : nullptr},
+                                              .class_sizes = {}};
     heap_places& p = all.places;
     describe_page_map<R, OS>(p);
     describe_spans(p);

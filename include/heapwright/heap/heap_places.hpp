@@ -7,10 +7,12 @@
 
 #include <cstdint>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright {
 
-/// Three addresses, and numbers of 32 bits, so that a reader knows the structure by the order of its
-/// names. Of what the recipe does not have, a field is `absent`.
+/// Three addresses, and numbers of 32 bits, so that a reader knows the structure by the order of
+/// its names. Of what the recipe does not have, a field is `absent`.
 struct heap_places {
   static constexpr std::uint32_t absent = ~std::uint32_t{0};  ///< no place is there
 
