@@ -25,7 +25,7 @@ namespace heapwright {
 
 /// The key of all scrambled links of a process. 0: there is none yet.
 class link_key {
-  friend class heap_describer;
+  friend struct heap_describer;
 
  public:
   [[nodiscard]] static std::uint64_t get() noexcept { return value_.load(std::memory_order_relaxed); }
