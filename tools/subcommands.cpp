@@ -19,6 +19,7 @@
 #include "fit.hpp"
 #include "leaks.hpp"
 #include "live.hpp"
+#include "nearest_word.hpp"
 #include "option_values.hpp"
 #include "record.hpp"
 #include "replay.hpp"
@@ -424,8 +425,13 @@ subcommand add_trace(CLI::App& app) {
       ->check(from_to(0, 1e9));
   sub.footer("Exit code: 0; 1 if the trace is torn; 125 for bad input.");
   return {&sub, [given, &sub] {
-            if ((given->what != "info" && given->what != "dump" && given->what != "slice") || given->trace.empty())
-              throw wrong("trace: say what, info, dump or slice, and behind it the trace");
+            const std::vector<std::string> known{"info", "dump", "slice"};
+            if (std::ranges::find(known, given->what) == known.end()) {
+              const std::string_view meant = nearest_word(given->what, known);
+              throw wrong(fmt::format("trace: say info, dump or slice, not {}{}", given->what,
+                                      meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
+            }
+            if (given->trace.empty()) throw wrong(fmt::format("trace {}: FILE is missing", given->what));
             if (given->what == "slice") {
               if (given->output.empty()) throw wrong("trace slice: -o FILE is missing");
               given->process = process_number(given->process_word);
