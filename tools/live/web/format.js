@@ -57,5 +57,13 @@ export function duration(s) {
   return Math.round(s / 86400) + " days";
 }
 
+/// Without its middle where it is longer than `most` characters: names of templates often differ at their ends alone. Of few characters the first
+/// say most.
+export function shortened(words, most) {
+  if (words.length <= most) return words;
+  const kept = Math.max(1, most - 1), end = kept < 24 ? 0 : Math.floor(kept / 3);
+  return words.slice(0, kept - end) + "…" + words.slice(words.length - end);
+}
+
 /// What tells functions apart in a narrow column. Stacks below tables have complete names.
 export const shortFunction = name => name.replaceAll("(anonymous namespace)::", "");
