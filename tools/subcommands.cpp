@@ -246,7 +246,9 @@ subcommand add_live(CLI::App& app) {
   const auto given = std::make_shared<live_words>();
   live_words& options = *given;
   CLI::App& sub = *app.add_subcommand("live", "Watch a program's heap in the browser");
-  sub.add_option("--port", options.port, "Port; 0 for any")->check(from_to(0, 65535))->capture_default_str();
+  sub.add_option("--port", options.port, "Port of the page; 0 lets the system choose")
+      ->check(from_to(0, 65535))
+      ->capture_default_str();
   sub.add_option("--host", options.host, "Address to listen on; any but loopback needs a token")->capture_default_str();
   sub.add_option("--token", options.token,
                  "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere");
@@ -265,7 +267,8 @@ subcommand add_live(CLI::App& app) {
       ->type_name("FILE");
   add_wrappers(sub, options.wrappers);
   sub.add_flag("--list", options.list, "Which processes can be watched");
-  sub.add_flag("--no-browser", options.no_browser, "Only print the address");
+  sub.add_flag("--no-browser", options.no_browser,
+               "Only print the address; otherwise xdg-open opens it where DISPLAY or WAYLAND_DISPLAY is set");
   sub.add_flag("--exit-with-program", options.exit_with_program, "End when the program ends");
   sub.add_option("--ready-fd", options.ready_fd,
                  "Write the address and this process's id to this file descriptor when the page can be seen")
@@ -311,6 +314,8 @@ subcommand add_top(CLI::App& app) {
             const bool is_process = !given->word.empty() && check_process_id(given->word).empty();
             if (given->word.empty() == given->file.empty()) throw wrong("top: say one of PID and --file FILE");
             if (given->pid != 0 && is_process) throw wrong("top: --process chooses from a saved run");
+            if (!given->word.empty() && !is_process && !std::filesystem::exists(given->word))
+              throw wrong(fmt::format("top: {} is neither the id of a process nor a file", given->word));
             if (is_process)
               given->pid = std::stoi(given->word);
             else if (given->file.empty())

@@ -344,9 +344,9 @@ test("names of 4,000 characters: their ends tell them apart, tips are within the
     await s.page.hover("#flame canvas", { position: { x: 40, y: 64 } });
     assert.match(await tip(), /^void first_words<.*….*last_\d+>\(\)\n/);
     await s.page.click("#sites .row");
-    const frames = await s.page.evaluate(() => [...document.querySelectorAll("#site-stack .frame")].map(frame => ({ where: frame.children[1].textContent, right: frame.children[1].getBoundingClientRect().right, most: frame.parentNode.getBoundingClientRect().right })));
+    const frames = await s.page.evaluate(() => [...document.querySelectorAll("#site-stack .frame")].map(frame => ({ name: frame.children[0].textContent, where: frame.children[1].textContent, right: frame.children[1].getBoundingClientRect().right, most: frame.parentNode.getBoundingClientRect().right })));
     assert.ok(frames.length > 3);
-    for (const { where, right, most } of frames) assert.ok(right <= most, `${where} is out of sight`);
+    for (const { name, where, right, most } of frames) assert.ok(right <= most && /first_words<.*….*last_\d+>\(\) $/.test(name), `${name} or ${where} is out of sight`);
     await s.page.screenshot({ path: join(shots, "long-names.png") });
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
@@ -667,6 +667,7 @@ test("at 400 pixels names, figures and explanations can be read", async () => {
     await s.page.keyboard.press("2");
     await s.page.waitForSelector("#sites .row");
     assert.deepEqual(await seen("sites", ["site", "called by", "live", "live blocks"]), [true, true, true, true]);
+    await becomes(() => s.page.textContent("#sites .row .cell"), name => /^server::remember\S*  make_segment\.cpp:\d+$/.test(name), "a name with all its room");
     /// The first rows' parts stand one below the other, and the rows do not overlap.
     const lines = table => s.page.evaluate(table => [...document.querySelectorAll(`#${table} .row:not([hidden])`)].slice(0, 2).flatMap(row =>
       [row, ...row.children].slice(0, 4).map(e => Math.round(e.getBoundingClientRect().top - document.querySelector(`#${table} .row`).getBoundingClientRect().top))), table);
@@ -743,7 +744,7 @@ test("says when the program has ended, was killed, counts late or not at all, an
 });
 
 test("says how a program that it has started has ended", async () => {
-  for (const [script, status] of [["x=$(echo 1); sleep 1; kill -SEGV $$", /^program was killed by SIGSEGV: last figures$/], ["x=$(echo 1); sleep 1; exit 3", /^program has ended.* \(exit code 3\): last figures$/]]) {
+  for (const [script, status] of [["x=$(echo 1); sleep 1; kill -SEGV $$", /^program was killed by SIGSEGV at about [\d:]+: last figures$/], ["x=$(echo 1); sleep 1; exit 3", /^program has ended.* \(exit code 3\): last figures$/]]) {
     const s = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/bash", "-c", script], { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
     try {
       await becomes(() => s.text("status"), words => status.test(words), "how it has ended");

@@ -45,7 +45,7 @@ export const siteColumns = [
 export function showStack(host, row) {
   host.hidden = false;
   host.replaceChildren(...row.frames.map(([name, file, line, module, isInlined], i) => element("div",
-    { className: "frame" + (i === row.site ? " site" : i < row.site ? " machinery" : "") }, element("span", { title: name }, `${i === row.site ? "▸" : " "} ${name} `),
+    { className: "frame" + (i === row.site ? " site" : i < row.site ? " machinery" : "") }, element("span", { title: name }, `${i === row.site ? "▸" : " "} ${shortened(name, 300)} `),
     element("em", {}, shortened(file ? `${file}:${line}` : module, 90) + (isInlined ? "  (inlined)" : "")))),
   ...(row.stacks > 1 ? [element("div", { className: "machinery" }, `  ${row.stacks} call stacks are of this site; this one has the most. They differ further out: the flame graph shows how.`)] : []),
   ...(row.advice ?? []).flatMap(adviceLines),

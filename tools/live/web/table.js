@@ -179,7 +179,9 @@ export class Table {
       if (!c.name || !cells) return Infinity;
       const style = getComputedStyle(cells[i]);
       ruler.font = `${style.fontSize} ${style.fontFamily}`;
-      return Math.floor((cells[i].clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)) / ruler.measureText("0").width);
+      // Where the page is narrow a cell is as wide as its name, up to a limit.
+      const width = parseFloat(style.maxWidth) || cells[i].clientWidth;
+      return Math.floor((width - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)) / ruler.measureText("0").width);
     });
   }
 
