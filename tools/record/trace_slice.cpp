@@ -15,7 +15,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "failure.hpp"
 #include "output_file.hpp"
@@ -126,14 +125,13 @@ ending each_part(const std::string& file, int times_before, F f) {
 /// "a piece of app.trace (1.5 s to 2 s, process 1)".
 std::string described(const slice_options& options) {
   const slice_options all;
-  std::vector<std::string> limits;
+  std::string limits;
   if (options.to_seconds != all.to_seconds)
-    limits.push_back(fmt::format("{} s to {} s", options.from_seconds, options.to_seconds));
+    limits = fmt::format("{} s to {} s", options.from_seconds, options.to_seconds);
   else if (options.from_seconds != all.from_seconds)
-    limits.push_back(fmt::format("from {} s on", options.from_seconds));
-  if (options.process) limits.push_back(fmt::format("process {}", *options.process));
-  return fmt::format("a piece of {}{}", options.trace,
-                     limits.empty() ? "" : fmt::format(" ({})", fmt::join(limits, ", ")));
+    limits = fmt::format("from {} s on", options.from_seconds);
+  if (options.process) limits += fmt::format("{}process {}", limits.empty() ? "" : ", ", *options.process);
+  return fmt::format("a piece of {}{}", options.trace, limits.empty() ? "" : fmt::format(" ({})", limits));
 }
 
 }  // namespace
