@@ -116,7 +116,7 @@ esac
 
     def test_what_was_not_tried_is_told(self):
         found = self.fitted("--for", "both", "--minutes", "0.1", "--", PROGRAM, "rounding")
-        left = re.search(r"(\d+) of (\d+) candidates were not tried : the search had used up its part of the time", " ".join([found["sentence"], *found["notes"]]))
+        left = re.search(r"(\d+) of (\d+) candidates were not tried: the search had used up its part of the time", " ".join([found["sentence"], *found["notes"]]))
         self.assertIsNotNone(left, found)
         self.assertEqual(int(left[2]) - int(left[1]), len(found["tried"]))
         self.assertTrue(any(note.startswith(left[0]) for note in found["notes"]), found["notes"])
@@ -164,7 +164,7 @@ esac
         open(file, "w").close()
         done = subprocess.run([HEAPWRIGHT, "fit", "-o", file, "--", "true"], capture_output=True, text=True, env=self.environment())
         self.assertEqual(done.returncode, 125)
-        self.assertIn("is no folder", done.stderr)
+        self.assertIn("Not a directory", done.stderr)
         done = subprocess.run([HEAPWRIGHT, "fit", "-o", os.path.join(self.folder, "a b"), "--", "true"], capture_output=True, text=True, env=self.environment())
         self.assertEqual(done.returncode, 125)
         self.assertIn("cannot express a path with a space", done.stderr)
