@@ -5,6 +5,7 @@ usage: fit_test.py HEAPWRIGHT FITTED_TO
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -205,6 +206,16 @@ esac
         self.assertEqual(found["verdict"], "keep-default", found)
         self.assertTrue(any(one["finalist"] for one in found["tried"]), found["tried"])
         self.assertRegex(found["sentence"], r"^keep the default: no recipe that gains in replays did so in runs of the program without harm; .*: .*wall time")
+
+    def test_what_runs_said_of_a_recipe_is_told_where_another_malloc_is_the_answer(self):
+        compiler, better = self.compiler_of_two("  r."), os.path.join(self.folder, "libheapwright.so")
+        shutil.copy(os.path.join(self.folder, "libbetter.so"), better)  # by its name the program is not slowed
+        for _ in range(4):  # noise may look like a harm
+            found = self.fitted("--for", "memory", "--minutes", "0.3", "--compiler", compiler, "--with", f"better={better}", "--", PROGRAM, "slowed")
+            if found["verdict"] == "other-allocator":
+                break
+        self.assertRegex(found["sentence"], r"^for this program better is better than the default: ")
+        self.assertTrue(any(note.startswith("no recipe that gains in replays did so in runs of the program without harm; ") for note in found["notes"]), found["notes"])
 
     def test_an_input_that_fails_is_named(self):
         done = self.ran("--minutes", "0.1", "--input", "sh -c 'exit 3'", "--", PROGRAM, "nothing", code=1)
