@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
-import { several, timesLive } from "../../tools/live/web/format.js";
+import { several, timesLive, whenPeaked } from "../../tools/live/web/format.js";
 
 const [packages, executablePath, server, makeSegment, heapwright, library, hardened, mistakenServer] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
@@ -312,6 +312,7 @@ test("words for few and for little", () => {
   assert.equal(timesLive(15e6, 10e6), "1.50 × live");
   assert.equal(timesLive(30e6, 12e3), "", "little is live");
   assert.equal(timesLive(2e9, 2e6), "", "most of RSS is something else");
+  assert.deepEqual([whenPeaked(0.4, 100, 100), whenPeaked(0.4, 50, 100), whenPeaked(3, 50, 100)], ["now", "less than a second ago", "3.0 s ago"]);
 });
 
 /// The page with answers of the server changed by `change(answer)`.
@@ -745,9 +746,11 @@ test("says when the program has ended, was killed, counts late or not at all, an
 
 test("says how a program that it has started has ended", async () => {
   for (const [script, status] of [["x=$(echo 1); sleep 1; kill -SEGV $$", /^program was killed by SIGSEGV at about [\d:]+: last figures$/], ["x=$(echo 1); sleep 1; exit 3", /^program has ended.* \(exit code 3\): last figures$/]]) {
-    const s = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/bash", "-c", script], { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
+    const s = await shown(spawn(heapwright, ["live", "--no-browser", "--sample", "0", "--", "/bin/bash", "-c", script], { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
     try {
       await becomes(() => s.text("status"), words => status.test(words), "how it has ended");
+      await s.page.keyboard.press("2");
+      await becomes(() => s.page.textContent("#sites .empty"), words => words === "no samples", "nothing is expected any more");
       assert.deepEqual(s.troubles, []);
     } finally { await s.end(); }
   }

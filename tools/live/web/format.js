@@ -46,7 +46,11 @@ export function withError(v, error, show = bytes) {
 export const aboutCount = (n, inBytes, error) => (error >= inBytes / 200 && error > 0 ? "~" : "") + count(n);
 export const clock = s => new Date(s * 1000).toLocaleTimeString("en-GB");
 
-export const ago = s => (s < 1 ? "now" : duration(s) + " ago");
+/// How many seconds ago the peak was, in words. It is now while about as much is live.
+export function whenPeaked(seconds, live, peak) {
+  if (seconds >= 1) return duration(seconds) + " ago";
+  return live < 0.99 * peak ? "less than a second ago" : "now";
+}
 
 export function duration(s) {
   if (s < 1e-3) return Math.round(s * 1e6) + " µs";

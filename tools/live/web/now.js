@@ -1,6 +1,6 @@
 // What happens now: four figures, the time line, and tables of size classes, threads, and what each thread does in each class.
 import { $, choice, text } from "./dom.js";
-import { ago, arenasOfPython, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive } from "./format.js";
+import { arenasOfPython, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive, whenPeaked } from "./format.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 
@@ -52,12 +52,6 @@ const tables = {
     sort: { key: "in_use", falls: true }, key: row => row.number,
   },
 };
-
-/// It is now while about as much is live.
-function whenPeaked({ at, process: { peak, peak_at }, totals: { live } }) {
-  const words = ago(at - peak_at);
-  return words === "now" && live < 0.99 * peak ? "less than a second ago" : words;
-}
 
 const named = (columns, row) => Object.fromEntries(columns.map((name, i) => [name, row[i]]));
 const counters = ["allocations", "allocated_bytes", "frees", "freed_bytes", "requested_bytes"];
@@ -145,7 +139,7 @@ export class NowView {
     text($("rate"), span > 0 ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
     text($("rate-more"), span > 0 ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
     text($("peak"), bytes(p.peak));
-    text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? whenPeaked(this.state) : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
+    text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? whenPeaked(this.state.at - p.peak_at, t.live, p.peak) : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
     $("peak").parentNode.title = p.peak_grain === 0 ? "Exact: the sampling interval has been 1 since the peak began" : `To ${bytes(p.peak_grain)} for each thread, either way; exact where the sampling interval is 1 since the peak began`;
   }
 
