@@ -258,8 +258,13 @@ test("estimates have an error; sites can be those at the peak", async () => {
     const cut = await s.page.evaluate(() => [...document.querySelectorAll("#sites .row")].slice(0, 8).map(r => r.querySelector(".tail")).filter(t => t.scrollWidth > t.clientWidth || t.getBoundingClientRect().right > t.parentNode.getBoundingClientRect().right).map(t => t.textContent));
     assert.deepEqual(cut, [], "the lines of sites are cut");
     await s.page.screenshot({ path: join(shots, "peak-light.png") });
-    const names = await s.page.evaluate(() => [...document.querySelectorAll("#sites .row")].filter(r => !r.hidden).map(r => r.children[0].textContent + r.children[1].textContent));
+    // Where there is room for whole names.
+    await s.page.setViewportSize({ width: 2560, height: 800 });
+    const shownNames = () => s.page.evaluate(() => [...document.querySelectorAll("#sites .row")].filter(r => !r.hidden).map(r => r.children[0].textContent + r.children[1].textContent));
+    await becomes(shownNames, names => !names.some(name => name.includes("…")), "whole names");
+    const names = await shownNames();
     assert.equal(new Set(names).size, names.length, "two rows look alike");
+    await s.page.setViewportSize({ width: 1280, height: 800 });
     await s.page.click("#more summary");
     await s.page.selectOption("#sampling", "1");
     await s.page.waitForFunction(() => /every block now; what was allocated before is an estimate/.test(document.getElementById("flame-note").textContent));
