@@ -86,7 +86,7 @@ class Replay(unittest.TestCase):
         self.assertIn(f"Note: the trace is a piece of {perl} (from 0.8 s on), which ended: the command has ended", of_piece)
         self.assertRegex(of_piece, r"Note: [\d,]+ frees of blocks from before the piece are left out")
         short = os.path.join(self.folder, "short.trace")
-        self.assertEqual(heapwright("trace", "slice", perl, "-o", short, "--to", "0.01").returncode, 0)
+        self.assertEqual(heapwright("trace", "slice", brief, "-o", short).returncode, 0)
         self.assertRegex(said(short, "--only", "heapwright"), r"its memory was (not looked at|looked at only \d times?) during the piece, which is too short")
         self.assertIn("this replay is off by", said(perl, "--only", "heapwright"))
         elsewhere = os.path.join(self.folder, "elsewhere.trace")
