@@ -10,6 +10,20 @@ install(CODE [[
 ]])
 install(TARGETS heapwright_headers heapwright_shared heapwright_hardened heapwright_static EXPORT heapwright-targets
   LIBRARY COMPONENT library NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
+# gdb loads what lies at the path of a library below its own directory. `cmake --install --prefix` may change the prefix; cpack installs
+# into a folder of its own.
+install(FILES gdb/heapwright.py gdb/heapwright_record.py gdb/heapwright_heap.py gdb/heapwright_describer.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright/gdb COMPONENT library)
+install(CODE "
+  set(heapwright_prefix_to_be \"\${CMAKE_INSTALL_PREFIX}\")
+  if(CMAKE_INSTALL_PREFIX MATCHES /_CPack_Packages/)
+    set(heapwright_prefix_to_be \"${CMAKE_INSTALL_PREFIX}\")
+  endif()
+" COMPONENT library)
+foreach(target heapwright_shared heapwright_hardened)
+  install(FILES gdb/libheapwright-gdb.py COMPONENT library RENAME $<TARGET_FILE_NAME:${target}>-gdb.py
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/gdb/auto-load\${heapwright_prefix_to_be}/${CMAKE_INSTALL_LIBDIR}")
+endforeach()
 if(HEAPWRIGHT_BUILD_TOOLS AND NOT HEAPWRIGHT_SANITIZE)
   install(TARGETS heapwright heapwright_probe)
   # What `heapwright build` compiles, and the programs that subcommands run.

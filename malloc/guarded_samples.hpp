@@ -27,6 +27,7 @@
 
 #include <heapwright/heap/block_claim.hpp>
 #include <heapwright/heap/misuse.hpp>
+#include <heapwright/malloc/process_record.hpp>
 #include <heapwright/platform/linux/linux_os.hpp>
 #include <heapwright/sync/lock.hpp>
 
@@ -83,6 +84,9 @@ class guarded_samples {
   /// What is known of an address that was touched. False: nothing. In a handler of a fault.
   bool explain(const void* p, const char* access, const unwind::machine_state& where) noexcept;
 
+  /// For the process_record.
+  [[nodiscard]] constexpr guarded_sample_places describe() const noexcept;
+
  private:
   enum class state : std::uint8_t { unused, live, freed };
 
@@ -124,6 +128,19 @@ class guarded_samples {
   std::uint64_t frees_ = 0;
   std::array<place, places> places_{};
 };
+
+constexpr guarded_sample_places guarded_samples::describe() const noexcept {
+  static_assert(sizeof(place::is) == 1 && sizeof(place::bytes) == 8 && sizeof(place::size) == 8);
+  static_assert(static_cast<int>(state::live) == 1 && static_cast<int>(state::freed) == 2);
+  return {.first = &places_,
+          .count = places,
+          .stride = sizeof(place),
+          .state = offsetof(place, is),
+          .begin = offsetof(place, begin),
+          .bytes = offsetof(place, bytes),
+          .block = offsetof(place, block),
+          .asked_for = offsetof(place, size)};
+}
 
 extern constinit guarded_samples the_samples;
 

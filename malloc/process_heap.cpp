@@ -284,17 +284,12 @@ void check_before_exit() noexcept {
   the_heap.check_quarantine(*this_cache);
   if constexpr (heap_type::is_sealed) {
     if (has_reported_misuse()) return;  // what has been told is not told again
-    census<chosen_recipe, process_os> all(the_heap);
-    all.for_each_listed(*this_cache, [](const block* b) { the_heap.check_listed(b); });
-    if (!the_heap.is_whole()) return;
-    all.for_each_span([](const span& s) { the_heap.check_span(s); });
     // A process that has more ends without delay.
-    std::size_t left = std::size_t{1} << 20;
-    (void)all.for_each_block([&](const void* b, std::size_t) {
-      if (left == 0) return;
-      --left;
-      the_heap.check_in_use(b);
-    });
+    constexpr std::size_t most = std::size_t{1} << 20;
+    if (the_heap.is_whole())
+      the_heap.check_all(most);
+    else
+      the_heap.check_lists(*this_cache);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <heapwright/core/text.hpp>
+#include <heapwright/heap/heap_describer.hpp>
 #include <heapwright/malloc/process_record.hpp>
 
 #include "../abi/export.hpp"
@@ -40,6 +41,10 @@ HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record
                .max_long_bytes = heapwright::process::chosen_recipe.thread_cache.max_long_bytes,
                .max_free_resident = heapwright::process::chosen_recipe.pages.max_free_resident,
                .give_back = heapwright::process::chosen_recipe.pages.give_back},
+    .places = nullptr,
+    .places_bytes = 0,
+    .cache_from_thread = 0,
+    .samples = nullptr,
 };
 }
 
@@ -68,8 +73,16 @@ constexpr auto class_bytes = [] {
   return all;
 }();
 
+constexpr auto described = heap_describer::describe(the_heap);
+constexpr guarded_sample_places places_of_samples = the_samples.describe();
+
 void record_heap() noexcept {
   process_record& record = heapwright_process_record;
+  record.places = &described.places;
+  record.places_bytes = sizeof described;
+  record.cache_from_thread =
+      reinterpret_cast<std::intptr_t>(&this_cache) - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
+  record.samples = &places_of_samples;
   record.class_count = class_bytes.size();
   record.class_stride = heap_type::class_figures_stride;
   record.class_bytes = class_bytes.data();

@@ -14,6 +14,8 @@
 namespace heapwright {
 namespace {
 
+using links = block_links<default_recipe>;
+
 struct alignas(64) fake_block {
   block link{};
 };
@@ -26,14 +28,14 @@ TEST(RemoteInbox, GivesAllThatWasPostedOnce) {
   for (std::size_t begin : {0, 4, 7}) {
     remote_batch batch{.tag = 1};
     const std::size_t end = begin == 0 ? 4 : begin == 4 ? 7 : 10;
-    for (std::size_t i = begin; i < end; ++i) batch.add(&blocks[i].link);
+    for (std::size_t i = begin; i < end; ++i) batch.add<links>(&blocks[i].link);
     posted += batch.count;
-    EXPECT_EQ(inbox.post(batch), posted);
+    EXPECT_EQ(inbox.post<links>(batch), posted);
   }
   const auto [first, count] = inbox.take();
   EXPECT_EQ(count, 10u);
   std::set<const block*> seen;
-  for (const block* b = first; b != nullptr; b = b->next) EXPECT_TRUE(seen.insert(b).second);
+  for (const block* b = first; b != nullptr; b = links::next(b)) EXPECT_TRUE(seen.insert(b).second);
   EXPECT_EQ(seen.size(), 10u);
   EXPECT_TRUE(inbox.is_empty());
   EXPECT_EQ(inbox.take().first, nullptr);
@@ -61,8 +63,8 @@ TEST(RemoteInbox, RefusesMoreThanItCanCount) {
   std::uint32_t posted = 0;
   for (fake_block& b : blocks) {
     remote_batch batch{.tag = 1, .count = 63};  // as if there were 63 more
-    batch.add(&b.link);
-    const std::uint32_t there = inbox.post(batch);
+    batch.add<links>(&b.link);
+    const std::uint32_t there = inbox.post<links>(batch);
     if (posted + 64 <= remote_inbox::most) {
       EXPECT_EQ(there, posted += 64);
     } else {
@@ -85,7 +87,7 @@ TEST(RemoteInbox, LosesNoBlockWhileManyPostAndTake) {
     const auto [first, count] = inbox.take();
     std::uint32_t n = 0;
     for (block* b = first; b != nullptr; ++n) {
-      block* const following = b->next;
+      block* const following = links::next(b);
       for (int t = 0; t < threads; ++t) {
         const auto* const f = reinterpret_cast<const fake_block*>(b);
         if (f >= blocks[t].data() && f < blocks[t].data() + 64)
@@ -105,14 +107,14 @@ TEST(RemoteInbox, LosesNoBlockWhileManyPostAndTake) {
         for (int k = 0; k < 3; ++k) {
           const int at = (i * 3 + k) % 64;
           if (posted[t * 64 + at].exchange(true, std::memory_order_acquire)) continue;
-          batch.add(&blocks[t][at].link);
+          batch.add<links>(&blocks[t][at].link);
         }
         if (batch.count == 0) {
           std::this_thread::yield();
           continue;
         }
         sent += batch.count;
-        if (inbox.post(batch) > 100 && i % 2 == 0) take();
+        if (inbox.post<links>(batch) > 100 && i % 2 == 0) take();
       }
       --running;
     });

@@ -422,6 +422,34 @@ std::uint64_t in_child(F f) {
   return word;
 }
 
+TEST(BlockLinks, LeadToTheNextBlockAndToNothingOnceWrittenTo) {
+  using links = block_links<hardened_recipe>;
+  link_key::set(0x123456789ABCDEF1);
+  struct alignas(16) {
+    block link;
+  } blocks[2];
+  block* const first = links::make(&blocks[0], &blocks[1].link);
+  EXPECT_EQ(links::next(first), &blocks[1].link);
+  EXPECT_TRUE(links::is_whole(first));
+  EXPECT_EQ(links::next(links::make(&blocks[1], nullptr)), nullptr);
+  EXPECT_TRUE(links::is_whole(&blocks[1].link));
+  EXPECT_NE(blocks[1].link.link, 0u) << "a link that is overwritten with zeros is no end of the list";
+  const std::uintptr_t link = first->link;
+  for (unsigned byte = 0; byte < 8; ++byte) {
+    for (std::uintptr_t change = 1; change < 256; ++change) {
+      first->link = link ^ change << 8 * byte;
+      ASSERT_FALSE(links::is_whole(first)) << byte << " " << change;
+      ASSERT_EQ(links::next(first), nullptr);
+    }
+  }
+  first->link = 0;
+  EXPECT_FALSE(links::is_whole(first));
+  first->link = address_of(&blocks[1]);
+  EXPECT_FALSE(links::is_whole(first)) << "nobody can make a link who does not know the key";
+  blocks[1].link.link = link;
+  EXPECT_FALSE(links::is_whole(&blocks[1].link)) << "a link is that of its own block";
+}
+
 TEST_F(Hardened, AChildOfForkHasAKeyOfItsOwn) {
   char* const p = this->block_of(104);
   char* const to_free = this->block_of(104);

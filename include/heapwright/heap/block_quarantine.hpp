@@ -22,6 +22,8 @@ namespace heapwright {
 /// Of one thread.
 template <const recipe& R, platform OS>
 class used_quarantine {
+  friend struct heap_describer;
+
   using classes = class_table<R>;
 
  public:

@@ -38,6 +38,8 @@ struct seal_reading {
   block_origin origin = block_origin::malloc;
   std::uint8_t alignment_log2_plus_one = 0;  ///< 0: no alignment was asked for
   std::uint32_t slack = 0;
+  bool is_known =
+      false;  ///< whether the others say what is so: of a live block, and of one whose slack alone is broken
 
   [[nodiscard]] constexpr std::size_t alignment() const noexcept {
     return alignment_log2_plus_one == 0 ? 0 : std::size_t{1} << (alignment_log2_plus_one - 1);
@@ -49,6 +51,9 @@ struct seal_reading {
 class block_seal {
  public:
   static constexpr std::size_t bytes = sizeof(std::uint64_t);
+
+  /// Bytes of the slack that are filled: its first ones.
+  static constexpr std::size_t most_filled = 16;
 
   /// A block may have so many bytes that nobody asked for.
   static constexpr std::size_t most_slack = (std::size_t{1} << 18) - 1;
@@ -101,7 +106,8 @@ class block_seal {
     if (word != live_word(hash, info) || (info & live) == 0) return {};
     seal_reading r{.origin = static_cast<block_origin>(info >> 24 & 3),
                    .alignment_log2_plus_one = static_cast<std::uint8_t>(info >> 18 & 63),
-                   .slack = static_cast<std::uint32_t>(info & most_slack)};
+                   .slack = static_cast<std::uint32_t>(info & most_slack),
+                   .is_known = (info & most_slack) <= room};
     if (r.slack <= room && has_filler(p, room, r.slack, hash)) r.state = seal_state::live;
     return r;
   }
@@ -134,10 +140,7 @@ class block_seal {
     return alignment == 0 ? 0 : (static_cast<std::uint64_t>(std::countr_zero(alignment)) + 1) << 18;
   }
 
-  using chunk [[gnu::vector_size(16)]] = std::uint64_t;
-
-  /// Bytes of the slack that are filled: its first ones.
-  static constexpr std::size_t most_filled = sizeof(chunk);
+  using chunk [[gnu::vector_size(most_filled)]] = std::uint64_t;
 
   /// A chunk at [n] has n bytes of ones, the last; the rest is zero.
   static constexpr std::array<std::uint8_t, 2 * most_filled + 1> masks = [] {

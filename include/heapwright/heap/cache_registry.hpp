@@ -34,6 +34,8 @@ struct registered_cache {
 /// All zero is empty.
 template <const recipe& R, platform OS>
 class cache_registry {
+  friend struct heap_describer;
+
  public:
   using lock_type = heap_lock<R, OS>;
 

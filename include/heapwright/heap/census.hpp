@@ -144,21 +144,6 @@ class census {
     });
   }
 
-  /// Calls f(block) for each block of a class that is cut from spans, in the lists of a cache that
-  /// the calling thread has.
-  template <class F>
-  void for_each_listed(const cache& mine, F f) const noexcept {
-    const auto of_any_class = [&](const block* b, unsigned) { f(b); };
-    for (unsigned c = 1; c < classes::cut_end; ++c)
-      for (const block* b : mine.lists_of(c)) follow(b, c, of_any_class);
-  }
-
-  /// Calls f(span) for each span.
-  template <class F>
-  void for_each_span(F f) const {
-    heap_.for_each_span_held(f);
-  }
-
   /// Calls f(const void* block, std::size_t bytes) for each block in use, by address; bytes as its
   /// class has them. False: there was no memory to note what threads keep, and f was not called.
   /// Complexity: all blocks, and n log n of those that threads keep.
@@ -230,7 +215,7 @@ class census {
   static void blocks_of(const span& s, const noted& kept, F f) {
     const std::size_t size = classes::of(s.size_class).size;
     std::array<bool, most_blocks()> is_free{};
-    for (const block* b = s.free; b != nullptr; b = b->next)
+    for (const block* b = s.free; b != nullptr; b = block_links<R>::next(b))
       is_free[(address_of(b) - address_of(s.block_begin())) / size] = true;
     for (std::size_t i = 0; i < s.carved; ++i) {
       const std::byte* const p = s.block_begin() + i * size;
@@ -294,7 +279,7 @@ class census {
     constexpr int longest = 1 << 16;  // a list that changes under our eyes might lead in a circle
     for (int n = 0; n < longest && is_block(b, c); ++n) {
       f(b, class_of(heap_.tag_of(b)));
-      b = __atomic_load_n(&b->next, __ATOMIC_RELAXED);
+      b = block_links<R>::next_relaxed(b);
     }
   }
 

@@ -20,11 +20,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <utility>
 
+#include <heapwright/heap/block_links.hpp>
+#include <heapwright/heap/block_seal.hpp>
 #include <heapwright/heap/misuse.hpp>
 #include <heapwright/heap/page_heap.hpp>
+#include <heapwright/heap/zero_memory.hpp>
 
 namespace heapwright {
 
@@ -35,6 +37,7 @@ class central_free_list {
   using classes = class_table<R>;
   using pages = page_heap<R, OS>;
   using caller_mistakes = misuse<R, OS>;
+  using links = block_links<R>;
 
  public:
   using lock_type = heap_lock<R, OS>;
@@ -60,32 +63,51 @@ class central_free_list {
 
   /// Takes back the last `n` fresh blocks that their span has given. Does not write to them.
   [[gnu::noinline]] void flush_fresh(std::byte* fresh, std::uint32_t n, pages& heap) noexcept {
-    holding guard(lock_);
+    section here(lock_);
     span* const s = heap.map().span_at(fresh);
     invariant(s->carved >= n && s->live >= n, "more fresh blocks came back to a span than it has handed out");
     s->carved -= n;
     s->live -= n;
     figures_.outside -= n;
     if (s->place == span_place::exhausted) list(s);
-    if (s->live == 0 && s->place == span_place::listed) keep_or_retire(s, heap);
+    if (s->live == 0 && s->place == span_place::listed) keep_or_retire(s, heap, here);
   }
 
   /// Takes back `n` blocks, the first of a list. Returns the rest of the list.
   [[gnu::noinline]] block* flush(unsigned c, block* first, std::uint32_t n, pages& heap) noexcept {
-    found_mistake found;
-    block* const rest = flush(c, first, n, heap, found);
-    // Without the lock: a handler of SIGABRT may call malloc.
-    if (found.what != nullptr) [[unlikely]]
-      die(found.what, found.at, "(found some time after the free)");
-    return rest;
+    section here(lock_);
+    figures_.outside -= n;
+    while (n > 0) {
+      // Neighbours in the list that are of one span go back as they are, linked already.
+      span* const s = heap.map().span_at(first);
+      invariant(s != nullptr && s->size_class == c, "a block came back to a span it is not of");
+      block* last = first;
+      std::uint32_t run = 1;
+      bool is_right = is_as_freed(first, *s);
+      // The analyser does not know that the invariant holds.
+      // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
+      for (; is_right && run < n && s->contains(links::next(last)); ++run) {
+        last = links::next(last);
+        is_right = is_as_freed(last, *s);
+      }
+      if (!is_right) [[unlikely]]
+        return here.found = mistake_with(last), nullptr;
+      if (run > s->live) [[unlikely]]
+        return here.found = {"double free, of this block or one near it", first}, nullptr;
+      block* const following = links::next(last);
+      insert(s, first, last, run, heap, here);
+      first = following;
+      n -= run;
+    }
+    return first;
   }
 
   /// The span that was attached to a thread is anybody's.
   [[gnu::noinline]] void detach(span* s, pages& heap) noexcept {
-    holding guard(lock_);
+    section here(lock_);
     s->owner = 0;
     if (s->live == 0) {
-      retire(s, heap);
+      retire(s, heap, here);
     } else {
       list(s);
     }
@@ -93,12 +115,12 @@ class central_free_list {
 
   /// Gives the empty spans to the page heap.
   void trim(pages& heap) noexcept {
-    holding guard(lock_);
+    section here(lock_);
     for (span* s = listed_.front(); s != nullptr;) {
       span* const next = s->next;
       if (s->live == 0) {
         unlist(s);
-        retire(s, heap);
+        retire(s, heap, here);
       }
       s = next;
     }
@@ -129,42 +151,42 @@ class central_free_list {
   struct found_mistake {
     const char* what = nullptr;
     const block* at = nullptr;
+    const char* detail = "(found some time after the free)";
   };
 
-  block* flush(unsigned c, block* first, std::uint32_t n, pages& heap, found_mistake& found) noexcept {
-    holding guard(lock_);
-    figures_.outside -= n;
-    while (n > 0) {
-      // Neighbours in the list that are of one span go back as they are, linked already.
-      span* const s = heap.map().span_at(first);
-      invariant(s != nullptr && s->size_class == c, "a block came back to a span it is not of");
-      block* last = first;
-      std::uint32_t run = 1;
-      bool is_right = caller_mistakes::was_given_out(first, *s);
-      // The analyser does not know that the invariant holds.
-      // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
-      for (; is_right && run < n && s->contains(last->next); ++run) {
-        last = last->next;
-        is_right = caller_mistakes::was_given_out(last, *s);
-      }
-      if (!is_right) [[unlikely]]
-        return found = {"free of a pointer into a block", last}, nullptr;
-      if (run > s->live) [[unlikely]]
-        return found = {"double free, of this block or one near it", first}, nullptr;
-      block* const following = last->next;
-      insert(s, first, last, run, heap);
-      first = following;
-      n -= run;
+  /// Holds the lock for a scope. What the program did wrong and was found in it ends the process
+  /// behind it: a handler of SIGABRT may call malloc.
+  struct [[nodiscard]] section {
+    explicit section(lock_type& l) noexcept : lock(l) { lock.acquire(); }
+    ~section() {
+      lock.release();
+      if (found.what != nullptr) [[unlikely]]
+        die(found.what, found.at, found.detail);
     }
-    return first;
+    section(const section&) = delete;
+    section& operator=(const section&) = delete;
+
+    lock_type& lock;
+    found_mistake found;
+  };
+
+  /// Of a freed block that goes back to its span.
+  [[nodiscard]] static bool is_as_freed(const block* b, const span& s) noexcept {
+    return caller_mistakes::was_given_out(b, s) && links::is_whole(b);
+  }
+  [[nodiscard]] static found_mistake mistake_with(const block* b) noexcept {
+    return links::is_whole(b) ? found_mistake{"free of a pointer into a block", b} : written(b);
+  }
+  [[nodiscard]] static found_mistake written(const block* b) noexcept {
+    return {"write after free", b, "(in a free block, found some time after the write)"};
   }
 
   // --- refilling
 
   refill_result refill_from_attached(unsigned c, std::uint32_t wanted, page_tag owner, span*& attached,
                                      pages& heap) noexcept {
-    holding guard(lock_);
-    if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached, heap);
+    section here(lock_);
+    if (attached != nullptr && attached->free == nullptr) prefer_returned(owner, attached, heap, here);
     if (attached == nullptr) attached = next_span(c, owner, heap);
     span* const s = attached;
     if (s == nullptr) return {};
@@ -180,7 +202,7 @@ class central_free_list {
 
   refill_result refill_from_unattached(unsigned c, std::uint32_t wanted, page_tag owner, pages& heap) noexcept {
     const refill_result r = take_unattached(c, wanted, heap);
-    for (const block* b = r.returned; b != nullptr; b = b->next) heap.map().set_tag(b, tag_of(owner, c));
+    for (const block* b = r.returned; b != nullptr; b = links::next(b)) heap.map().set_tag(b, tag_of(owner, c));
     if (r.fresh != nullptr) heap.map().set_tag(r.fresh, tag_of(owner, c));
     return r;
   }
@@ -215,8 +237,9 @@ class central_free_list {
     block* const first = s->free;
     block* last = first;
     std::uint32_t n = 1;
-    for (; n < wanted && last->next != nullptr; ++n) last = last->next;
-    s->free = std::exchange(last->next, nullptr);
+    for (; n < wanted && links::next(last) != nullptr; ++n) last = links::next(last);
+    s->free = links::next(last);
+    if (links::is_whole(last)) links::set_next(last, nullptr);  // if not, the thread that pops it will see
     s->live += n;
     figures_.outside += n;
     return {.returned = first};
@@ -244,26 +267,39 @@ class central_free_list {
     if (s->live == 0) empty_bytes_ -= s->bytes();
   }
 
-  void insert(span* s, block* first, block* last, std::uint32_t n, pages& heap) noexcept {
-    last->next = s->free;
+  void insert(span* s, block* first, block* last, std::uint32_t n, pages& heap, section& here) noexcept {
+    links::set_next(last, s->free);
     s->free = first;
     s->live -= n;
     if (s->place == span_place::exhausted) list(s);
-    if (s->live == 0 && s->place == span_place::listed) keep_or_retire(s, heap);
+    if (s->live == 0 && s->place == span_place::listed) keep_or_retire(s, heap, here);
   }
 
   /// A listed span has become empty.
-  void keep_or_retire(span* s, pages& heap) noexcept {
+  void keep_or_retire(span* s, pages& heap, section& here) noexcept {
     empty_bytes_ += s->bytes();
     if (empty_bytes_ <= R.spans.kept_empty || (s->next == nullptr && s->previous == nullptr)) return;
     unlist(s);
-    retire(s, heap);
+    retire(s, heap, here);
   }
 
-  void retire(span* s, pages& heap) noexcept {
+  void retire(span* s, pages& heap, [[maybe_unused]] section& here) noexcept {
+    if constexpr (R.hardening.check_reuse) look_for_writes(*s, here.found);
     figures_.span_bytes -= s->bytes();
     heap.map().set_all_tags(s, 0);
     heap.release(s);
+  }
+
+  /// Of a span all of whose blocks are free, before its pages go back: nobody would see it then.
+  static void look_for_writes(const span& s, found_mistake& found) noexcept {
+    const std::size_t size = classes::of(s.size_class).size;
+    for (std::size_t i = 0; i < s.carved; ++i) {
+      const auto* const b = reinterpret_cast<const block*>(s.block_begin() + i * size);
+      const bool is_written = !links::is_whole(b) || !zero_memory::is_zero(reinterpret_cast<const std::byte*>(b + 1),
+                                                                           size - block_seal::bytes - sizeof(block));
+      if (is_written) [[unlikely]]
+        found = written(b);
+    }
   }
 
   /// A span for this thread to refill from, with its owner bits at every page; null when the system
@@ -298,12 +334,12 @@ class central_free_list {
 
   /// Replaces an attached span that has only fresh blocks by another span of this thread with
   /// blocks that came back: those pages are resident.
-  void prefer_returned(page_tag owner, span*& attached, pages& heap) noexcept {
+  void prefer_returned(page_tag owner, span*& attached, pages& heap, section& here) noexcept {
     span* const s = near_front([owner](const span* t) { return t->owner == owner && t->free != nullptr; });
     if (s == nullptr) return;
     unlist(s);
     list(attached);
-    if (attached->live == 0) keep_or_retire(attached, heap);
+    if (attached->live == 0) keep_or_retire(attached, heap, here);
     attached = s;
   }
 

@@ -29,6 +29,8 @@ namespace heapwright {
 /// All zero has no range yet.
 template <const recipe& R, platform OS>
 class empty_blocks {
+  friend struct heap_describer;
+
   using sealed = sealed_blocks<R, OS>;
   using lock_type = heap_lock<R, OS>;
 
@@ -93,6 +95,7 @@ class empty_blocks {
   }
 
   [[nodiscard]] bool is_usable(void* p, const block_claim& said, const call_names& by) noexcept {
+    if (!is_aligned(p, place_bytes)) return report_mistake(by.of_inner, p, "(not the beginning of a block)"), false;
     const record r = read(p);
     return sealed::is_usable_empty(p, r.state, r.origin, said, by);
   }

@@ -33,6 +33,7 @@
 #include <cstring>
 #include <new>
 
+#include <heapwright/heap/block_links.hpp>
 #include <heapwright/heap/class_state.hpp>
 #include <heapwright/heap/misuse.hpp>
 
@@ -42,8 +43,11 @@ namespace heapwright {
 /// flushes them.
 template <const recipe& R, platform OS>
 class free_lists {
+  friend struct heap_describer;
+
   using classes = class_table<R>;
   using caller_mistakes = misuse<R, OS>;
+  using links = block_links<R>;
 
  public:
   // --- the fast path
@@ -75,17 +79,14 @@ class free_lists {
     return std::max(1U, static_cast<unsigned>(static_cast<std::size_t>(offset) / sizeof(class_state)));
   }
 
-  /// The block that pop is to return; null when the free list is empty.
-  [[nodiscard, gnu::always_inline]] const block* first(class_offset offset) noexcept {
-    return state_at(offset).free_list;
-  }
-
   /// A block of this class; null when the free list is empty.
   [[nodiscard, gnu::always_inline]] void* pop(class_offset offset) noexcept {
     block* const b = state_at(offset).free_list;
     if (b == nullptr) [[unlikely]]
       return nullptr;
-    block* const following = b->next;
+    if (!links::is_whole(b)) [[unlikely]]
+      caller_mistakes::die_of_link(b, *map_);
+    block* const following = links::next(b);
     state_at(offset).free_list = following;
     __builtin_prefetch(following);  // the next pop reads it, and its caller writes to it
     caller_mistakes::note_allocated(b);
@@ -114,7 +115,7 @@ class free_lists {
     if (!caller_mistakes::note_freed(b, *map_)) [[unlikely]]
       return ++state_at(offset).room, true;
     wipe(b, class_of(of_class));
-    b->next = state_at(offset).deferred;
+    links::set_next(b, state_at(offset).deferred);
     std::atomic_signal_fence(std::memory_order_release);
     state_at(offset).deferred = b;
     return true;
@@ -207,7 +208,7 @@ class free_lists {
 
   [[nodiscard]] static std::uint32_t length_of(const block* b) noexcept {
     std::uint32_t n = 0;
-    for (; b != nullptr; b = b->next) ++n;
+    for (; b != nullptr; b = links::next(b)) ++n;
     return n;
   }
 
@@ -216,7 +217,7 @@ class free_lists {
     class_state& s = state_at(offset);
     --s.room;
     wipe(b, static_cast<unsigned>(&s - of_));
-    b->next = s.free_list;
+    links::set_next(b, s.free_list);
     std::atomic_signal_fence(std::memory_order_release);
     s.free_list = b;
   }
@@ -241,7 +242,7 @@ class free_lists {
     std::atomic_signal_fence(std::memory_order_release);
     s.fresh_count = left;
     block* list = nullptr;
-    for (std::byte* p = end - size; p != first; p -= size) list = new (p) block{list};
+    for (std::byte* p = end - size; p != first; p -= size) list = links::make(p, list);
     std::atomic_signal_fence(std::memory_order_release);
     s.free_list = list;
     caller_mistakes::note_allocated(reinterpret_cast<block*>(first));

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,8 @@ namespace heapwright {
 
 template <const recipe& R, platform OS>
 class heap_core {
+  friend struct heap_describer;
+
   using classes = class_table<R>;
   using caller_mistakes = misuse<R, OS>;
   using large = large_blocks<R, OS>;
@@ -217,7 +220,7 @@ class heap_core {
     const std::size_t padded = sealed_blocks<R, OS>::padded(size);
     if (padded <= cache::small_max && alignment <= classes::natural_alignment) [[likely]] {
       const class_offset offset = cache::offset_of_small(padded);
-      if (void* const p = pop_checked(mine, offset)) [[likely]] {
+      if (void* const p = mine.pop(offset)) [[likely]] {
         if (!sealed().give_out_quickly(p, cache::class_at(offset), size, origin, alignment)) [[unlikely]]
           return give_out_sealed(p, size, origin, alignment);
         return p;
@@ -232,7 +235,7 @@ class heap_core {
     const std::size_t padded = sealed_blocks<R, OS>::padded(size);
     const bool is_natural = alignment <= classes::natural_alignment;
     const unsigned c = is_natural ? classes::index(padded) : classes::index_aligned(padded, alignment);
-    if (void* const p = c != 0 ? pop_checked(mine, cache::offset_of(c)) : nullptr) {
+    if (void* const p = c != 0 ? mine.pop(cache::offset_of(c)) : nullptr) {
       if (!sealed().give_out_quickly(p, c, size, origin, alignment)) sealed().give_out(p, size, origin, alignment);
       return p;
     }
@@ -300,7 +303,7 @@ class heap_core {
     if (is_empty && !shared_.empty().check_to_resize(p)) return nullptr;
     const std::size_t had = is_empty ? 0 : sealed().size_to_resize(p);
     if (had == sealed_blocks<R, OS>::not_live) return nullptr;
-    if (!is_empty && sealed().resize(p, size, block_origin::malloc)) return p;
+    if (!is_empty && sealed().resize(p, had, size, block_origin::malloc)) return p;
     if (size > classes::largest && size <= PTRDIFF_MAX - heap_page && map().tag(p) == large_tag) {
       if (void* const resized = resize_sealed(p, had, size)) return resized;
     }
@@ -331,17 +334,34 @@ class heap_core {
   /// block is as a whole operation has left it.
   [[nodiscard]] bool is_whole() const noexcept { return !has_abandoned_ && shared_.figures().threads.get() == 1; }
 
-  /// Of a heap that is whole, under a census: what a program may have written to.
-  void check_span([[maybe_unused]] const span& s) noexcept {
-    if constexpr (is_sealed) sealed().check_span(s);
-  }
-  void check_in_use([[maybe_unused]] const void* b) noexcept {
-    if constexpr (is_sealed) sealed().check_in_use(b);
+  /// What a program may have written to, in at most so many blocks of a heap that is whole. It is
+  /// looked for under every lock, as threads that end may free something still, and told without
+  /// one, as a handler of SIGABRT may call malloc. Where a lock cannot be had, a signal has
+  /// interrupted what holds it: nothing is looked at.
+  [[gnu::cold]] void check_all([[maybe_unused]] std::size_t most) noexcept {
+    if constexpr (is_sealed) {
+      constexpr std::uint64_t patience_ms = 100;
+      if (!try_lock_all(patience_ms)) return;
+      std::array<const span*, 16> damaged;  // more are not told
+      std::size_t n = 0;
+      map().for_each_span([&](const span& s) {
+        bool is_damaged = false;
+        most -= sealed(&is_damaged).check_span(s, most);
+        if (is_damaged && n < damaged.size()) damaged[n++] = &s;
+      });
+      unlock_all();
+      for (std::size_t i = 0; i < n; ++i) (void)sealed().check_span(*damaged[i], SIZE_MAX);
+    }
   }
 
-  /// As check_quarantine, of a block in a free list of the calling thread.
-  void check_listed([[maybe_unused]] const block* b) noexcept {
-    if constexpr (is_sealed) sealed().check_listed(b);
+  /// As check_quarantine, of what is in the free lists of the calling thread.
+  void check_lists([[maybe_unused]] const cache& mine) noexcept {
+    if constexpr (is_sealed) {
+      for (unsigned c = 1; c < classes::cut_end; ++c) {
+        for (const block* b : mine.lists_of(c))
+          for (; b != nullptr; b = block_links<R>::next(b)) sealed().check_listed(b);
+      }
+    }
   }
 
   void set_origin_of_sealed(void* p, block_origin origin) noexcept {
@@ -443,20 +463,7 @@ class heap_core {
   }
 
  private:
-  /// cache::pop, of blocks with a seal: their links are checked before they are followed.
-  [[nodiscard, gnu::always_inline]] void* pop_checked(cache& mine, class_offset offset) noexcept {
-    const block* const b = mine.first(offset);
-    if (b == nullptr) [[unlikely]]
-      return nullptr;
-    if (!sealed().may_be_read(b, offset)) [[unlikely]]
-      check_link(b);
-    return mine.pop(offset);
-  }
-
   // In the frame of a function that calls nothing else.
-
-  [[gnu::noinline, gnu::cold]] void check_link(const block* to) noexcept { sealed().check_link(to); }
-
   [[gnu::noinline, gnu::cold]] void* give_out_sealed(void* p, std::size_t size, block_origin origin,
                                                      std::size_t alignment) noexcept {
     sealed().give_out(p, size, origin, alignment);
@@ -482,17 +489,17 @@ class heap_core {
   [[gnu::always_inline]] void let_go(cache& mine, block* b) noexcept {
     if (b == nullptr) return;
     // A free list writes its link here.
-    const bool is_written_to = R.hardening.check_reuse && b->next != nullptr;
+    const bool is_written_to = R.hardening.check_reuse && b->link != 0;
     if (is_written_to || !mine.push(b)) [[unlikely]]
       let_go_slow(mine, b);
   }
 
   [[gnu::noinline]] void let_go_slow(cache& mine, block* b) noexcept {
-    if (R.hardening.check_reuse && b->next != nullptr) sealed().check_untouched(b);
+    if (R.hardening.check_reuse && b->link != 0) sealed().check_untouched(b);
     deallocate_slow(mine, b);
   }
 
-  [[nodiscard]] sealed_blocks<R, OS> sealed() noexcept { return {map(), shared_.keys()}; }
+  [[nodiscard]] sealed_blocks<R, OS> sealed(bool* found = nullptr) noexcept { return {map(), shared_.keys(), found}; }
 
   [[nodiscard]] cache& borrow() noexcept {
     shared_.keys().begin();

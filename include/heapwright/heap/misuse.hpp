@@ -14,6 +14,7 @@
 
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/hash.hpp>
+#include <heapwright/heap/block_links.hpp>
 #include <heapwright/heap/page_map.hpp>
 
 namespace heapwright {
@@ -97,6 +98,22 @@ class misuse {
     }
   }
 
+  /// The program has written to the link of a free block, at its beginning: there is no going on
+  /// without it.
+  [[noreturn, gnu::cold, gnu::noinline]] static void die_of_link(const block* b,
+                                                                 const page_map_of<R, OS>& map) noexcept {
+    const unsigned c = class_of(map.tag(b));
+    die("write after free", b,
+        text<200>()
+            .add("(at the beginning of a free block, or beyond the one before it; found some time after the write; a "
+                 "block of class ")
+            .add(std::uint64_t{c})
+            .add(", of ")
+            .add(std::uint64_t{classes::of(c).size})
+            .add(" bytes)")
+            .c_str());
+  }
+
   /// Before a block is resized: a block of a class. False: it cannot be, and the process goes on.
   [[nodiscard]] static bool is_live([[maybe_unused]] void* p, [[maybe_unused]] const page_map_of<R, OS>& map) noexcept {
     if constexpr (checks) {
@@ -138,7 +155,7 @@ class misuse {
 
  private:
   struct free_block {
-    block* next;
+    std::uintptr_t link;
     std::uintptr_t mark;
   };
 

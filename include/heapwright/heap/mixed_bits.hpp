@@ -25,6 +25,8 @@ namespace heapwright {
 
 /// The bits of a mixed span, which begins at a multiple of span_bytes. All zero is no span.
 class alignas(2 * sizeof(std::uint64_t)) mixed_bits {
+  friend struct heap_describer;
+
  public:
   static constexpr std::size_t grain = 16;
   static constexpr std::size_t span_bytes = 64 * KiB;

@@ -34,6 +34,7 @@
 #include <utility>
 
 #include <heapwright/core/bin_bitmap.hpp>
+#include <heapwright/heap/block_links.hpp>
 #include <heapwright/heap/mixed_bits.hpp>
 #include <heapwright/heap/mixed_strip.hpp>
 #include <heapwright/heap/page_heap.hpp>
@@ -43,8 +44,11 @@ namespace heapwright {
 /// All zero is empty. Every function takes the page heap, which is the same in each call.
 template <const recipe& R, platform OS>
 class mixed_spans {
+  friend struct heap_describer;
+
   using classes = class_table<R>;
   using pages = page_heap<R, OS>;
+  using links = block_links<R>;
   static constexpr std::size_t grain = mixed_bits::grain;
 
  public:
@@ -70,7 +74,7 @@ class mixed_spans {
     } else if (bytes <= strip.left() || extend(strip, heap, figures)) {
       p = strip.cut(bytes);
     }
-    return p == nullptr ? nullptr : new (p) block{nullptr};
+    return p == nullptr ? nullptr : links::make(p, nullptr);
   }
 
   /// Takes back `n` blocks of class c, the first of a list. Returns the rest of the list.
@@ -79,7 +83,7 @@ class mixed_spans {
     holding guard(lock_);
     std::int64_t back = 0;
     for (; n > 0; --n) {
-      block* const following = first->next;
+      block* const following = links::next(first);
       back += put_unless_owned(first, heap, figures);
       first = following;
     }
@@ -116,7 +120,7 @@ class mixed_spans {
   /// Calls f(block) for those that wait. The caller holds the lock.
   template <class F>
   void for_each_waiting_held(F f) const noexcept {
-    for (const block* b = waiting_; b != nullptr; b = b->next) f(b);
+    for (const block* b = waiting_; b != nullptr; b = links::next(b)) f(b);
   }
 
   /// Where the tail begins, or null. The caller holds the lock.
@@ -186,7 +190,7 @@ class mixed_spans {
     for (; n < wanted && next != nullptr; ++n) {
       void* const p = std::exchange(next, next->next);
       heap.map().bits_at(p).set_outside(mixed_bits::grain_of(p));
-      first = new (p) block{first};
+      first = links::make(p, first);
     }
     set_first(bin, next);
     if (next != nullptr) next->previous = nullptr;
@@ -242,7 +246,7 @@ class mixed_spans {
   bool put_unless_owned(block* b, pages& heap, Figures figures) noexcept {
     const mixed_bits& bits = heap.map().bits_at(b);
     if (bits.is_owned(bits.end_of(mixed_bits::grain_of(b)) - 1)) [[unlikely]] {
-      b->next = waiting_;
+      links::set_next(b, waiting_);
       waiting_ = b;
       return false;
     }
@@ -254,7 +258,7 @@ class mixed_spans {
   void put_waiting(pages& heap, Figures figures) noexcept {
     block* b = std::exchange(waiting_, nullptr);
     while (b != nullptr) {
-      block* const following = b->next;
+      block* const following = links::next(b);
       const unsigned c = classes::index(heap.map().bits_at(b).size_at(b));
       if (put_unless_owned(b, heap, figures)) count(figures, c, -1);
       b = following;

@@ -21,6 +21,8 @@ namespace heapwright {
 
 /// All zero is empty. Its thread alone may call what is not const.
 class mixed_strip {
+  friend struct heap_describer;
+
  public:
   static constexpr std::size_t step_bytes = 4 * KiB;  ///< a strip grows by it
 

@@ -55,6 +55,8 @@ inline constexpr std::uint32_t owners_end = (std::uint32_t{1} << (32 - owner_shi
 /// One per heap: what it says of an address is what that heap knows. All zero is empty.
 template <platform OS, bool HasMixed>
 class page_map {
+  friend struct heap_describer;
+
   static constexpr unsigned address_bits = 48;
   static constexpr unsigned leaf_shift = 31;
   static constexpr std::size_t leaf_pages = std::size_t{1} << (leaf_shift - heap_page_shift);
@@ -150,6 +152,18 @@ class page_map {
   [[nodiscard]] span* span_at(const void* p) const noexcept {
     leaf* const l = leaf_of(p);
     return l == nullptr ? nullptr : l->spans[page_in_leaf(p)].load(std::memory_order_relaxed);
+  }
+
+  /// The span that p lies in, or null. In the middle of a large or a free span the map has nothing,
+  /// so pages before p are looked at, up to 2 GiB of them: for messages.
+  [[nodiscard, gnu::cold]] const span* span_around(const void* p) const noexcept {
+    const leaf* const l = leaf_of(p);
+    if (l == nullptr) return nullptr;
+    for (std::size_t page = page_in_leaf(p) + 1; page-- > 0;) {
+      const span* const s = l->spans[page].load(std::memory_order_relaxed);
+      if (s != nullptr) return s->contains(p) ? s : nullptr;
+    }
+    return nullptr;
   }
 
   /// Leaves that cover would need for [p, p + bytes), at most; `p` may be null for a range that has

@@ -32,8 +32,10 @@ struct remote_batch {
   block* first = nullptr;
   block* last = nullptr;
 
+  /// `Links`: the block_links of their heap.
+  template <class Links>
   void add(block* b) noexcept {
-    b->next = first;
+    Links::set_next(b, first);
     std::atomic_signal_fence(std::memory_order_release);
     first = b;
     if (last == nullptr) last = b;
@@ -44,6 +46,8 @@ struct remote_batch {
 /// What other threads have freed of one thread's blocks of one class: the address of the first
 /// block (48 bits) and their number (16 bits), in one word. All zero is empty.
 class remote_inbox {
+  friend struct heap_describer;
+
  public:
   struct list {
     block* first;
@@ -52,6 +56,7 @@ class remote_inbox {
 
   /// Posts a batch. Returns how many blocks there are then; 0: there are too many, and the batch is
   /// the caller's.
+  template <class Links>
   [[nodiscard]] std::uint32_t post(const remote_batch& batch) noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     std::uint64_t count = 0;
@@ -59,7 +64,7 @@ class remote_inbox {
       const list before = of(seen);
       count = std::uint64_t{before.count} + batch.count;
       if (count > most) return 0;
-      batch.last->next = before.first;
+      Links::set_next(batch.last, before.first);
     } while (!word_.compare_exchange_weak(seen, address_of(batch.first) | count << address_bits,
                                           std::memory_order_seq_cst, std::memory_order_relaxed));
     return static_cast<std::uint32_t>(count);
@@ -95,6 +100,8 @@ class remote_inbox {
 /// Neighbouring classes of one owner have places of their own: most threads free the blocks of few
 /// others at a time.
 class remote_outbox {
+  friend struct heap_describer;
+
  public:
   [[nodiscard]] remote_batch& batch_for(page_tag tag) noexcept {
     return batches_[(class_of(tag) + (tag >> owner_shift) * owner_step) % places];

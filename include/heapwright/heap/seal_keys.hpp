@@ -1,6 +1,6 @@
-// The keys of a heap's seals (block_seal.hpp). A process has one, and the child of a fork gets one
-// more: blocks of the parent keep their seals, so older keys stay valid; what the child seals has
-// the newest.
+// The keys of a heap's seals (block_seal.hpp), and when that of links comes (block_links.hpp). A
+// process has one, and the child of a fork gets one more: blocks of the parent keep their seals, so
+// older keys stay valid; what the child seals has the newest.
 //
 // Invariant: keys are added only where there is no other thread, or for the first block.
 #pragma once
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <heapwright/heap/block_links.hpp>
 #include <heapwright/platform/concept.hpp>
 
 namespace heapwright {
@@ -17,11 +18,14 @@ namespace heapwright {
 /// All zero is before the first block: `begin` comes before it.
 template <platform OS>
 class seal_keys {
+  friend struct heap_describer;
+
  public:
   /// Gives the process its key, if it has none. From any thread.
   void begin() noexcept {
     std::uint64_t none = 0;
     if (newest() == 0) newest_.compare_exchange_strong(none, fresh(), std::memory_order_relaxed);
+    if (link_key::get() == 0) link_key::set(fresh());
   }
 
   [[nodiscard]] std::uint64_t newest() const noexcept { return newest_.load(std::memory_order_relaxed); }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <heapwright/heap/block_links.hpp>
 #include <heapwright/heap/cache_registry.hpp>
 #include <heapwright/heap/central_free_list.hpp>
 #include <heapwright/heap/empty_blocks.hpp>
@@ -23,6 +24,8 @@ namespace heapwright {
 /// All zero is a heap that was never used, so that the process's malloc works before main.
 template <const recipe& R, platform OS>
 class shared_heap {
+  friend struct heap_describer;
+
   using classes = class_table<R>;
 
  public:
@@ -84,7 +87,7 @@ class shared_heap {
     if (classes::is_mixed(c)) return mixed_.flush(c, first, n, pages_, figures_of_mixed());
     if (!classes::is_page_run(c)) return central_[c].flush(c, first, n, pages_);
     for (; n > 0; --n) {
-      block* const following = first->next;
+      block* const following = block_links<R>::next(first);
       span* const s = map().span_at(first);
       misuse<R, OS>::check_run(first, *s);
       pages_.release(s);

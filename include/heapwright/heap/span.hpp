@@ -23,9 +23,9 @@
 
 namespace heapwright {
 
-/// A free block: its first word links to the next.
+/// A free block: its first word links to the next (block_links.hpp).
 struct block {
-  block* next;
+  std::uintptr_t link;
 };
 
 /// Where classes have pages of their own: free_large is decommitted, for blocks without a class

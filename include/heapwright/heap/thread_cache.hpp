@@ -48,11 +48,14 @@ namespace heapwright {
 
 template <const recipe& R, platform OS>
 class thread_cache : public free_lists<R, OS>, public registered_cache {
+  friend struct heap_describer;
+
   using lists = free_lists<R, OS>;
   using classes = class_table<R>;
   using limits = cache_limits<R>;
   using shared = shared_heap<R, OS>;
   using caller_mistakes = misuse<R, OS>;
+  using links = block_links<R>;
 
  public:
   /// The empty cache of threads without one of their own. Never written to.
@@ -148,7 +151,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// being used.
   [[gnu::noinline]] void flush() noexcept {
     quarantine_.empty([this](unsigned c, block* b) {
-      b->next = nullptr;
+      links::set_next(b, nullptr);
       shared_->flush(c, b, 1);
     });
     for (remote_batch& batch : outbox_) post(batch);
@@ -222,11 +225,12 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     s.use.is_used = true;
     if (s.room == 0 && classes::is_long(c)) {
       if (s.flushed_long < UINT8_MAX) ++s.flushed_long;
+      links::set_next(b, nullptr);
       shared_->flush(c, b, 1);
       return;
     }
     if (s.room == 0 && !raise_limit(c)) flush_deferred(c, length(c) / 2 + 1);
-    b->next = s.deferred;
+    links::set_next(b, s.deferred);
     std::atomic_signal_fence(std::memory_order_release);
     s.deferred = b;
     --s.room;
@@ -247,7 +251,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
       batch.tag = tag;
     }
     if (!caller_mistakes::is_not_last_freed(b, batch.first)) return;
-    batch.add(b);
+    batch.add<links>(b);
     if (batch.count >= classes::of(class_of(tag)).batch) [[unlikely]]
       post(batch);
   }
@@ -256,13 +260,15 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   [[gnu::noinline]] void post(remote_batch& batch) noexcept {
     if (batch.first == nullptr) return;
     const remote_batch sent = std::exchange(batch, {.tag = batch.tag});
+    if (!links::is_whole(sent.last)) [[unlikely]]
+      caller_mistakes::die_of_link(sent.last, *map_);
     const unsigned c = class_of(sent.tag);
     heartbeat(sent.count);
     auto* const owner = static_cast<thread_cache*>(shared_->caches().find(sent.tag >> owner_shift));
     const bool may_post = owner != nullptr && owner->is_open.load(std::memory_order_relaxed);
-    const std::uint32_t waiting = may_post ? owner->inbox_[c].post(sent) : 0;
+    const std::uint32_t waiting = may_post ? owner->inbox_[c].template post<links>(sent) : 0;
     if (waiting == 0) {
-      sent.last->next = nullptr;
+      links::set_next(sent.last, nullptr);
       shared_->flush(c, sent.first, sent.count);
     } else if (waiting > limits::most_in_inbox(c) || !owner->is_open.load(std::memory_order_seq_cst)) {
       flush_inbox(*owner, c);
@@ -321,10 +327,7 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
     raise_for_long(c);
     if (classes::is_page_run(c)) {
       if (span* const run = shared_->pages().allocate_page_run(c, owner_)) {
-        if constexpr (R.hardening.sealed) {
-          large_blocks<R, OS>::zeroed(shared_->pages(), run, classes::of(c).size);
-          run->zeroed = true;
-        }
+        if constexpr (R.hardening.sealed) sealed_blocks<R, OS>(*map_, shared_->keys()).begin_run(*run);
         set_fresh(s, run->block_begin(), 1);
       }
       return;
@@ -363,7 +366,10 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
       const std::size_t room = size - block_seal::bytes;
       for (std::byte* at = first; at != first + n * size; at += size) {
         if (is_zero && R.hardening.check_reuse) blocks.check_fresh(at, room);
-        if (!is_zero && !(R.hardening.check_reuse && seal.is_free(at, room))) std::memset(at, 0, room);
+        if (!is_zero && !(R.hardening.check_reuse && seal.is_free(at, room)))
+          std::memset(at, 0, room);
+        else if (!is_zero)
+          blocks.check_old_link(at);
         seal.write_free(at, room);
       }
     }
@@ -372,15 +378,15 @@ class thread_cache : public free_lists<R, OS>, public registered_cache {
   /// A list of `n` blocks that lie side by side: each is put before one that is chosen at random,
   /// or at the front.
   [[nodiscard]] block* in_random_order(std::byte* first, std::uint32_t n, std::size_t size) noexcept {
-    block* list = new (first) block{nullptr};
+    block* list = links::make(first, nullptr);
     for (std::uint32_t i = 1; i < n; ++i) {
       auto* const b = reinterpret_cast<block*>(first + i * size);
       const std::size_t place = random_.below(i + 1);
       if (place == i) {
-        list = new (b) block{list};
+        list = links::make(b, list);
       } else {
         auto* const before = reinterpret_cast<block*>(first + place * size);
-        before->next = new (b) block{before->next};
+        links::set_next(before, links::make(b, links::next(before)));
       }
     }
     return list;

@@ -14,6 +14,7 @@
 
 #include <heapwright/core/language.hpp>
 #include <heapwright/heap/figures.hpp>
+#include <heapwright/heap/heap_places.hpp>
 #include <heapwright/heap/recipe.hpp>
 
 namespace heapwright {
@@ -28,10 +29,22 @@ struct recipe_values {
   give_back_policy give_back;        ///< pages.give_back
 };
 
+/// Where guarded samples are. Those of a process are an array; the offsets are from its members.
+struct guarded_sample_places {
+  const void* first;        ///< the array
+  std::uint64_t count;      ///< its length
+  std::uint64_t stride;     ///< bytes from one to the next
+  std::uint64_t state;      ///< 1 byte: 0 unused, 1 live, 2 freed
+  std::uint64_t begin;      ///< 8 bytes: where its guard pages and pages begin
+  std::uint64_t bytes;      ///< 8 bytes: of these
+  std::uint64_t block;      ///< 8 bytes: where the block begins
+  std::uint64_t asked_for;  ///< 8 bytes: of the block
+};
+
 /// What a process tells about itself. All addresses are addresses in that process.
 struct process_record {
   static constexpr char expected_magic[16] = "heapwright 0001";  ///< what `magic` is
-  static constexpr std::uint32_t current_layout = 6;             ///< what `layout` is in this version
+  static constexpr std::uint32_t current_layout = 7;             ///< what `layout` is in this version
 
   char magic[16];               ///< expected_magic
   std::uint32_t layout;         ///< current_layout
@@ -52,6 +65,12 @@ struct process_record {
   std::uint32_t page_map_bytes_per_page;  ///< what the page map takes for each that is in a span
 
   recipe_values values;  ///< of the recipe
+
+  // For debuggers: from an address to its block.
+  const heap_places* places;             ///< offsets and values
+  std::uint64_t places_bytes;            ///< of these and the sizes of classes behind them: a described_heap
+  std::int64_t cache_from_thread;        ///< bytes from a thread's pointer to its storage to its pointer to its cache
+  const guarded_sample_places* samples;  ///< of guarded samples
 };
 
 /// The ELF note that leads to the record.

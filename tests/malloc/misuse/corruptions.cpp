@@ -312,6 +312,44 @@ outcome write_after_free(size n, size at) {
   return after(n);
 }
 
+/// To one of many blocks that are free. Nothing is allocated or freed after it: only the end of the
+/// process is left.
+outcome write_to_one_of_many(size n, size at) {
+  const neighbourhood around(n);
+  char* const p = around.middle();
+  around.release_others();
+  release(p);
+  neighbourhood(n).release_others();
+  p[at] ^= 0x41;
+  return opaque(p) == nullptr ? harmless : not_found;
+}
+
+/// The same, and blocks of this size come and go; the process does not look at its end.
+outcome write_before_reuse(size n, size at) {
+  const neighbourhood around(n);
+  around.release_others();
+  release(around.middle());
+  around.all[20][at] ^= 0x41;
+  for (int round = 0; round < 5; ++round) {
+    std::vector<char*> blocks;
+    for (int i = 0; i < 400; ++i) blocks.push_back(block_of(n));
+    for (char* b : blocks) release(b);
+  }
+  std::_Exit(not_found);
+}
+
+/// Of a block that a thread has allocated which has ended.
+outcome write_after_free_of_another(size n) {
+  char* p = nullptr;
+  std::thread([&p, n] { p = block_of(n); }).join();
+  std::vector<char*> own;
+  for (int i = 0; i < 20; ++i) own.push_back(block_of(n));
+  release(p);
+  for (char* o : own) release(o);
+  p[n / 2] = 0x41;
+  return opaque(p) == nullptr ? harmless : not_found;
+}
+
 /// Nothing is allocated or freed after it: only the end of the process is left.
 outcome write_after_last_free(size n) {
   char* const p = block_of(n);
@@ -377,6 +415,13 @@ outcome old_content(size n) {
     if (has(p, n, 0x5a)) return not_found;
   }
   return harmless;
+}
+
+/// What a block had before it was made shorter is not there when it is made longer.
+outcome content_after_resize(size n) {
+  auto* p = static_cast<char*>(std::memset(block_of(n), 0x5a, n));
+  for (const size now : {n - n / 8, n}) p = static_cast<char*>(opaque(std::realloc(opaque(p), opaque_size(now))));
+  return has(p + n - n / 8, n / 8, 0x5a) ? not_found : harmless;
 }
 
 // --- sizes
@@ -454,7 +499,7 @@ std::vector<mistake> all_mistakes() {
       {16, 24, 100, 1000, 8000, 100'000, 400'000, 5'000'000});
   add("double-free/another-between", [](m x) { return free_with_another_between(x.n); },
       {16, 100, 1000, 100'000, 400'000});
-  add("double-free/later", [](m x) { return free_later(x.n); }, {16, 100, 1000, 100'000, 400'000});
+  add("double-free/later", [](m x) { return free_later(x.n); }, {16, 100, 1000, 5000, 40'000, 100'000, 400'000});
   add("double-free/another-thread", [](m x) { return free_by_another_thread(x.n); }, {16, 1000, 100'000, 5'000'000});
   add("double-free/twice-in-a-thread", [](m x) { return free_twice_in_another_thread(x.n); }, {16, 1000, 400'000});
   add("double-free/after-reuse", [](m x) { return free_after_reuse(x.n); }, {16, 1000, 100'000, 400'000});
@@ -464,8 +509,8 @@ std::vector<mistake> all_mistakes() {
 
   for (const std::ptrdiff_t by : {1, 8, 16})
     add(
-        "invalid/free-within+" + std::to_string(by), [](m x) { return free_within(x.n, x.by); }, {100, 1000, 400'000},
-        by);
+        "invalid/free-within+" + std::to_string(by), [](m x) { return free_within(x.n, x.by); },
+        {100, 1000, 400'000, 1 << 20}, by);
   add(
       "invalid/free-within+4096", [](m x) { return free_within(x.n, x.by); }, {100'000, 400'000, 5'000'000}, 4096);
   add(
@@ -516,6 +561,12 @@ std::vector<mistake> all_mistakes() {
     add(
         "underflow/by-" + std::to_string(bytes), [](m x) { return underflow(x.n, x.bytes); },
         {16, 100, 1000, 100'000, 400'000}, 0, bytes);
+  add("overflow/behind-by-20", [](m x) { return write_beyond(x.n, static_cast<std::ptrdiff_t>(x.n) + 20, 1); },
+      {2000, 5000, 20'000});
+  for (const std::ptrdiff_t by : {9, 64})
+    add(
+        "underflow/before-by-" + std::to_string(by), [](m x) { return write_beyond(x.n, -x.by, 1); },
+        {40'000, 400'000, 1 << 20}, by);
   add("overflow/calloc",
       [](m x) { return overflow_of(x.n, static_cast<char*>(opaque(std::calloc(1, opaque_size(x.n))))); },
       {100, 400'000});
@@ -543,11 +594,20 @@ std::vector<mistake> all_mistakes() {
   add("write-after-free/second-word", [](m x) { return write_after_free(x.n, 8); }, {16, 100, 1000, 100'000});
   add("write-after-free/middle", [](m x) { return write_after_free(x.n, x.n / 2); }, {100, 1000, 100'000, 400'000});
   add("write-after-free/end", [](m x) { return write_after_free(x.n, x.n - 1); }, {16, 100, 1000, 100'000, 5'000'000});
+  add("write-after-free/many-begin", [](m x) { return write_to_one_of_many(x.n, 0); }, {24, 100, 2000, 5000, 40'000});
+  add("write-after-free/many-middle", [](m x) { return write_to_one_of_many(x.n, x.n / 2); },
+      {24, 100, 2000, 5000, 40'000});
+  add("write-after-free/reused-begin", [](m x) { return write_before_reuse(x.n, 0); }, {100, 2000, 5000, 40'000});
+  add("write-after-free/reused-middle", [](m x) { return write_before_reuse(x.n, x.n / 2); },
+      {100, 2000, 5000, 40'000});
+  add("write-after-free/of-another", [](m x) { return write_after_free_of_another(x.n); }, {24, 100, 5000});
   add("write-after-free/last", [](m x) { return write_after_last_free(x.n); }, {100, 1000, 100'000});
   add("write-after-free/another-thread", [](m x) { return write_after_free_in_another_thread(x.n); }, {100, 1000});
   add("write-after-free/link", [](m x) { return link_corrupted(x.n); }, {16, 100, 1000});
   add("read-after-free/content", [](m x) { return read_after_free(x.n); }, {16, 100, 1000, 100'000, 400'000});
   add("read-after-free/new-block", [](m x) { return old_content(x.n); }, {16, 100, 1000, 100'000});
+
+  add("read-after-free/resized", [](m x) { return content_after_resize(x.n); }, {100, 5000, 400'000});
 
   const char* const of_no_bytes[] = {"malloc", "new", "calloc"};
   for (size by = 0; by < 3; ++by) {

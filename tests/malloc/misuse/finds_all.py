@@ -14,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 SAYS = {
     "double-free/usable-size": "malloc_usable_size of a freed block",
     "double-free": "double free",
-    "invalid/free": "free of a (pointer into a block|foreign pointer)",
-    "invalid/realloc": "realloc of a (pointer into a block|foreign pointer)",
-    "invalid/usable-size": "malloc_usable_size of a (pointer into a block|foreign pointer)",
+    "invalid/free-within": "free of a pointer into a block",
+    "invalid/free-before": "free of a (pointer into a block|foreign pointer)",
+    "invalid/realloc": "realloc of a pointer into a block",
+    "invalid/usable-size": "malloc_usable_size of a pointer into a block",
     "foreign/free": "free of a foreign pointer",
     "foreign/realloc": "realloc of a foreign pointer",
     "wrong-size": "free with a wrong size",
@@ -29,8 +30,8 @@ SAYS = {
 }
 
 # The pages of such a block can be in other use by then, or free: then nothing is known of it.
-IS_FORGOTTEN = re.compile(r"double-free/(.*/100000|later/400000)$")
-FORGOTTEN = "free of a foreign pointer: .*freed already"
+IS_FORGOTTEN = re.compile(r"double-free/later/400000$")
+FORGOTTEN = "free of a foreign pointer: .*no block of this heap begins there"
 
 
 def fault(program, mistake, library):

@@ -48,10 +48,14 @@ void free_at_offset(std::size_t size, std::size_t offset) {
 }
 
 /// A handler that uses malloc, as those of crash reporters do.
-void free_at_offset_with_handler() {
+void handle_abort() {
   std::signal(SIGABRT, [](int) {
     for (int i = 0; i < 5000; ++i) (void)opaque(std::malloc(opaque_size(400)));
   });
+}
+
+void free_at_offset_with_handler() {
+  handle_abort();
   free_at_offset(400, 16);
   ::malloc_trim(0);
 }
@@ -142,6 +146,11 @@ constexpr mistake mistakes[] = {
     {"write_beyond_kept_16", [] { write_beyond_a_kept_block_and_exit(16); }},
     {"write_beyond_kept_1000", [] { write_beyond_a_kept_block_and_exit(1000); }},
     {"write_beyond_kept_100000", [] { write_beyond_a_kept_block_and_exit(100'000); }},
+    {"write_beyond_kept_with_handler",
+     [] {
+       handle_abort();
+       write_beyond_a_kept_block_and_exit(400);
+     }},
     {"write_after_free_at_exit", [] { in_many_processes(write_after_free_and_exit); }},
     {"wrong_size_delete", [] { ::operator delete(opaque(::operator new(opaque_size(100))), opaque_size(200)); }},
     {"wrong_size_delete_array",

@@ -72,6 +72,16 @@ class Reports(unittest.TestCase):
                 if done.returncode == 3:
                     self.assertRegex(done.stderr, r"\Aheapwright: ")
 
+    def test_a_pipe_that_nobody_reads_ends_no_process(self):
+        for policy, code in (("report", 3), ("abort", -signal.SIGABRT)):
+            reads, writes = os.pipe()
+            os.close(reads)
+            done = subprocess.run([CORRUPTIONS, "double-free/at-once/100"], stdout=subprocess.DEVNULL, stderr=writes, timeout=60,
+                                  preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
+                                  env={**os.environ, "LD_PRELOAD": HARDENED, "HEAPWRIGHT_ON_MISUSE": policy})
+            os.close(writes)
+            self.assertEqual(done.returncode, code, policy)
+
     def test_the_default_malloc_goes_on(self):
         for mistake in ("overflow/by-1/400000", "wrong-size/delete-1/400000", "invalid/free-within+16/400000", "double-free/twice-in-a-thread/16"):
             with self.subTest(mistake):
