@@ -7,6 +7,26 @@
 #include <sys/resource.h>
 
 namespace heapwright::tool {
+namespace {
+
+const sigset_t ignored_from_start = [] {
+  sigset_t ignored;
+  sigemptyset(&ignored);
+  for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
+    struct sigaction now {};
+    sigaction(signal, nullptr, &now);
+    if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_IGN) sigaddset(&ignored, signal);
+  }
+  return ignored;
+}();
+
+}  // namespace
+
+bool is_ignored_from_start(int signal) noexcept { return sigismember(&ignored_from_start, signal) == 1; }
+
+bool is_meant_for_us(const siginfo_t& came) noexcept {
+  return !is_ignored_from_start(came.si_signo) || (came.si_code != SI_KERNEL && came.si_signo != SIGHUP);
+}
 
 awaited_signals::awaited_signals(std::initializer_list<int> which) {
   sigemptyset(&set_);
@@ -17,6 +37,12 @@ awaited_signals::awaited_signals(std::initializer_list<int> which) {
 }
 
 void awaited_signals::restore() const {
+  // `interruptible` has a handler for it.
+  if (is_ignored_from_start(SIGINT)) std::signal(SIGINT, SIG_IGN);
+  put_back();
+}
+
+void awaited_signals::put_back() const {
   if (sigismember(&set_, SIGCHLD) == 1) std::signal(SIGCHLD, before_of_children_);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
@@ -24,14 +50,16 @@ void awaited_signals::restore() const {
 came_signal awaited_signals::wait(std::optional<double> at_most_seconds) const {
   siginfo_t about{};
   int taken = 0;
-  if (at_most_seconds) {
-    const double bounded = std::clamp(*at_most_seconds, 0.0, 1e6);
-    const auto whole = static_cast<time_t>(bounded);
-    const timespec limit{whole, static_cast<long>((bounded - static_cast<double>(whole)) * 1e9)};
-    taken = sigtimedwait(&set_, &about, &limit);
-  } else {
-    taken = sigwaitinfo(&set_, &about);
-  }
+  do {
+    if (at_most_seconds) {
+      const double bounded = std::clamp(*at_most_seconds, 0.0, 1e6);
+      const auto whole = static_cast<time_t>(bounded);
+      const timespec limit{whole, static_cast<long>((bounded - static_cast<double>(whole)) * 1e9)};
+      taken = sigtimedwait(&set_, &about, &limit);
+    } else {
+      taken = sigwaitinfo(&set_, &about);
+    }
+  } while (taken > 0 && !is_meant_for_us(about));
   return taken > 0 ? came_signal{taken, about.si_code == SI_KERNEL} : came_signal{};
 }
 

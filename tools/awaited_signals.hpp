@@ -3,6 +3,10 @@
 //
 // What it starts meanwhile gets them as they were: a child calls restore() before it becomes
 // another program.
+//
+// A shell without job control starts `command &` with SIGINT ignored: ctrl-C at the terminal is
+// then meant for others, and a SIGINT that is sent to this process is meant for it. nohup starts a
+// command with SIGHUP ignored: that stays ignored whoever sends it, since shells do when they end.
 #pragma once
 
 #include <csignal>
@@ -18,6 +22,11 @@ struct came_signal {
   bool is_from_terminal = false;
 };
 
+[[nodiscard]] bool is_ignored_from_start(int signal) noexcept;
+
+/// Whether a signal that came is meant for this process. Async-signal-safe.
+[[nodiscard]] bool is_meant_for_us(const siginfo_t& came) noexcept;
+
 /// Blocked in the constructing thread, and in those it starts afterwards, for as long as this
 /// lives. To be made before any other thread: one that does not block a signal takes it.
 class awaited_signals {
@@ -25,8 +34,9 @@ class awaited_signals {
   awaited_signals(std::initializer_list<int> which);
   awaited_signals(const awaited_signals&) = delete;
   awaited_signals& operator=(const awaited_signals&) = delete;
-  ~awaited_signals() { restore(); }
+  ~awaited_signals() { put_back(); }
 
+  /// In a child.
   void restore() const;
 
   /// The signal that came; number 0 if none does within the given seconds, or for ever.
@@ -35,6 +45,8 @@ class awaited_signals {
   [[nodiscard]] const sigset_t& set() const noexcept { return set_; }
 
  private:
+  void put_back() const;
+
   sigset_t set_{};
   sigset_t before_{};
   void (*before_of_children_)(int) = nullptr;  ///< only if SIGCHLD is one of them

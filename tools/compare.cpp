@@ -62,10 +62,11 @@ int compare(const compare_options& options) {
                        !options.ignore_output, std::ref(progress)});
   } catch (const interrupted_early& by) {
     progress.clear();
+    const auto is_file = [](const std::string& path) { return !path.empty() && path != "-"; };
     const bool has_failed = std::ranges::any_of(by.rows, [](const comparison_row& r) { return !r.failure.empty(); });
     tell("heapwright: interrupted before a round was complete: nothing is known{}{}\n",
          has_failed ? " but what has failed" : "",
-         options.json.empty() && options.html.empty() ? "" : ", and no file is written");
+         is_file(options.json) || is_file(options.html) ? ", and no file is written" : "");
     for (const comparison_row& row : by.rows)
       if (!row.failure.empty()) tell_trouble(row, row.failure);
     throw;

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "awaited_signals.hpp"
 #include "failure.hpp"
 #include "scratch_file.hpp"
 
@@ -35,8 +36,17 @@ pid_t start(const std::vector<std::string>& command, const scratch_file& errors)
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, errors.fd(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, errors.fd(), STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // It ignores what this process ignores. But `interruptible` has a handler for SIGINT.
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  if (is_ignored_from_start(SIGINT)) sigaddset(&blocked, SIGINT);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t child = 0;
-  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int error = posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error == 0) return child;
   throw failure(

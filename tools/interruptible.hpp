@@ -2,13 +2,15 @@
 // is half written, a program that was started.
 //
 // States: a signal is noted, and ends the process when the object is destroyed. What the process
-// starts meanwhile has its signals as they were. Those that are ignored stay so.
+// starts meanwhile has its signals as they were. Those that are ignored stay so, but for a SIGINT
+// that is sent to this process (awaited_signals.hpp).
 #pragma once
 
 #include <csignal>
 #include <initializer_list>
 #include <vector>
 
+#include "awaited_signals.hpp"
 #include "failure.hpp"
 
 namespace heapwright::tool {
@@ -19,11 +21,15 @@ class interruptible {
   /// a reader fails meanwhile, as one to a full disk does.
   explicit interruptible(std::initializer_list<int> which = {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction ours {};
-    ours.sa_handler = [](int number) { noted_ = number; };
+    ours.sa_flags = SA_SIGINFO;
+    ours.sa_sigaction = [](int number, siginfo_t* about, void*) {
+      if (is_meant_for_us(*about)) noted_ = number;
+    };
     for (const int number : which) {
       struct sigaction before {};
       sigaction(number, nullptr, &before);
-      if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) continue;
+      const bool is_ignored = (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN;
+      if (is_ignored && number != SIGINT) continue;
       sigaction(number, &ours, nullptr);
       before_.push_back({number, before});
     }
@@ -32,7 +38,7 @@ class interruptible {
   interruptible& operator=(const interruptible&) = delete;
   ~interruptible() {
     for (const noted_signal& one : before_) sigaction(one.number, &one.before, nullptr);
-    if (noted_ != 0) raise(noted_);
+    if (noted_ != 0) end_by_signal(noted_);
   }
 
   [[nodiscard]] static bool is_noted() { return noted_ != 0; }

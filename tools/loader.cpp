@@ -2,7 +2,9 @@
 // they are parsed.
 #include "loader.hpp"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 
@@ -66,6 +68,8 @@ listing ask_loader(const program& target, const std::string& library) {
   if (const auto at = text.find(marker); at != std::string::npos) {
     const auto reason = at + marker.size();
     result.complaint = text.substr(reason, text.find("): ignored", reason) - reason);
+    if (result.complaint == "cannot open shared object file")
+      result.complaint = "there is no such file, neither here nor where ld.so looks for libraries";
   }
   return result;
 }
@@ -104,6 +108,8 @@ std::string library_path(const std::string& given) {
   if (!can_be_preloaded(path))
     throw failure(exit_code::bad_input,
                   fmt::format("{}: LD_PRELOAD cannot express a path with a space or a colon; use a link to it", path));
+  if (access(path.c_str(), R_OK) != 0)
+    throw failure(exit_code::bad_input, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
   const auto elf = elf_file::open(path);
   if (!elf || !elf->is_shared_object())
     throw failure(exit_code::bad_input, fmt::format("{} is not a shared library", path));

@@ -19,6 +19,7 @@
 #include "fit.hpp"
 #include "leaks.hpp"
 #include "live.hpp"
+#include "nearest_word.hpp"
 #include "option_values.hpp"
 #include "record.hpp"
 #include "replay.hpp"
@@ -245,7 +246,9 @@ subcommand add_live(CLI::App& app) {
   const auto given = std::make_shared<live_words>();
   live_words& options = *given;
   CLI::App& sub = *app.add_subcommand("live", "Watch a program's heap in the browser");
-  sub.add_option("--port", options.port, "Port; 0 for any")->check(from_to(0, 65535))->capture_default_str();
+  sub.add_option("--port", options.port, "Port of the page; 0 lets the system choose")
+      ->check(from_to(0, 65535))
+      ->capture_default_str();
   sub.add_option("--host", options.host, "Address to listen on; any but loopback needs a token")->capture_default_str();
   sub.add_option("--token", options.token,
                  "Ask viewers for this token; by default for none on loopback, and for a random one elsewhere");
@@ -264,7 +267,8 @@ subcommand add_live(CLI::App& app) {
       ->type_name("FILE");
   add_wrappers(sub, options.wrappers);
   sub.add_flag("--list", options.list, "Which processes can be watched");
-  sub.add_flag("--no-browser", options.no_browser, "Only print the address");
+  sub.add_flag("--no-browser", options.no_browser,
+               "Only print the address; otherwise xdg-open opens it where DISPLAY or WAYLAND_DISPLAY is set");
   sub.add_flag("--exit-with-program", options.exit_with_program, "End when the program ends");
   sub.add_option("--ready-fd", options.ready_fd,
                  "Write the address and this process's id to this file descriptor when the page can be seen")
@@ -310,6 +314,8 @@ subcommand add_top(CLI::App& app) {
             const bool is_process = !given->word.empty() && check_process_id(given->word).empty();
             if (given->word.empty() == given->file.empty()) throw wrong("top: say one of PID and --file FILE");
             if (given->pid != 0 && is_process) throw wrong("top: --process chooses from a saved run");
+            if (!given->word.empty() && !is_process && !std::filesystem::exists(given->word))
+              throw wrong(fmt::format("top: {} is neither the id of a process nor a file", given->word));
             if (is_process)
               given->pid = std::stoi(given->word);
             else if (given->file.empty())
@@ -424,8 +430,13 @@ subcommand add_trace(CLI::App& app) {
       ->check(from_to(0, 1e9));
   sub.footer("Exit code: 0; 1 if the trace is torn; 125 for bad input.");
   return {&sub, [given, &sub] {
-            if ((given->what != "info" && given->what != "dump" && given->what != "slice") || given->trace.empty())
-              throw wrong("trace: say what, info, dump or slice, and behind it the trace");
+            const std::vector<std::string> known{"info", "dump", "slice"};
+            if (std::ranges::find(known, given->what) == known.end()) {
+              const std::string_view meant = nearest_word(given->what, known);
+              throw wrong(fmt::format("trace: say info, dump or slice, not {}{}", given->what,
+                                      meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
+            }
+            if (given->trace.empty()) throw wrong(fmt::format("trace {}: FILE is missing", given->what));
             if (given->what == "slice") {
               if (given->output.empty()) throw wrong("trace slice: -o FILE is missing");
               given->process = process_number(given->process_word);

@@ -58,6 +58,21 @@ namespace heapwright::tool {
   return std::string(text);
 }
 
+/// As `clipped`, but without its middle: names of templates often differ at their ends alone. Of
+/// few characters the first say most.
+[[nodiscard]] inline std::string shortened(std::string_view text, std::size_t most) {
+  constexpr std::size_t few = 25;
+  const std::size_t all = characters_in(text);
+  if (all <= most || most < few) return clipped(text, most);
+  const std::size_t end = (most - 1) / 3;
+  std::string_view last = text;
+  for (std::size_t before = all - end; before > 0; --before) {
+    const std::size_t length = utf8_length(last);
+    last.remove_prefix(length == 0 ? 1 : length);
+  }
+  return clipped(text, most - end).append(last);
+}
+
 /// The text, with U+FFFD for each byte that is no UTF-8.
 [[nodiscard]] inline std::string as_utf8(std::string_view text) {
   std::string result;

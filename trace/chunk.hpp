@@ -25,6 +25,9 @@ enum class chunk_kind : std::uint32_t {
   touched = 8
 };
 
+/// Flags in the payload of an ending.
+inline constexpr std::uint64_t is_a_piece = 1, is_of_a_torn_trace = 2;
+
 struct chunk_head {
   static constexpr std::uint32_t right_mark = 0x43545748;  // "HWTC"
 

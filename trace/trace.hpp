@@ -131,8 +131,9 @@ struct touched {
 
 /// The last part of each trace. A reader makes one where the file has none.
 struct ending {
-  std::string reason;
-  bool is_torn = false;  ///< the file ends, or is damaged, before its end was written
+  std::string reason;     ///< of a torn one, "torn: the file is cut off"; of a piece, "a piece of app.trace, which ..."
+  bool is_torn = false;   ///< events may be missing: the file, or the trace that it is a piece of, has lost its end
+  bool is_piece = false;  ///< of another trace
 
   friend bool operator==(const ending&, const ending&) = default;
 };

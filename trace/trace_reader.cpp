@@ -70,6 +70,14 @@ process read_process(std::uint32_t number, byte_reader from) {
   return p;
 }
 
+ending read_ending(byte_reader from) {
+  ending e{.reason = from.text()};
+  const std::uint64_t flags = from.is_at_end() ? 0 : from.number();
+  e.is_piece = (flags & is_a_piece) != 0;
+  e.is_torn = (flags & is_of_a_torn_trace) != 0;
+  return e;
+}
+
 events read_events(const chunk_head& head, std::span<const std::byte> payload) {
   events read{.by = {head.process, head.thread}, .round = head.round, .all = {}};
   event_reader from(read.by, payload);
@@ -89,9 +97,10 @@ trace_reader::trace_reader(const std::filesystem::path& file) : file_(std::fopen
   if (!S_ISREG(is.st_mode)) throw bad_trace(file.string() + " is not a file");
   size_ = static_cast<std::uint64_t>(is.st_size);
   std::array<std::byte, 16> beginning{};
-  if (!read(beginning.data(), beginning.size()) ||
-      std::memcmp(beginning.data(), file_mark.data(), file_mark.size()) != 0)
+  const bool has_all = read(beginning.data(), beginning.size());
+  if (std::memcmp(beginning.data(), file_mark.data(), file_mark.size()) != 0)
     throw bad_trace(file.string() + " is not a trace");
+  if (!has_all) throw bad_trace(file.string() + " is a torn trace: it is cut off before its first event");
   std::uint32_t its_version = 0;
   std::memcpy(&its_version, beginning.data() + file_mark.size(), sizeof its_version);
   if (its_version != version)
@@ -109,7 +118,7 @@ bool trace_reader::read(void* into, std::size_t bytes) {
 
 void trace_reader::torn(const char* how) {
   has_ended_ = true;
-  end_ = {how, true};
+  end_ = {.reason = std::string("torn: ") + how, .is_torn = true};
 }
 
 void trace_reader::read_chunk() {
@@ -147,8 +156,8 @@ void trace_reader::read_chunk() {
         break;
       }
       case chunk_kind::ending:
+        end_ = read_ending(byte_reader(payload));
         has_ended_ = true;
-        end_ = {byte_reader(payload).text(), false};
         break;
     }
   } catch (const bad_trace&) {

@@ -156,10 +156,11 @@ void trace_writer::flush() {
   plan_round();
 }
 
-void trace_writer::end(const std::string& reason) {
+void trace_writer::end(const ending& how) {
   flush();
   byte_writer payload;
-  payload.text(reason);
+  payload.text(how.reason);
+  payload.number((how.is_piece ? is_a_piece : 0) | (how.is_torn ? is_of_a_torn_trace : 0));
   put({.kind = static_cast<std::uint32_t>(chunk_kind::ending)}, payload);
 }
 

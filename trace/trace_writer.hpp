@@ -47,7 +47,7 @@ class trace_writer {
   void flush();
 
   /// Writes what there is, and why the trace ends here. Nothing follows.
-  void end(const std::string& reason);
+  void end(const ending& how);
 
   [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
   /// It has all the bytes that it may: no more events.

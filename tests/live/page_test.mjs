@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
-import { several, timesLive } from "../../tools/live/web/format.js";
+import { several, timesLive, whenPeaked } from "../../tools/live/web/format.js";
 
 const [packages, executablePath, server, makeSegment, heapwright, library, hardened, mistakenServer] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
@@ -103,14 +103,14 @@ for (const dark of [false, true]) {
       await s.page.keyboard.press("2");
       await s.page.waitForFunction(() => /samples/.test(document.getElementById("flame-note").textContent));
       await s.page.waitForSelector("#sites .row");
-      assert.match(await s.text("sites"), /remember_session_forever/);
+      assert.match(await s.text("sites"), /server::re\S*…  make_segment\.cpp:\d+/);
       await save("where");
       await s.page.fill("#sites-search", "remember_session_forever");
       await becomes(() => s.text("sites-count"), count => /^\d+ of (the first )?[\d,]+/.test(count), "how many are found");
       await s.page.keyboard.press("Escape");
       await s.page.keyboard.press("3");
       await s.page.waitForSelector("#leaks .row");
-      assert.match(await s.page.textContent("#leaks .row"), /remember_session_forever/);
+      assert.match(await s.page.textContent("#leaks .row"), /server::re\S*…  make_segment\.cpp:\d+/);
       await s.page.click("#leaks .row");
       assert.match(await s.text("leak-stack"), /run_forever/);
       await save("leaks");
@@ -258,8 +258,13 @@ test("estimates have an error; sites can be those at the peak", async () => {
     const cut = await s.page.evaluate(() => [...document.querySelectorAll("#sites .row")].slice(0, 8).map(r => r.querySelector(".tail")).filter(t => t.scrollWidth > t.clientWidth || t.getBoundingClientRect().right > t.parentNode.getBoundingClientRect().right).map(t => t.textContent));
     assert.deepEqual(cut, [], "the lines of sites are cut");
     await s.page.screenshot({ path: join(shots, "peak-light.png") });
-    const names = await s.page.evaluate(() => [...document.querySelectorAll("#sites .row")].filter(r => !r.hidden).map(r => r.children[0].textContent + r.children[1].textContent));
+    // Where there is room for whole names.
+    await s.page.setViewportSize({ width: 2560, height: 800 });
+    const shownNames = () => s.page.evaluate(() => [...document.querySelectorAll("#sites .row")].filter(r => !r.hidden).map(r => r.children[0].textContent + r.children[1].textContent));
+    await becomes(shownNames, names => !names.some(name => name.includes("…")), "whole names");
+    const names = await shownNames();
     assert.equal(new Set(names).size, names.length, "two rows look alike");
+    await s.page.setViewportSize({ width: 1280, height: 800 });
     await s.page.click("#more summary");
     await s.page.selectOption("#sampling", "1");
     await s.page.waitForFunction(() => /every block now; what was allocated before is an estimate/.test(document.getElementById("flame-note").textContent));
@@ -312,12 +317,45 @@ test("words for few and for little", () => {
   assert.equal(timesLive(15e6, 10e6), "1.50 × live");
   assert.equal(timesLive(30e6, 12e3), "", "little is live");
   assert.equal(timesLive(2e9, 2e6), "", "most of RSS is something else");
+  assert.deepEqual([whenPeaked(0.4, 100, 100), whenPeaked(0.4, 50, 100), whenPeaked(3, 50, 100)], ["now", "less than a second ago", "3.0 s ago"]);
 });
 
 /// The page with answers of the server changed by `change(answer)`.
 const changed = (page, path, change) => page.route(`**${path}*`, async route => {
   const answer = await (await route.fetch()).json();
   await route.fulfill({ json: change(answer) ?? answer });
+});
+
+test("names of 4,000 characters: their ends tell them apart, tips are within the window, lines are in sight", async () => {
+  const s = await served();
+  const longNames = answer => { answer.places = answer.places.map(([, ...more], i) => [`void first_words<${"very::long_argument, ".repeat(200)}last_${i}>()`, ...more]); };
+  /// The tip of the mouse's place, when it is there.
+  const tip = async () => {
+    await s.page.waitForSelector("#tip:not([hidden])");
+    const { top, bottom, words } = await s.page.evaluate(() => ({ ...document.getElementById("tip").getBoundingClientRect().toJSON(), words: document.getElementById("tip").textContent }));
+    assert.ok(top >= 0 && bottom <= 900, `a tip from ${top} to ${bottom}`);
+    return words;
+  };
+  try {
+    await s.page.setViewportSize({ width: 1920, height: 900 });
+    await changed(s.page, "/api/sites", longNames);
+    await changed(s.page, "/api/stacks", longNames);
+    await s.page.keyboard.press("2");
+    await becomes(() => s.text("sites"), words => /void .*…/.test(words), "long names");
+    const cells = await s.page.evaluate(() => [...document.querySelectorAll("#sites .row:not([hidden]) .cell:first-child")].slice(0, 5).map(cell => ({ words: cell.textContent, isCut: cell.firstChild.scrollWidth > cell.firstChild.clientWidth + 1 })));
+    for (const { words, isCut } of cells) assert.ok(!isCut && /^void .*….*\d+>\(\)  \S+:\d+$/.test(words), words);
+    await s.page.setViewportSize({ width: 1280, height: 900 });
+    await s.page.hover("#sites .row .cell");
+    assert.match(await tip(), /^void first_words<.*….*last_\d+>\(\)  \S+:\d+$/m);
+    await s.page.hover("#flame canvas", { position: { x: 40, y: 64 } });
+    assert.match(await tip(), /^void first_words<.*….*last_\d+>\(\)\n/);
+    await s.page.click("#sites .row");
+    const frames = await s.page.evaluate(() => [...document.querySelectorAll("#site-stack .frame")].map(frame => ({ name: frame.children[0].textContent, where: frame.children[1].textContent, right: frame.children[1].getBoundingClientRect().right, most: frame.parentNode.getBoundingClientRect().right })));
+    assert.ok(frames.length > 3);
+    for (const { name, where, right, most } of frames) assert.ok(right <= most && /first_words<.*….*last_\d+>\(\) $/.test(name), `${name} or ${where} is out of sight`);
+    await s.page.screenshot({ path: join(shots, "long-names.png") });
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
 });
 
 test("names of functions without symbols, the cost of sampling, one thread", async () => {
@@ -635,6 +673,7 @@ test("at 400 pixels names, figures and explanations can be read", async () => {
     await s.page.keyboard.press("2");
     await s.page.waitForSelector("#sites .row");
     assert.deepEqual(await seen("sites", ["site", "called by", "live", "live blocks"]), [true, true, true, true]);
+    await becomes(() => s.page.textContent("#sites .row .cell"), name => /^server::remember\S*  make_segment\.cpp:\d+$/.test(name), "a name with all its room");
     /// The first rows' parts stand one below the other, and the rows do not overlap.
     const lines = table => s.page.evaluate(table => [...document.querySelectorAll(`#${table} .row:not([hidden])`)].slice(0, 2).flatMap(row =>
       [row, ...row.children].slice(0, 4).map(e => Math.round(e.getBoundingClientRect().top - document.querySelector(`#${table} .row`).getBoundingClientRect().top))), table);
@@ -711,10 +750,12 @@ test("says when the program has ended, was killed, counts late or not at all, an
 });
 
 test("says how a program that it has started has ended", async () => {
-  for (const [script, status] of [["x=$(echo 1); sleep 1; kill -SEGV $$", /^program was killed by SIGSEGV: last figures$/], ["x=$(echo 1); sleep 1; exit 3", /^program has ended.* \(exit code 3\): last figures$/]]) {
-    const s = await shown(spawn(heapwright, ["live", "--no-browser", "--", "/bin/bash", "-c", script], { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
+  for (const [script, status] of [["x=$(echo 1); sleep 1; kill -SEGV $$", /^program was killed by SIGSEGV at about [\d:]+: last figures$/], ["x=$(echo 1); sleep 1; exit 3", /^program has ended.* \(exit code 3\): last figures$/]]) {
+    const s = await shown(spawn(heapwright, ["live", "--no-browser", "--sample", "0", "--", "/bin/bash", "-c", script], { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
     try {
       await becomes(() => s.text("status"), words => status.test(words), "how it has ended");
+      await s.page.keyboard.press("2");
+      await becomes(() => s.page.textContent("#sites .empty"), words => words === "no samples", "nothing is expected any more");
       assert.deepEqual(s.troubles, []);
     } finally { await s.end(); }
   }
@@ -729,7 +770,7 @@ test("the Memory view of a program that has ended has its last figures", async (
     await s.page.route("**/api/events*", async route => { await new Promise(resolve => setTimeout(resolve, 1000)); await route.continue(); });
     await s.page.goto(s.url + "#memory");
     await s.page.waitForFunction(() => document.getElementById("memory-note").textContent !== "");
-    assert.match(await s.text("memory-note"), /^RSS [\d.]+ MiB at /);
+    assert.match(await s.text("memory-note"), /^RSS [\d.]+ MiB at [\d:]+, when the mappings were last looked at \(every ten seconds, or less often\)/);
     assert.deepEqual(s.troubles, []);
   } finally { await s.end(); }
 });

@@ -24,6 +24,13 @@ TEST(utf8, each_byte_that_is_none_is_replaced) {
   EXPECT_EQ(as_utf8("\xf4\x90\x80\x80"), odd + odd + odd + odd) << "beyond the last character";
 }
 
+TEST(utf8, a_long_text_is_shortened_in_its_middle) {
+  EXPECT_EQ(shortened("void f<first, second, third>()", 30), "void f<first, second, third>()");
+  EXPECT_EQ(shortened("void f<first, second, third>()", 28), "void f<first, seco… third>()");
+  EXPECT_EQ(shortened("void f<fürst, second, thürd>()", 28), "void f<fürst, seco… thürd>()");
+  EXPECT_EQ(shortened("void f<first, second, third>()", 24), "void f<first, second, t…");
+}
+
 TEST(utf8, text_is_clipped_between_characters) {
   EXPECT_EQ(clipped("plain", 5), "plain");
   EXPECT_EQ(clipped("plain", 4), "pla…");

@@ -94,6 +94,22 @@ TEST(watched_process, a_peak_that_was_not_published_is_no_later_than_the_end) {
   EXPECT_EQ(saved.now()->figures.process.peak_at_ns, 2000U);
 }
 
+TEST(watched_process, the_last_figures_of_one_that_was_killed_are_from_its_life) {
+  own_segment own;
+  own.built.header().started_ns = 1000;
+  own.built.add_thread(1, 1);
+  watched_process process(segment::segment_reader(own.built.path()), false);
+  const std::uint64_t last_seen_running = process.now()->figures.at_ns;
+  own.built.slot(1).classes[3].allocated_bytes = 200;
+  own.built.header().process_start = 1;  // another process, which was killed
+  std::this_thread::sleep_for(200ms);
+  const auto seen = process.now();
+  EXPECT_EQ(seen->state, life::killed);
+  EXPECT_EQ(seen->figures.process.peak, 200U);
+  EXPECT_EQ(seen->figures.process.peak_at_ns, last_seen_running);
+  EXPECT_EQ(seen->figures.at_ns, last_seen_running);
+}
+
 constexpr std::uint64_t second = 1'000'000'000, mib = 1 << 20;
 
 /// A program that has made a million short strings, holds none of them, and holds a table.

@@ -307,6 +307,8 @@ class Record(unittest.TestCase):
             result = heapwright("trace", "slice", self.file, *words, *(["-o", piece] if words else []))
             self.assertEqual(result.returncode, 125)
             self.assertIn(complaint, result.stderr)
+        for words, complaint in ((("inof", self.file), "say info, dump or slice, not inof; did you mean info?"), (("info",), "trace info: FILE is missing")):
+            self.assertIn(complaint, heapwright("trace", *words).stderr)
         self.assertIn("takes a trace and no options", heapwright("trace", "info", self.file, "--from", "1").stderr)
         self.assertIn("--output", heapwright("trace", "slice", self.file, "-o", self.file).stderr)
 
@@ -373,7 +375,15 @@ class Record(unittest.TestCase):
         self.assertIn("torn: the file is cut off", torn.stdout)
         piece = os.path.join(self.folder.name, "piece")
         self.assertEqual(heapwright("trace", "slice", self.file, "-o", piece).returncode, 1)
-        self.assertIn(f"a piece of {self.file}, which is torn: the file is cut off", heapwright("trace", "info", piece).stdout)
+        cause = f"a piece of {self.file}, which is torn: the file is cut off"
+        told = heapwright("trace", "info", piece)
+        self.assertEqual((told.returncode, told.stdout.count("torn")), (1, 1), told.stdout)
+        self.assertIn(f"; {cause}\n", told.stdout)
+        self.assertTrue(heapwright("trace", "dump", piece).stdout.endswith(f"\nend {cause}\n"))
+        smaller = os.path.join(self.folder.name, "smaller")
+        self.assertEqual(heapwright("trace", "slice", piece, "-o", smaller, "--process", "0").returncode, 1)
+        self.assertIn(f"; a piece of {piece} (process 0), which is {cause}\n", heapwright("trace", "info", smaller).stdout)
+        self.assertIn("is a torn trace: it is cut off before its first event", info(whole[:12]).stderr)
         for data, complaint in ((b"", "is not a trace"), (b"no trace at all, but long", "is not a trace"), (whole[:12] + b"\x07" + whole[13:], "of version 7; this heapwright reads 1")):
             result = info(data)
             self.assertEqual(result.returncode, 125)

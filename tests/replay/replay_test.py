@@ -81,7 +81,13 @@ class Replay(unittest.TestCase):
         code = "my @a; push @a, 'x' x 500 for 1..20000; sleep 1; push @a, 'y' x 700 for 1..20000;"
         self.assertEqual(heapwright("record", "-o", perl, "--", "/usr/bin/perl", "-e", code).returncode, 0)
         self.assertEqual(heapwright("trace", "slice", perl, "-o", piece, "--from", "0.8").returncode, 0)
-        self.assertIn("is not known: blocks from before the recording were in its memory", said(piece, "--only", "heapwright"))
+        of_piece = said(piece, "--only", "heapwright")
+        self.assertIn("is not known: blocks from before the piece were in its memory", of_piece)
+        self.assertIn(f"Note: the trace is a piece of {perl} (from 0.8 s on), which ended: the command has ended", of_piece)
+        self.assertRegex(of_piece, r"Note: [\d,]+ frees of blocks from before the piece are left out")
+        short = os.path.join(self.folder, "short.trace")
+        self.assertEqual(heapwright("trace", "slice", brief, "-o", short).returncode, 0)
+        self.assertRegex(said(short, "--only", "heapwright"), r"its memory was (not looked at|looked at only \d times?) during the piece, which is too short")
         self.assertIn("this replay is off by", said(perl, "--only", "heapwright"))
         elsewhere = os.path.join(self.folder, "elsewhere.trace")
         self.assertEqual(heapwright("run", "--", HEAPWRIGHT, "record", "-o", elsewhere, "--", REPLAYED, "growing").returncode, 0)
@@ -219,6 +225,12 @@ class Replay(unittest.TestCase):
         result = heapwright("replay", torn, "--only", "heapwright", "--memory")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("Note: the trace is torn: the file is cut off", result.stdout)
+        piece = os.path.join(self.folder, "piece.torn")
+        self.assertEqual(heapwright("trace", "slice", torn, "-o", piece).returncode, 1)
+        shown = heapwright("replay", piece, "--only", "heapwright", "--memory").stdout
+        self.assertIn(f"Note: the trace is a piece of {torn}, which is torn: the file is cut off", shown)
+        self.assertEqual(heapwright("trace", "slice", torn, "-o", piece, "--from", "100").returncode, 1)
+        self.assertIn(f"has no events: it is a piece of {torn} (from 100 s on), which is torn", heapwright("replay", piece).stderr)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class stored_trace {
   ~stored_trace() { std::filesystem::remove(path_); }
 
   const std::string& end() {
-    writer.end("it is over");
+    writer.end({.reason = "it is over"});
     file_.close();
     return path_;
   }

@@ -95,7 +95,7 @@ class BadInput(Case):
         text = self.folder / "libtext.so"
         text.write_text("no library")
         for library, word in [("/no/such/lib.so", "no such library"), (str(text), "not a shared library"),
-                              ("libno-such-thing.so.9", "does not load"),
+                              ("libno-such-thing.so.9", "there is no such file, neither here nor where ld.so looks"),
                               ("bogus", "no malloc named 'bogus'; there are glibc"), (fixture("libno_allocator.so"), "no malloc")]:
             with self.subTest(library):
                 self.refused(heapwright("run", "--with", library, "--", TRUE), 125, word)
@@ -251,6 +251,7 @@ class Words(Case):
                 (["info", "1", "2"], "info: '2' is one word too many; what it takes is: heapwright info [OPTIONS] [PID]"),
                 (["info", ""], "info: PID: it is empty"),
                 (["top", ""], "top: PID: it is empty"),
+                (["top", "abc"], "top: abc is neither the id of a process nor a file"),
                 (["top", "1", "2"], "top: '2' is one word too many"),
                 (["build"], "build: HEADER is missing; what it takes is: heapwright build [OPTIONS] --output LIB HEADER"),
                 (["build", "a.hpp"], "build: --output is missing"),

@@ -482,7 +482,7 @@ class Compare(Case):
     def test_interruption_while_it_warms_up_tells_what_has_failed(self):
         sleeper = ["sleep", "98766.75"]
         report = self.folder / "report.json"
-        for options, told in (([], ""), (["--json", str(report)], ", and no file is written"), (["--with", "bad=" + fixture("libaborting_allocator.so")], " but what has failed")):
+        for options, told in (([], ""), (["--json", "-"], ""), (["--json", str(report)], ", and no file is written"), (["--with", "bad=" + fixture("libaborting_allocator.so")], " but what has failed")):
             process = subprocess.Popen([HEAPWRIGHT, "compare", "--only", "glibc", *options, "--with", "plain=" + PLAIN, "--", "sh", "-c",
                                         f"case $LD_PRELOAD in *plain*) exec {' '.join(sleeper)};; esac"],
                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

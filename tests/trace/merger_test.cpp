@@ -140,7 +140,7 @@ class history {
 class Merger : public testing::Test {
  protected:
   std::vector<part> parts() {
-    writer_.end("");
+    writer_.end({});
     return read_parts(bytes_);
   }
 
@@ -302,7 +302,7 @@ TEST_F(Merger, AChildBeginsWithTheBlocksThatItsParentHadAtTheFork) {
     m.settle(500);
     if (is_child_first) parents();
     m.finish();
-    writer.end("");
+    writer.end({});
     EXPECT_EQ(m.unknown(), 0U);
     bool has_childs = false;
     for (const part& p : read_parts(bytes_)) {

@@ -104,11 +104,11 @@ TEST(Trace, HasTheEventsOfEachThreadInProgramOrder) {
   program.run(writer, 300'000);
   writer.end_thread({1, 2}, program.now);
   program.expected[{1, 2}].push_back({event_kind::end_thread, program.now / time_unit * time_unit, {}, {}, {}});
-  writer.end("the program has exited");
+  writer.end({.reason = "the program has exited"});
   EXPECT_EQ(writer.written(), bytes.size());
   EXPECT_EQ(writer.events(), 300'001U);
   const std::vector<part> parts = read_parts(bytes);
-  EXPECT_EQ(std::get<ending>(parts.back()), (ending{"the program has exited", false}));
+  EXPECT_EQ(std::get<ending>(parts.back()), (ending{.reason = "the program has exited"}));
   EXPECT_EQ(events_of(parts), program.expected);
 }
 
@@ -116,7 +116,7 @@ TEST(Trace, AnAllocationIsInNoLaterRoundThanItsFree) {
   file_bytes bytes;
   trace_writer writer(into(bytes));
   random_program(2).run(writer, 600'000);
-  writer.end("");
+  writer.end({});
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> round_of;
   std::uint32_t last = 0;
   const std::vector<events> all = all_of<events>(read_parts(bytes));
@@ -155,7 +155,7 @@ TEST(Trace, HasProcessesStacksModulesAndNotes) {
   writer.add(flat);
   writer.allocate({0, 0}, {.size = 10, .alignment = 0, .stack = 7, .zeroed = false}, 0);
   writer.add(waited);
-  writer.end("");
+  writer.end({});
   const std::vector<part> parts = read_parts(bytes);
   EXPECT_EQ(all_of<process>(parts), (std::vector{first, child}));
   EXPECT_EQ(all_of<stack>(parts), (std::vector{deep, flat}));
@@ -180,7 +180,7 @@ file_bytes small_trace() {
     writer.flush();
   }
   writer.add(note{0, 1, "note"});
-  writer.end("exited");
+  writer.end({.reason = "exited"});
   return bytes;
 }
 
@@ -192,6 +192,16 @@ bool is_beginning(const std::vector<part>& parts, const std::vector<part>& all) 
       return false;
   }
   return parts.size() <= all.size();
+}
+
+TEST(Trace, TheEndingOfAPieceSaysThatItIsOneAndWhetherTheWholeIsTorn) {
+  for (const ending& e : {ending{.reason = "a piece", .is_piece = true},
+                          ending{.reason = "a piece", .is_torn = true, .is_piece = true}}) {
+    file_bytes bytes;
+    trace_writer writer(into(bytes));
+    writer.end(e);
+    EXPECT_EQ(std::get<ending>(read_parts(bytes).back()), e);
+  }
 }
 
 TEST(Trace, CutOffAnywhereHasWhatWasWholeBefore) {
@@ -257,7 +267,7 @@ TEST(Trace, AFullTraceHasTheBeginningOfWhatEachThreadDid) {
   EXPECT_TRUE(writer.is_full());
   const std::uint64_t events = writer.events();
   EXPECT_LT(events, 300'000U);
-  writer.end("full");
+  writer.end({.reason = "full"});
   EXPECT_GE(bytes.size(), most);
   EXPECT_LT(bytes.size(), most + 8192);
   std::uint64_t read = 0;
@@ -275,7 +285,7 @@ TEST(Trace, ASinkThatFailsIsNotCalledAgain) {
   trace_writer writer([&](std::span<const std::byte>) { return ++calls < 3; });
   EXPECT_FALSE(writer.has_failed());
   random_program(4).run(writer, 300'000);
-  writer.end("");
+  writer.end({});
   EXPECT_TRUE(writer.has_failed());
   EXPECT_EQ(calls, 3);
 }

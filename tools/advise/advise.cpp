@@ -109,9 +109,9 @@ void measure_all(measuring& by, advise_report& into) {
 
 void add_notes(advise_report& into, bool is_chosen) {
   if (const std::string others = into.process.note_on_others(is_chosen); !others.empty()) into.notes.push_back(others);
-  if (into.plan.left_out > 0)
-    into.notes.push_back(fmt::format("{} free{} of blocks from before the recording {} left out", into.plan.left_out,
-                                     into.plan.left_out == 1 ? "" : "s", into.plan.left_out == 1 ? "is" : "are"));
+  if (into.process.ended.is_piece && !into.process.ended.is_torn)
+    into.notes.push_back("the trace is " + into.process.ended.reason);
+  if (into.plan.left_out > 0) into.notes.push_back(into.process.note_on_left_out(into.plan.left_out));
   for (const std::string& pattern : into.sites.unused_wrappers)
     into.notes.push_back(fmt::format("--wrapper {}: no function that allocates, or is on the way to one, has that name",
                                      printable(pattern)));

@@ -151,8 +151,7 @@ bool saving::is_worth_it() const {
 
 std::string advise_report::torn_note() const {
   if (!process.ended.is_torn) return "";
-  return fmt::format("the trace is torn: {}; what the program does after its last event is not known",
-                     process.ended.reason);
+  return fmt::format("the trace is {}; what the program does after its last event is not known", process.ended.reason);
 }
 
 double advise_report::gain(const saving& of) const {

@@ -116,8 +116,10 @@ class fitting {
       prove();
       answer();
     } catch (const interrupted& by) {
-      found_.interrupted_by = by.signal;
-      answer();
+      end_early(by.signal);
+    } catch (const failure&) {
+      if (!interruptible::is_noted()) throw;
+      end_early(interruptible::noted());
     }
     show_step("");
     if (search_) found_.tried.assign(search_->tried().begin(), search_->tried().end());
@@ -250,7 +252,9 @@ class fitting {
     try_all(singles, until);
     try_all(search_->combinations(options_.goal), until);
     if (const std::size_t left = singles.size() - std::min(singles.size(), search_->tried().size()); left > 0) {
-      untried_ = fmt::format("{} of {} candidates were not tried for want of time (--minutes)", left, singles.size());
+      untried_ =
+          fmt::format("{} of {} candidates were not tried: the search had used up its part of the time (--minutes)",
+                      left, singles.size());
       return;
     }
     const bool is_for_memory = options_.goal == fit_goal::memory || options_.goal == fit_goal::both;
@@ -324,11 +328,24 @@ class fitting {
     }
   }
 
+  /// Tells what is known by now. Throws `interrupted` where that is nothing.
+  void end_early(int signal) {
+    if (!found_.evidence && found_.proofs.empty()) {
+      show_step("");
+      tell("heapwright: interrupted before the program was recorded: nothing is known\n");
+      throw interrupted{signal};
+    }
+    found_.interrupted_by = signal;
+    answer();
+  }
+
+  [[nodiscard]] std::string none_was_chosen() const {
+    return "no recipe that gains in replays did so in runs of the program without harm; " + none_chosen_;
+  }
+
   /// Of a fit whose proof has no recipe.
   [[nodiscard]] std::string why_none_was_proven() const {
-    if (!none_chosen_.empty())
-      return "keep the default: no recipe that gains in replays did so in runs of the program without harm; " +
-             none_chosen_;
+    if (!none_chosen_.empty()) return "keep the default: " + none_was_chosen();
     if (search_->tried().empty() && !untried_.empty()) return "keep the default: no recipe was tried";
     return search_->tried().empty() ? "keep the default: nothing that was seen of the program leads to another recipe"
                                     : "keep the default: no recipe that was tried gains in replays";
@@ -344,12 +361,10 @@ class fitting {
     }
     if (is_complete && found_.answer.verdict == fit_verdict::keep_default && !found_.fitted)
       found_.answer.sentence = why_none_was_proven();
-    if (!untried_.empty()) {
-      if (found_.answer.verdict == fit_verdict::fitted)
-        found_.notes.push_back(untried_);
-      else
-        found_.answer.sentence += "; " + untried_;
-    }
+    // Otherwise the sentence says it.
+    if (found_.answer.verdict == fit_verdict::other_allocator && !none_chosen_.empty())
+      found_.notes.push_back(none_was_chosen());
+    if (!untried_.empty()) found_.notes.push_back(untried_);
     found_.notes.insert(found_.notes.end(), found_.answer.notes.begin(), found_.answer.notes.end());
     for (const comparison& proof : found_.proofs)
       found_.notes.insert(found_.notes.end(), proof.notes.begin(), proof.notes.end());
@@ -370,8 +385,8 @@ class fitting {
   double seconds_of_run_ = 0, processor_seconds_ = 0;
 };
 
-/// The folder of the results, made where it is not there. Goes away with this object if it was made
-/// here, and nothing is in it.
+/// The folder of the results, made where it is not there; its parent is. Goes away with this object
+/// if it was made here, and nothing is in it.
 class results_folder {
  public:
   explicit results_folder(const std::string& path) : path_(path) {
@@ -381,9 +396,11 @@ class results_folder {
                                 "could be preloaded; name another folder",
                                 path));
     std::error_code trouble;
-    is_new_ = files::create_directories(path_, trouble);
-    if (!files::is_directory(path_) || access(path_.c_str(), W_OK) != 0)
-      throw failure(exit_code::bad_input, fmt::format("-o {}: is no folder that can be written to", path));
+    is_new_ = files::create_directory(path_, trouble);
+    if (trouble == std::errc::file_exists) trouble = std::make_error_code(std::errc::not_a_directory);
+    if (!trouble && access(path_.c_str(), W_OK | X_OK) != 0) trouble.assign(errno, std::generic_category());
+    if (trouble)
+      throw failure(exit_code::bad_input, fmt::format("cannot write to {}: {}", path, std::strerror(trouble.value())));
   }
   results_folder(const results_folder&) = delete;
   results_folder& operator=(const results_folder&) = delete;
@@ -467,9 +484,9 @@ int fit(const fit_options& options) {
   program target = program::resolve(options.command);
   check_replaces_none("--json", options.json, options.command);
   check_writable(options.json);
-  const results_folder folder(options.output);
   const auto input = options.server.driver.empty() ? given_input() : std::nullopt;
-  const interruptible guard;
+  const interruptible guard;  // outlives the folder
+  const results_folder folder(options.output);
   const given_allocators given("fit", options.with);
   fitting all(options, std::move(target), input ? &*input : nullptr, given.all(), found);
   all.run();

@@ -316,9 +316,11 @@ std::vector<std::string> habits_of(const fit_evidence& seen) {
     by_count.resize(std::min<std::size_t>(by_count.size(), 3));
     std::vector<std::string> most;
     for (const size_use& u : by_count)
-      most.push_back(fmt::format("{} bytes ({})", u.size, percent(u.allocations, o.all_allocations())));
-    all.push_back(fmt::format("It asks for {} different sizes, in {} size classes; most often for {}.",
-                              counted(o.sizes.size()), classes_in_use(o.sizes), fmt::join(most, ", ")));
+      if (is_at_least(u.allocations, o.all_allocations(), 10))
+        most.push_back(fmt::format("{} bytes ({})", u.size, percent(u.allocations, o.all_allocations())));
+    all.push_back(fmt::format("It asks for {} different sizes, in {} size classes{}.", counted(o.sizes.size()),
+                              classes_in_use(o.sizes),
+                              most.empty() ? "" : fmt::format("; most often for {}", fmt::join(most, ", "))));
   }
   const std::uint64_t ended = o.frees + o.resizes;
   all.push_back(

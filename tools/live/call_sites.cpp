@@ -128,7 +128,7 @@ std::string text_of(const call_site& s, const places_book& book, std::size_t mos
   const std::string where = clipped(printable(file_of(site.file)), beside(line.size())) + line;
   const std::size_t of_function = beside(characters_in(where) + 2);
   return of_function == 0 ? where
-                          : fmt::format("{}  {}", clipped(printable(short_name(site.function)), of_function), where);
+                          : fmt::format("{}  {}", shortened(printable(short_name(site.function)), of_function), where);
 }
 
 }  // namespace heapwright::tool

@@ -86,6 +86,7 @@ std::string memory_view(watched_process& process) {
     return json{{"at", nullptr}, {"running", seen->state == life::running}}.dump();
   const memory_parts& p = picture->parts;
   json result = {{"at", seen->unix_seconds(picture->at_ns)},
+                 {"running", seen->state == life::running},
                  {"allocator", seen->figures.process.allocator},
                  {"rss", p.rss},
                  {"parts", parts_part(p)},

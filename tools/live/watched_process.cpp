@@ -65,7 +65,7 @@ bool has_mapped(pid_t process, const std::filesystem::path& segment) {
 }
 
 /// Of a process that has ended. Its reader dates a peak that threads had not published by the
-/// reading, which may be long after the end.
+/// reading, which is after the end.
 void set_last_moment(segment::snapshot& figures, std::uint64_t at_ns) {
   figures.at_ns = at_ns;
   figures.process.peak_at_ns = std::min(figures.process.peak_at_ns, at_ns);
@@ -280,11 +280,14 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
     m.figures.process.arguments = past_->arguments;
     set_last_moment(m.figures, past_->at_ns);
     return result;
-  } else if (!last_) {
-    set_last_moment(m.figures, last_sign_of_life(m.figures));
   } else {
-    m.memory = last_->memory;
-    m.figures.process.arguments = last_->figures.process.arguments;
+    std::uint64_t at_ns = last_sign_of_life(m.figures);
+    if (last_) {
+      at_ns = std::max(at_ns, last_->figures.at_ns);
+      m.memory = last_->memory;
+      m.figures.process.arguments = last_->figures.process.arguments;
+    }
+    set_last_moment(m.figures, at_ns);
   }
   if (m.state == life::running && heap_) m.heap = read_heap(*heap_);
   if (!m.heap && last_) m.heap = last_->heap;
@@ -294,10 +297,11 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
   return result;
 }
 
-/// Of a process that had ended before it was looked at: ages are counted to its end, not to now.
+/// Of a process that has ended: ages are counted to its end, not to now.
 std::uint64_t watched_process::last_sign_of_life(const segment::snapshot& figures) const {
   if (figures.process.ended_ns != 0) return figures.process.ended_ns;
   std::uint64_t last = figures.process.started_ns;
+  if (!reader_) return last;
   for (const segment::stack_figures& s : reader_->stacks()) last = std::max(last, s.last_ns);
   return std::min(last, figures.at_ns);
 }

@@ -325,7 +325,7 @@ void recorder::end(const std::string& reason) {
     note_waits(*p);
   }
   merger_.finish();
-  writer_.end(reason);
+  writer_.end({.reason = reason});
 }
 
 }  // namespace heapwright::tool

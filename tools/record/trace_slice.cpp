@@ -3,7 +3,7 @@
 // Problem. Blocks are known by how many allocations their thread has made before. In the piece that
 // count begins anew: it is less by what the thread has allocated before the piece. A free can stand
 // in the file before the allocation of another thread's block, so the trace is read twice: first
-// for these counts, then to write. A block from before the piece is one from before the recording.
+// for these counts, then to write. A block from before the piece is not known in it.
 #include "trace_slice.hpp"
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 
 #include "failure.hpp"
 #include "output_file.hpp"
+#include "quantities.hpp"
 #include "terminal.hpp"
 #include "trace_reader.hpp"
 #include "trace_sink.hpp"
@@ -43,14 +44,10 @@ class slicer {
 
   /// First.
   void look_at(const part& p) {
-    if (const auto* const one = std::get_if<process>(&p)) {
-      has_process_ |= one->number == options_.process;
-      if (is_wanted(one->number) && !first_process_) first_process_ = one->number;
-    }
+    if (const auto* const one = std::get_if<process>(&p)) has_process_ |= one->number == options_.process;
     const auto* const some = std::get_if<events>(&p);
     if (some == nullptr || !is_wanted(some->by.process)) return;
     for (const event& e : some->all) {
-      if (is_within(e.at_ns)) last_ns_ = std::max(last_ns_, e.at_ns);
       if (!is_within(e.at_ns) || (e.kind != event_kind::allocate && e.kind != event_kind::reallocate)) continue;
       numbers& n = numbers_[{some->by.process, some->by.thread}];
       if (n.first == 0) n.first = e.block.number;
@@ -84,11 +81,6 @@ class slicer {
     }
   }
 
-  /// Of all of the piece, at its last event. Nothing where it has no process.
-  void add_note(const std::string& text, trace_writer& to) const {
-    if (first_process_) to.add(note{*first_process_, last_ns_, text});
-  }
-
  private:
   [[nodiscard]] bool is_wanted(std::uint32_t process) const noexcept {
     return !options_.process || process == *options_.process;
@@ -114,21 +106,32 @@ class slicer {
   const slice_options& options_;
   std::uint64_t from_ns_, to_ns_;
   bool has_process_ = false;
-  std::optional<std::uint32_t> first_process_;
-  std::uint64_t last_ns_ = 0;
   std::map<thread_key, numbers> numbers_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> stacks_;  ///< process, id
   std::uint32_t round_ = 0;
 };
 
+/// One of the two times that the trace is read.
 template <class F>
-ending each_part(const std::string& file, F f) {
+ending each_part(const std::string& file, int times_before, F f) {
   trace_reader reader(file);
   return for_each_part(reader, [&](const part& p) {
     f(p);
-    show_step(fmt::format("reading {}: {:.0f} %", file,
-                          100 * static_cast<double>(reader.position()) / static_cast<double>(reader.size())));
+    const double done = times_before + static_cast<double>(reader.position()) / static_cast<double>(reader.size());
+    show_step(fmt::format("reading {}: {:.0f} %", file, 100 * done / 2));
   });
+}
+
+/// "a piece of app.trace (1.5 s to 2 s, process 1)".
+std::string described(const slice_options& options) {
+  const slice_options all;
+  std::string limits;
+  if (options.to_seconds != all.to_seconds)
+    limits = fmt::format("{} s to {} s", options.from_seconds, options.to_seconds);
+  else if (options.from_seconds != all.from_seconds)
+    limits = fmt::format("from {} s on", options.from_seconds);
+  if (options.process) limits += fmt::format("{}process {}", limits.empty() ? "" : ", ", *options.process);
+  return fmt::format("a piece of {}{}", options.trace, limits.empty() ? "" : fmt::format(" ({})", limits));
 }
 
 }  // namespace
@@ -140,26 +143,24 @@ int trace_slice(const slice_options& options) {
   check_replaces_none("--output", options.output, {options.trace});
   try {
     slicer piece(options);
-    (void)each_part(options.trace, [&](const part& p) { piece.look_at(p); });
+    (void)each_part(options.trace, 0, [&](const part& p) { piece.look_at(p); });
     if (!piece.has_process())
       throw failure(exit_code::bad_input, fmt::format("{} has no process {}", options.trace, *options.process));
     output_file file(options.output);
     trace_sink sink(file);
     trace_writer to(std::ref(sink));
-    const ending ended = each_part(options.trace, [&](const part& p) { piece.write(p, to); });
-    // A piece of a torn trace is torn too: nobody knows what is missing.
-    if (ended.is_torn) {
-      piece.add_note(fmt::format("a piece of {}, which is torn: {}", options.trace, ended.reason), to);
-      to.flush();
-    } else {
-      to.end(fmt::format("a piece of {}, which ended: {}", options.trace, ended.reason));
-    }
+    const ending ended = each_part(options.trace, 1, [&](const part& p) { piece.write(p, to); });
+    // A piece of a torn trace counts as torn: nobody knows what is missing.
+    to.end({.reason = fmt::format("{}, which {} {}", described(options),
+                                  ended.is_torn || ended.is_piece ? "is" : "ended:", ended.reason),
+            .is_torn = ended.is_torn,
+            .is_piece = true});
     show_step("");
     if (to.has_failed()) throw sink.trouble();
     file.finish();
-    tell("heapwright: {} event{} in {}{}{}\n", to.events(), to.events() == 1 ? "" : "s", options.output,
+    tell("heapwright: {} in {}{}{}\n", show_count_of(to.events(), "event"), options.output,
          to.events() == 0 ? fmt::format("; {} has none there", options.trace) : "",
-         ended.is_torn ? fmt::format("; not all that were asked for, maybe: {}", ended.reason) : "");
+         ended.is_torn ? fmt::format("; not all that were asked for, maybe: the trace is {}", ended.reason) : "");
     return ended.is_torn ? 1 : EXIT_SUCCESS;
   } catch (const bad_trace& why) {
     throw failure(exit_code::bad_input, why.what());

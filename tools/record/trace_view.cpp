@@ -170,6 +170,9 @@ int trace_info(const std::string& file) {
   trace_summary all;
   const ending ended = read_trace(file, [&](const part& p) { all.add(p); });
   all.end_round();
+  if (all.processes.empty())
+    answer_lines(
+        0, ended.is_torn ? "no process" : "no process: the command ran without the probe, or never called malloc");
   for (const auto& [number, p] : all.processes) {
     const process_sums& s = all.sums[number];
     answer("process {} ({}): {}\n", number, p.id, shown_command(p.arguments));
@@ -189,8 +192,7 @@ int trace_info(const std::string& file) {
   std::ranges::stable_sort(all.notes, {}, &note::at_ns);
   for (const note& n : all.notes)
     answer_lines(0, fmt::format("{:.3f} s: {}", static_cast<double>(n.at_ns) / 1e9, n.text));
-  answer_lines(
-      0, fmt::format("{}; {}{}", show_count_of(all.stacks, "call stack"), ended.is_torn ? "torn: " : "", ended.reason));
+  answer_lines(0, fmt::format("{}; {}", show_count_of(all.stacks, "call stack"), ended.reason));
   return ended.is_torn ? 1 : EXIT_SUCCESS;
 }
 
@@ -217,7 +219,7 @@ int trace_dump(const std::string& file) {
         answer("{}.{} {:.6f} {}\n", some->by.process, some->by.thread, static_cast<double>(e.at_ns) / 1e9, line_of(e));
     }
   });
-  answer("end {}{}\n", ended.is_torn ? "torn: " : "", ended.reason);
+  answer("end {}\n", ended.reason);
   return ended.is_torn ? 1 : EXIT_SUCCESS;
 }
 

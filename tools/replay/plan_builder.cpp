@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "failure.hpp"
+#include "quantities.hpp"
 #include "trace_reader.hpp"
 
 namespace heapwright::tool {
@@ -83,13 +84,14 @@ plan_builder::plan_builder(std::string file, std::optional<std::uint32_t> proces
     throw failure(exit_code::bad_input,
                   process ? fmt::format("{} has no process {}; it has {}, numbered from 0", file_, *process, all.size())
                           : fmt::format("{} has no process: {}", file_,
-                                        ended.is_torn ? ended.reason
+                                        ended.is_torn ? "it is " + ended.reason
                                                       : "its command ran without the probe, or never called malloc"));
   }
   if (chosen->second.events == 0)
     throw failure(exit_code::bad_input,
                   fmt::format("process {} of {} has no events: {}", chosen->first, file_,
-                              ended.is_torn ? ended.reason : "it allocated nothing in the time that the trace has"));
+                              ended.is_torn || ended.is_piece ? "it is " + ended.reason
+                                                              : "it allocated nothing while it was recorded"));
   process_ = std::move(chosen->second);
   process_.described.number = chosen->first;
   process_.ended = ended;
@@ -104,6 +106,11 @@ std::string traced_process::note_on_others(bool is_chosen) const {
   return fmt::format(
       "the trace has {} other process{}; this is the one with most events; --process NUMBER takes another", others,
       others == 1 ? "" : "es");
+}
+
+std::string traced_process::note_on_left_out(std::uint64_t frees) const {
+  return fmt::format("{} of blocks from before the {} {} left out", show_count_of(frees, "free"), what_it_is(),
+                     frees == 1 ? "is" : "are");
 }
 
 plan_summary plan_builder::build(int descriptor, const progress& told, bool touches_all,

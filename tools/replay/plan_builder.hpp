@@ -5,7 +5,7 @@
 //   build      reads it again, round by round: gives each block a slot, and finds an order of all
 //              threads, by the recorded times and so that a block is allocated before it is freed
 //
-// A free of a block that the process does not have (from before the recording, or of its parent) is
+// A free of a block that the process does not have (from before the trace, or of its parent) is
 // left out; a reallocation of one becomes an allocation. Memory: what lives at one time, and the
 // operations of a round.
 #pragma once
@@ -39,6 +39,10 @@ struct traced_process {
 
   /// Says that there are others, and how to choose one; empty: there are none, or `is_chosen`.
   [[nodiscard]] std::string note_on_others(bool is_chosen) const;
+  /// Says how many frees are left out of a replay.
+  [[nodiscard]] std::string note_on_left_out(std::uint64_t frees) const;
+  /// "piece" of a trace, or "recording".
+  [[nodiscard]] const char* what_it_is() const noexcept { return ended.is_piece ? "piece" : "recording"; }
 };
 
 /// What is known of a call stack.

@@ -63,10 +63,9 @@ void measure(const replay_runs& by, const replay_options& options, replay_report
 void add_notes(replay_report& into, bool is_chosen) {
   const plan_summary& plan = into.plan;
   if (const std::string others = into.process.note_on_others(is_chosen); !others.empty()) into.notes.push_back(others);
-  if (into.process.ended.is_torn) into.notes.push_back("the trace is torn: " + into.process.ended.reason);
-  if (plan.left_out > 0)
-    into.notes.push_back(fmt::format("{} free{} of blocks from before the recording {} left out", plan.left_out,
-                                     plan.left_out == 1 ? "" : "s", plan.left_out == 1 ? "is" : "are"));
+  const trace::ending& ended = into.process.ended;
+  if (ended.is_torn || ended.is_piece) into.notes.push_back("the trace is " + ended.reason);
+  if (plan.left_out > 0) into.notes.push_back(into.process.note_on_left_out(plan.left_out));
   if (const std::string why = into.why_no_prediction(); !why.empty() && into.interrupted_by == 0)
     into.notes.push_back(why);
 }

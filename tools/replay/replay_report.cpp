@@ -150,14 +150,15 @@ std::string replay_report::why_no_prediction() const {
     return unknown(fmt::format(
         "its memory was {} {}",
         process.memory.empty() ? "not looked at" : "looked at only " + show_count_of(process.memory.size(), "time"),
-        process.ended.is_torn ? "up to where the torn trace has all events"
-                              : "while it was recorded: it did not run long enough"));
+        process.ended.is_torn    ? "up to where the torn trace has all events"
+        : process.ended.is_piece ? "during the piece, which is too short"
+                                 : "while it was recorded: it did not run long enough"));
   const bool had_many_before = 100 * plan.left_out >= plan.operations;
   if (plan.left_out > 0 && (had_many_before || recorded_peak() < plan.live_peak))
     return unknown(
-        "blocks from before the recording were in its memory, or made room for later ones, and the replay does not "
-        "have "
-        "them");
+        fmt::format("blocks from before the {} were in its memory, or made room for later ones, and the replay does "
+                    "not have them",
+                    process.what_it_is()));
   return "";
 }
 

@@ -1,4 +1,6 @@
 // The few things that all views do with the document.
+import { shortened } from "./format.js";
+
 export const $ = id => document.getElementById(id);
 
 export function element(name, properties = {}, ...children) {
@@ -18,13 +20,19 @@ export function text(node, value) {
 const tip = $("tip");
 let owner = null;
 
+/// Long lines, which are names, share the room of some twenty lines.
+function fitted(words) {
+  const lines = words.split("\n"), line = 150, many = lines.filter(one => one.length > line).length;
+  return lines.map(one => shortened(one, Math.max(line, Math.floor(10 * line / many)))).join("\n");
+}
+
 export function showTip(words, x, y, by) {
   owner = by;
   tip.hidden = false;
-  text(tip, words);
-  const box = tip.getBoundingClientRect();
+  text(tip, fitted(words));
+  const box = tip.getBoundingClientRect(), isRoomBelow = y + 18 + box.height <= innerHeight;
   tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 6)) + "px";
-  tip.style.top = (y + 18 + box.height > innerHeight ? y - box.height - 10 : y + 18) + "px";
+  tip.style.top = Math.max(4, isRoomBelow ? y + 18 : y - box.height - 10) + "px";
 }
 
 export function hideTip(by) {

@@ -3,14 +3,14 @@
 // Not d3-flame-graph: it makes an SVG group for each node, and the tree of 10,000 sites has tens of thousands. Here nodes narrower than half a pixel are
 // never reached: children are sorted by size, so drawing stops at the first that is too small.
 import { colour, hideTip, showTip } from "./dom.js";
-import { shortFunction } from "./format.js";
+import { shortened, shortFunction } from "./format.js";
 
 const rowHeight = 18, least = 0.5;
 
 export class Flame {
   /// `pick` is told which node is looked at; null: none is any more.
   constructor(host, { describe, pick, zoomed }) {
-    Object.assign(this, { host, describe, pick, zoomed, words: [], nodes: [], root: null, focus: null, at: null, empty: "loading" });
+    Object.assign(this, { host, describe, pick, zoomed, words: [], nodes: [], root: null, focus: null, at: null, empty: "loading", whyEmpty: "no samples" });
     this.scroller = Object.assign(document.createElement("div"), { className: "scroll" });
     this.canvas = document.createElement("canvas");
     this.canvas.tabIndex = 0;
@@ -35,7 +35,7 @@ export class Flame {
   /// `data`: what /api/stacks answers.
   set(data) {
     this.canvas.removeAttribute("aria-description");
-    this.empty = data.is_growth ? "nothing has grown or shrunk since then" : "no samples yet";
+    this.empty = data.is_growth ? "nothing has grown or shrunk since then" : this.whyEmpty;
     const path = this.focus && this.focus !== this.root ? this.pathOf(this.focus) : [];
     const pathAt = this.at && this.pathOf(this.at);
     this.data = data;
@@ -243,8 +243,8 @@ function clipped(c, text, width) {
   let low = 0, high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (c.measureText(text.slice(0, middle) + "…").width <= width) low = middle;
+    if (c.measureText(shortened(text, middle)).width <= width) low = middle;
     else high = middle - 1;
   }
-  return low > 1 ? text.slice(0, low) + "…" : "";
+  return low > 2 ? shortened(text, low) : "";
 }

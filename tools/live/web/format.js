@@ -46,7 +46,11 @@ export function withError(v, error, show = bytes) {
 export const aboutCount = (n, inBytes, error) => (error >= inBytes / 200 && error > 0 ? "~" : "") + count(n);
 export const clock = s => new Date(s * 1000).toLocaleTimeString("en-GB");
 
-export const ago = s => (s < 1 ? "now" : duration(s) + " ago");
+/// How many seconds ago the peak was, in words. It is now while about as much is live.
+export function whenPeaked(seconds, live, peak) {
+  if (seconds >= 1) return duration(seconds) + " ago";
+  return live < 0.99 * peak ? "less than a second ago" : "now";
+}
 
 export function duration(s) {
   if (s < 1e-3) return Math.round(s * 1e6) + " µs";
@@ -55,6 +59,14 @@ export function duration(s) {
   if (s < 7200) return Math.round(s / 60) + " min";
   if (s < 172800) return Math.round(s / 3600) + " h";
   return Math.round(s / 86400) + " days";
+}
+
+/// Without its middle where it is longer than `most` characters: names of templates often differ at their ends alone. Of few characters the first
+/// say most.
+export function shortened(words, most) {
+  if (words.length <= most) return words;
+  const kept = Math.max(1, most - 1), end = kept < 24 ? 0 : Math.floor(kept / 3);
+  return words.slice(0, kept - end) + "…" + words.slice(words.length - end);
 }
 
 /// What tells functions apart in a narrow column. Stacks below tables have complete names.

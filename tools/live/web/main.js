@@ -118,7 +118,7 @@ let howItEnded = null;
 function showStatus() {
   const p = state?.process;
   const at = p?.ended ? ` at ${clock(p.ended)}` : "";
-  const withoutExit = !howItEnded ? "program is gone (killed, or ended without exit): last figures" : howItEnded.startsWith("killed") ? `program was ${howItEnded}: last figures` : `program has ended without exit (${howItEnded}): last figures`;
+  const withoutExit = !howItEnded ? "program is gone (killed, or ended without exit): last figures" : howItEnded.startsWith("killed") ? `program was ${howItEnded} at about ${clock(state.at)}: last figures` : `program has ended without exit (${howItEnded}): last figures`;
   const ends = { exited: `program has ended${at}${howItEnded ? ` (${howItEnded})` : ""}: last figures`, killed: withoutExit, replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures", gone: "program is gone: last figures", left: "saved while the program ran" };
   const [words, mood] = p && ends[p.state] ? (isLost ? [`${ends[p.state]}; connection lost, retrying`, "bad"] : [ends[p.state], "warn"])
     : isLost ? ["connection lost, retrying", "bad"]

@@ -18,8 +18,8 @@ const parts = {
   shared: ["shared memory", "Mapped by more than one process, or to be; the probe's figures are among it.", "files"],
 };
 const aboutRest = {
-  heap: "What the program maps by itself, and libraries' data.",
-  probe: "What malloc keeps for itself (freed blocks, fragmentation, headers, its records) and what the program maps by itself. This malloc does not say which; libheapwright would.",
+  heap: "What the program maps by itself, heaps of its own among it, and libraries' data.",
+  probe: "What malloc keeps for itself (freed blocks, fragmentation, headers, its records) and what the program maps by itself, heaps of its own among it. This malloc does not say how much it keeps; libheapwright says so.",
 };
 
 const column = (key, title, about, show = bytes, more = {}) => ({ key, title, about, width: "minmax(84px,1fr)", value: row => row[key], text: row => show(row[key]), tip: row => (show === bytes ? exactBytes(row[key]) : exact(row[key])), ...more });
@@ -80,7 +80,7 @@ export class MemoryView {
     if (answer.at == null) return text($("memory-note"), answer.running ? "The process's mappings cannot be read (/proc/PID/smaps): as the same user or as root they can." : "The program has ended, and nobody had looked at its memory before; --save keeps a look at it.");
     const shown = answer.parts.filter(([, size]) => size > 0);
     const whole = shown.reduce((sum, [, size]) => sum + size, 0);
-    text($("memory-note"), [`RSS ${bytes(answer.rss)} at ${clock(answer.at)}`, answer.not_resident > 0 ? `${bytes(answer.not_resident)} of the heap is not in memory: never touched, or swapped out` : "",
+    text($("memory-note"), [`RSS ${bytes(answer.rss)} at ${clock(answer.at)}${answer.running ? "" : ", when the mappings were last looked at (every ten seconds, or less often)"}`, answer.not_resident > 0 ? `${bytes(answer.not_resident)} of the heap is not in memory: never touched, or swapped out` : "",
       answer.swap > 0 ? `${bytes(answer.swap)} swapped out` : "", answer.huge > 0 ? `${bytes(answer.huge)} in huge pages` : ""].filter(Boolean).join(" · "));
     $("memory-bar").replaceChildren(...shown.map(([key, size]) => element("div", { className: `part ${parts[key][2]} of-${key}`, title: `${parts[key][0]}: ${exactBytes(size)}`, style: `flex-grow: ${size / whole}` })));
     const aboutOf = key => (key !== "other_anonymous" ? parts[key][1] : answer.heap ? aboutRest.heap : aboutRest.probe);
@@ -114,8 +114,9 @@ export class MemoryView {
   }
 
   set_state(state, isSeen) {
-    this.isOver = state.process.state !== "running";
-    if (isSeen && !this.isOver && performance.now() - (this.at ?? 0) > 5000) this.refresh();
+    const isOver = state.process.state !== "running", hasEnded = isOver && !this.isOver;
+    this.isOver = isOver;
+    if (isSeen && (hasEnded || (!isOver && performance.now() - (this.at ?? 0) > 5000))) this.refresh();
   }
 
   seen() { this.refresh(); }

@@ -1,6 +1,6 @@
 // What happens now: four figures, the time line, and tables of size classes, threads, and what each thread does in each class.
 import { $, choice, text } from "./dom.js";
-import { ago, arenasOfPython, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive } from "./format.js";
+import { arenasOfPython, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive, whenPeaked } from "./format.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 
@@ -47,8 +47,8 @@ const tables = {
   meters: {
     columns: [
       { key: "name", title: "allocator", left: true, width: "minmax(150px,2fr)", value: row => row.name, text: row => row.name || "(no name)", mood: row => (row.open ? "" : "faint"), tip: row => (row.open ? "" : "It has ended: its last figures") },
-      { ...byteFigure("in_use", "in use", "Bytes as asked for"), share: row => row.in_use / most }, byteFigure("peak", "peak", "The most that was in use at one moment"),
-      figure("blocks", "blocks in use"), figure("allocations", "allocations"), byteFigure("total_bytes", "allocated"), figure("deallocations", "deallocations"), figure("failures", "failures", "Requests that it did not serve")],
+      { ...byteFigure("in_use", "in use", "Bytes of the blocks in use as the allocator rounds them, where it tells; otherwise as asked for"), share: row => row.in_use / most }, byteFigure("peak", "peak", "The most that was in use at one moment"),
+      figure("blocks", "blocks in use"), figure("allocations", "allocations"), byteFigure("total_bytes", "asked for", "Bytes of all allocations as asked for, without rounding: “in use” can be more"), figure("deallocations", "deallocations"), figure("failures", "failures", "Requests that it did not serve")],
     sort: { key: "in_use", falls: true }, key: row => row.number,
   },
 };
@@ -83,7 +83,7 @@ export class NowView {
     this.kind = kind;
     this.table?.end();
     const { columns, sort, key } = tables[kind];
-    this.table = new Table($("table"), { columns, sort: { ...sort }, key, empty: kind === "cells" ? "loading" : "no calls yet" });
+    this.table = new Table($("table"), { columns, sort: { ...sort }, key, empty: "loading" });
     this.table.search($("table-search").value);
     $("table").setAttribute("aria-label", kind);
     this.cellsAt = 0;
@@ -139,13 +139,18 @@ export class NowView {
     text($("rate"), span > 0 ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
     text($("rate-more"), span > 0 ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
     text($("peak"), bytes(p.peak));
-    text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? ago(this.state.at - p.peak_at) : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
+    text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? whenPeaked(this.state.at - p.peak_at, t.live, p.peak) : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
     $("peak").parentNode.title = p.peak_grain === 0 ? "Exact: the sampling interval has been 1 since the peak began" : `To ${bytes(p.peak_grain)} for each thread, either way; exact where the sampling interval is 1 since the peak began`;
   }
 
   fillTable() {
     if (this.kind === "cells") this.fetchCells();
-    else this.table.set({ classes: () => this.classRows(), threads: () => this.threadRows(), meters: () => this.meterRows() }[this.kind]());
+    else this.showRows({ classes: () => this.classRows(), threads: () => this.threadRows(), meters: () => this.meterRows() }[this.kind]());
+  }
+
+  showRows(rows) {
+    this.table.empty = this.state.process.state === "running" ? "no calls yet" : "no calls";
+    this.table.set(rows);
     this.countRows();
   }
 
@@ -194,10 +199,7 @@ export class NowView {
         const before = this.base?.threads.has(threadKey(t ?? {})) ? this.base.cells.get(`${r.slot} ${r.largest}`) : null;
         return { ...since(r, before), name: t?.name ?? "", id: t?.id ?? 0, state: t?.state ?? "", began: t?.began, ended: t?.ended, net: r.allocated_bytes - r.freed_bytes };
       });
-      if (this.kind === "cells") {
-        this.table.set(rows);
-        this.countRows();
-      }
+      if (this.kind === "cells") this.showRows(rows);
     } catch (trouble) {
       if (this.kind === "cells") this.table.say(`not loaded: ${trouble.message}`);
     } finally {

@@ -1,6 +1,6 @@
 // A site as tables and stacks show it: the place in the program's own code, and the whole stack below the table.
 import { element } from "./dom.js";
-import { shortFunction } from "./format.js";
+import { shortened, shortFunction } from "./format.js";
 
 export const fileOf = path => path.slice(path.lastIndexOf("/") + 1);
 
@@ -45,8 +45,8 @@ export const siteColumns = [
 export function showStack(host, row) {
   host.hidden = false;
   host.replaceChildren(...row.frames.map(([name, file, line, module, isInlined], i) => element("div",
-    { className: i === row.site ? "site" : i < row.site ? "machinery" : "" }, `${i === row.site ? "▸" : " "} ${name} `,
-    element("em", {}, (file ? `${file}:${line}` : module) + (isInlined ? "  (inlined)" : "")))),
+    { className: "frame" + (i === row.site ? " site" : i < row.site ? " machinery" : "") }, element("span", { title: name }, `${i === row.site ? "▸" : " "} ${shortened(name, 300)} `),
+    element("em", {}, shortened(file ? `${file}:${line}` : module, 90) + (isInlined ? "  (inlined)" : "")))),
   ...(row.stacks > 1 ? [element("div", { className: "machinery" }, `  ${row.stacks} call stacks are of this site; this one has the most. They differ further out: the flame graph shows how.`)] : []),
   ...(row.advice ?? []).flatMap(adviceLines),
   ...(row.is_cut ? [element("div", { className: "machinery" }, "  … more callers; the stack was cut")] : []));

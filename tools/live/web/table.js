@@ -1,10 +1,11 @@
 // A table of any number of rows, of which only those in sight exist: elements are made once and filled anew, so that scrolling through 40,000 rows costs
 // the same as through 40.
 //
-// A column is {key, title, width, value(row), text(row)}, and may have: left, name (in the code font), tail(row) (the end of the text, which is not cut),
+// A column is {key, title, width, value(row), text(row)}, and may have: left, name (in the code font, cut in its middle), tail(row) (the end of the text, which is not cut),
 // tip(row), share(row) from 0 to 1 (a bar behind the figure), bars(row) (a histogram instead of text), mood(row) (a class), about (what the column means).
 // Search looks at the texts of left columns.
 import { element, hideTip, showTip, text } from "./dom.js";
+import { shortened } from "./format.js";
 
 // Where the page is narrow a row with a name has it in a line of its own, and a second name in the next; main.css has the same width and heights.
 const narrow = matchMedia("(max-width: 600px)");
@@ -159,6 +160,7 @@ export class Table {
       this.body.append(row);
     }
     this.body.style.position = "relative";
+    const room = this.roomForNames();
     this.pool.forEach((element, i) => {
       const row = this.shown[first + i];
       element.hidden = first + i >= last;
@@ -166,7 +168,20 @@ export class Table {
       element.at = first + i;
       element.style.top = (first + i) * rowHeight + "px";
       element.classList.toggle("chosen", this.chosen !== null && this.key?.(row) === this.chosen);
-      this.columns.forEach((c, n) => this.put(element.children[n], c, row));
+      this.columns.forEach((c, n) => this.put(element.children[n], c, row, room[n]));
+    });
+  }
+
+  /// By column, how many characters of a name a cell has room for.
+  roomForNames() {
+    const cells = this.pool.find(row => !row.hidden)?.children;
+    return this.columns.map((c, i) => {
+      if (!c.name || !cells) return Infinity;
+      const style = getComputedStyle(cells[i]);
+      ruler.font = `${style.fontSize} ${style.fontFamily}`;
+      // Where the page is narrow a cell is as wide as its name, up to a limit.
+      const width = parseFloat(style.maxWidth) || cells[i].clientWidth;
+      return Math.floor((width - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)) / ruler.measureText("0").width);
     });
   }
 
@@ -183,13 +198,13 @@ export class Table {
     return made;
   }
 
-  put(cell, c, row) {
+  put(cell, c, row, room) {
     if (c.bars) {
       cell.firstChild.firstChild.setAttribute("d", outline(c.bars(row)));
       return;
     }
     const tail = c.tail?.(row) ?? "", words = c.text(row);
-    text(cell.words, words.slice(0, words.length - tail.length));
+    text(cell.words, shortened(words.slice(0, words.length - tail.length), room - tail.length));
     if (c.tail) text(cell.tail, tail);
     if (c.share) cell.bar.style.width = Math.max(0, Math.min(1, c.share(row))) * 100 + "%";
     const mood = c.mood?.(row) ?? "";
@@ -200,12 +215,14 @@ export class Table {
   explain(event) {
     const cell = event.target.closest(".cell"), row = cell?.closest(".row");
     const c = row && this.columns[[...row.children].indexOf(cell)];
-    const words = c && this.shown[row.at] && (c.tip?.(this.shown[row.at]) ?? (cell.scrollWidth > cell.clientWidth ? c.text(this.shown[row.at]) : ""));
+    const words = c && this.shown[row.at] && (c.tip?.(this.shown[row.at]) ?? (isCut(cell, c.text(this.shown[row.at])) ? c.text(this.shown[row.at]) : ""));
     if (words) showTip(words, event.clientX, event.clientY, this);
     else hideTip(this);
   }
 }
 
+const ruler = document.createElement("canvas").getContext("2d");
+const isCut = (cell, words) => cell.scrollWidth > cell.clientWidth || !cell.textContent.includes(words);
 const leastWidth = columns => `calc(${columns.map(c => /^minmax\((.*),[^,]*\)$/.exec(c.width)?.[1] ?? c.width).join(" + ")})`;
 
 const space = "http://www.w3.org/2000/svg";

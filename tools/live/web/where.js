@@ -120,7 +120,7 @@ export class WhereView {
     const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0, advice: row.frames[row.site] ? this.advice.of(row.frames[row.site]) : [] }));
     this.most = Math.max(1, ...rows.map(row => row.live_bytes));
     this.mostValue = Math.max(1, ...rows.map(row => row.value));
-    this.sites.empty = "no samples yet";
+    this.sites.empty = this.flame.whyEmpty;
     this.sites.set(rows);
     this.leftOut = sites.left_out;
     this.countSites();
@@ -166,6 +166,7 @@ export class WhereView {
   /// Marks may be new; what stays known stays chosen.
   set_state(state, isSeen) {
     this.program = state.process.program;
+    this.flame.whyEmpty = state.process.state === "running" ? "no samples yet" : "no samples";
     this.sampling = samplingOf(state.process);
     const marks = state.marks.filter(mark => mark.can_compare);
     const known = marks.map(mark => mark.number).join();
