@@ -14,7 +14,8 @@ import sys
 import gdb
 import gdb.printing
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+# Not __file__: a script that sources this one keeps its own there.
+sys.path.insert(0, os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))
 sys.dont_write_bytecode, _writes_bytecode = True, sys.dont_write_bytecode
 from heapwright_describer import Describer  # noqa: E402
 from heapwright_heap import NOT_IN_CORE, Heap  # noqa: E402
@@ -215,6 +216,8 @@ def address_of(expression):
             kind = value.type.strip_typedefs()
         if kind.code in (gdb.TYPE_CODE_ARRAY, gdb.TYPE_CODE_FUNC):
             value = value.address
+            if value is None:
+                raise Problem("%s is not in the memory of the program: it has no address." % expression)
         elif kind.code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_FLT):
             raise Problem("%s is a %s, not an address. Give a pointer, or &(%s)." % (expression, kind, expression))
         return int(value) & WORD

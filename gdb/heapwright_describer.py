@@ -14,6 +14,8 @@ class Describer:
         names = {p.state_free_resident: "free, not given back", p.state_free_decommitted: "free, given back or new",
                  p.state_cut: "of small blocks", p.state_large: "large", p.state_mixed: "mixed", p.state_free_large: "free, for large blocks",
                  p.state_retired: "empty, kept for its class", p.state_guard: "guard pages", p.state_room: "room behind a large block"}
+        if s.state == p.state_large and self.heap.tag(s.start) == 0:
+            return "large, free: nothing can touch it yet"
         return names.get(s.state, "in state %d, which this script does not know" % s.state)
 
     def block(self, address):

@@ -26,10 +26,11 @@ BLOCKS = ("in_use freed beside_in_use longer page_run page_run_freed large large
 STOP = ["break all_are_there", "run", "up"]
 
 
-def gdb(*commands, program=None, core=None, preload=None):
+def gdb(*commands, program=None, core=None, preload=None, script=SCRIPT):
     """What it prints, both ways, without what it says at a start."""
-    words = [GDB, "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set startup-with-shell off", "-iex", "set width 0",
-             "-ex", "source " + SCRIPT]
+    words = [GDB, "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set startup-with-shell off", "-iex", "set width 0"]
+    if script:
+        words += ["-ex", "source " + script]
     if preload:
         words += ["-ex", "set environment LD_PRELOAD " + preload]
     for command in commands:
@@ -290,7 +291,8 @@ class Refuses(Case):
                          "echo @@struct@@\\n", "heapwright block has_worked", "echo @@null@@\\n", "heapwright block 0",
                          "echo @@high@@\\n", "heapwright block -1", "echo @@code@@\\n", "heapwright block main",
                          "echo @@data@@\\n", "heapwright block &large", "echo @@array@@\\n", "heapwright block many", "echo @@stack@@\\n",
-                         "heapwright block on_stack", "echo @@hole@@\\n", "heapwright block 0x123456789000", program=KNOWN, preload=DEFAULT))
+                         "heapwright block on_stack", "echo @@text@@\\n", 'heapwright block "abc"', "echo @@hole@@\\n", "heapwright block 0x123456789000",
+                         program=KNOWN, preload=DEFAULT))
         self.assertIn("Which address?", said["none"])
         self.assertIn("gdb cannot evaluate no_such_name: No symbol", said["name"])
         self.assertRegex(said["struct"], r"has_worked is a .*, not an address. Give a pointer, or &\(has_worked\).")
@@ -300,9 +302,22 @@ class Refuses(Case):
         self.assertIn("is no address of the heap. It is large in section .bss", said["data"])
         self.assertIn("is no address of the heap. It is many in section .bss", said["array"])
         self.assertIn("is no address of the heap. It lies in the stack of thread 1.", said["stack"])
+        self.assertIn('"abc" is not in the memory of the program: it has no address.', said["text"])
         self.assertIn("0x123456789000 is no address of the heap. There is no memory at it.", said["hole"])
         for answer in said.values():
             self.no_traceback(answer)
+
+    def test_a_freed_large_block_in_the_list(self):
+        said = gdb(*STOP, "heapwright spans large", program=KNOWN, preload=HARDENED)
+        self.assertRegex(said, r"3\.0 MiB +- +large, free: nothing can touch it yet\n")
+        self.assertRegex(said, r"1\.0 MiB +- +large\n")
+
+    def test_sourced_by_a_script(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+            script.write("import gdb\ngdb.execute('source %s')\n" % SCRIPT)
+            script.flush()
+            said = gdb("source " + script.name, *STOP, "heapwright block in_use", program=KNOWN, preload=DEFAULT, script=None)
+        self.assertIn("state    in use", said)
 
     def test_before_it_has_begun(self):
         said = gdb("set stop-on-solib-events 1", "run", "continue", "heapwright heap", program=KNOWN, preload=DEFAULT)

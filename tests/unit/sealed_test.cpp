@@ -422,6 +422,15 @@ std::uint64_t in_child(F f) {
   return word;
 }
 
+TEST_F(Hardened, FreedLargeBlocksCountAsGivenBack) {
+  const heap_statistics before = this->heap.statistics();
+  for (const std::size_t size : {700'000, 3'000'000}) this->heap.deallocate(this->block_of(size));
+  const heap_statistics s = this->heap.statistics();
+  EXPECT_EQ(s.mapped, s.in_use + s.in_caches + s.free_in_spans + s.free_resident + s.free_decommitted);
+  EXPECT_GE(s.decommitted_total - before.decommitted_total, 3'700'000U);
+  EXPECT_GE(s.free_decommitted, 3'700'000U);
+}
+
 TEST(BlockLinks, LeadToTheNextBlockAndToNothingOnceWrittenTo) {
   using links = block_links<hardened_recipe>;
   link_key::set(0x123456789ABCDEF1);

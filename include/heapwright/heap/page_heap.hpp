@@ -442,6 +442,8 @@ class page_heap {
     if (!memory_.hide(s)) return false;
     map().set_tag(s->start, 0);
     figures().large.subtract(s->bytes());
+    figures().free_decommitted.add(s->bytes());
+    figures().decommitted_total.add(s->bytes());
     show(std::exchange(place_to_hide(s), s));
     return true;
   }
@@ -457,6 +459,7 @@ class page_heap {
   /// Where the system refuses, the run is lost.
   void show(span* s) noexcept {
     if (s == nullptr || !memory_.show(s)) return;
+    figures().free_decommitted.subtract(s->bytes());  // as a free run it counts again
     free_guard_before(s->start);
     memory_.insert_shown(s);
   }

@@ -298,10 +298,12 @@ class page_memory {
     if (s == nullptr || s->state != span_state::guard || s->end() != p) return 0;
     const std::size_t bytes = s->bytes();
     if (!remove_guard(s)) return 0;
-    if constexpr (R.hardening.separate_classes)
+    if constexpr (R.hardening.separate_classes) {
+      figures().decommitted_total.add(bytes);
       insert_shown(s);
-    else
+    } else {
       insert(s);
+    }
     return bytes;
   }
 
@@ -323,7 +325,6 @@ class page_memory {
 
   /// A span that is free now, and was hidden until now.
   void insert_shown(span* s) noexcept {
-    figures().decommitted_total.add(s->bytes());
     s->state = free_after_large;
     s->zeroed = true;
     free_.insert(s);

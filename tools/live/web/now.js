@@ -132,7 +132,7 @@ export class NowView {
     const isWhole = p.counts_from_start || !p.has_probe;
     text($("live-title"), isWhole ? "live" : "change of live since counting began");
     text($("live"), isWhole ? bytes(t.live) : signed(t.live, bytes));
-    text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} blocks${t.live_rounding == null || t.live <= 0 ? "" : ` · ${(t.live_rounding / t.live * 100).toFixed(1)} % rounding`}`);
+    text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} ${t.live_blocks === 1 ? "block" : "blocks"}${t.live_rounding == null || t.live <= 0 ? "" : ` · ${(t.live_rounding / t.live * 100).toFixed(1)} % rounding`}`);
     text($("rss"), m ? bytes(m.rss) : "–");
     text($("rss-more"), m ? [isWhole ? timesLive(m.rss, t.live) : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : "", m.python_arenas > 0 ? `Python’s arenas about ${bytes(m.python_arenas)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
     $("rss").parentNode.title = arenasOfPython(m);
