@@ -133,7 +133,7 @@ recipe_build::sources recipe_build::find_sources() {
   const files::path here = folder_of_this_program();
   for (const auto& [headers, malloc] :
        {sources{here / "../" HEAPWRIGHT_INCLUDEDIR, here / "../" HEAPWRIGHT_DATADIR "/heapwright/malloc"},
-        sources{HEAPWRIGHT_SOURCE_DIR "/include", HEAPWRIGHT_SOURCE_DIR "/malloc"}}) {
+        sources{here / HEAPWRIGHT_SOURCES_FROM_BIN "/include", here / HEAPWRIGHT_SOURCES_FROM_BIN "/malloc"}}) {
     if (files::exists(files::path(malloc) / "process_heap.cpp") &&
         files::exists(files::path(headers) / "heapwright/heap/recipe.hpp"))
       return {files::weakly_canonical(headers), files::weakly_canonical(malloc)};
