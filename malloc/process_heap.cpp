@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 
-#include <heapwright/heap/census.hpp>
 #include <heapwright/malloc/process_record.hpp>
 
 #include "guarded_samples.hpp"

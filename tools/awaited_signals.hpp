@@ -6,7 +6,7 @@
 //
 // A shell without job control starts `command &` with SIGINT ignored: ctrl-C at the terminal is
 // then meant for others, and a SIGINT that is sent to this process is meant for it. nohup starts a
-// command with SIGHUP ignored: that stays ignored whoever sends it, since shells do when they end.
+// command with SIGHUP ignored: that stays ignored, sent or not, since shells send it when they end.
 #pragma once
 
 #include <csignal>
