@@ -12,7 +12,7 @@
 
 #include <heapwright/adapt/recycler.hpp>
 #include <heapwright/heap/basic_heap.hpp>
-#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/platform/native.hpp>
 
 #ifdef HEAPWRIGHT_DEFAULT_MALLOC
 #include <heapwright/heap/malloc_heap.hpp>
@@ -25,10 +25,10 @@ namespace heapwright {
 /// the environment.
 #ifdef HEAPWRIGHT_DEFAULT_MALLOC
 template <const recipe& R = default_recipe>
-using heap = malloc_heap<basic_heap<R, linux_os>>;
+using heap = malloc_heap<basic_heap<R, native_os>>;
 #else
 template <const recipe& R = default_recipe>
-using heap = basic_heap<R, linux_os>;
+using heap = basic_heap<R, native_os>;
 #endif
 
 /// A heap that one thread uses at a time, and the program sees to it: no locks, no atomic

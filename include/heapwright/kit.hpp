@@ -21,7 +21,7 @@
 #include <heapwright/combine/poisoned.hpp>
 #include <heapwright/combine/segregate.hpp>
 #include <heapwright/combine/sharded.hpp>
-#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/platform/native.hpp>
 #include <heapwright/source/buffer.hpp>
 #include <heapwright/source/guard_pages.hpp>
 #include <heapwright/source/huge_pages.hpp>
@@ -32,10 +32,10 @@
 namespace heapwright {
 
 /// The sources and the lock of this platform.
-using system_pages = os_pages<linux_os>;
-using system_huge_pages = huge_pages<linux_os>;
-using system_guard_pages = guard_pages<linux_os>;
-using system_lock = lock<linux_os>;
+using system_pages = os_pages<native_os>;
+using system_huge_pages = huge_pages<native_os>;
+using system_guard_pages = guard_pages<native_os>;
+using system_lock = lock<native_os>;
 
 /// A for any number of threads, under one lock.
 template <class A>

@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <new>
 
-#include <heapwright/core/bits.hpp>
 #include <heapwright/core/layout.hpp>
 #include <heapwright/core/text.hpp>
+#include <heapwright/source/process_malloc.hpp>
 
 namespace heapwright {
 
@@ -34,9 +34,8 @@ inline new_counts& counted_new() noexcept {
 namespace detail {
 
 inline void* allocate_for_new(std::size_t size, std::size_t alignment) noexcept {
-  if (alignment <= default_alignment) return std::malloc(size == 0 ? 1 : size);
-  const std::size_t rounded = align_up(size == 0 ? 1 : size, alignment);
-  return rounded < size ? nullptr : std::aligned_alloc(alignment, rounded);
+  if (size == 0) size = 1;
+  return alignment <= default_alignment ? std::malloc(size) : malloc_aligned(alignment, size);
 }
 
 inline void* count_new(std::size_t size, std::size_t alignment) {
@@ -56,7 +55,7 @@ inline void* count_new(std::size_t size, std::size_t alignment) {
   return p;
 }
 
-inline void count_delete(void* p) noexcept {
+inline void count_delete(void* p, std::size_t alignment) noexcept {
   if (p == nullptr) return;
   new_counts& counts = counted_new();
   counts.deallocations.fetch_add(1, std::memory_order_relaxed);
@@ -64,7 +63,7 @@ inline void count_delete(void* p) noexcept {
     text<100> line;
     line.add("delete ").add(p).add("\n").write_to(2);
   }
-  std::free(p);
+  alignment <= default_alignment ? std::free(p) : free_aligned(p);
 }
 
 }  // namespace detail
@@ -76,8 +75,12 @@ void* operator new(std::size_t size) { return heapwright::detail::count_new(size
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return heapwright::detail::count_new(size, static_cast<std::size_t>(alignment));
 }
-void operator delete(void* p) noexcept { heapwright::detail::count_delete(p); }
-void operator delete(void* p, std::size_t) noexcept { heapwright::detail::count_delete(p); }
-void operator delete(void* p, std::align_val_t) noexcept { heapwright::detail::count_delete(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { heapwright::detail::count_delete(p); }
+void operator delete(void* p) noexcept { heapwright::detail::count_delete(p, 1); }
+void operator delete(void* p, std::size_t) noexcept { heapwright::detail::count_delete(p, 1); }
+void operator delete(void* p, std::align_val_t alignment) noexcept {
+  heapwright::detail::count_delete(p, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* p, std::size_t, std::align_val_t alignment) noexcept {
+  heapwright::detail::count_delete(p, static_cast<std::size_t>(alignment));
+}
 // NOLINTEND(misc-definitions-in-headers)

@@ -33,6 +33,8 @@ struct misuse_policy {
 };
 #ifdef HEAPWRIGHT_OWNS_MISUSE_POLICY  // libheapwright: it lies in memory that becomes unwritable
 [[gnu::visibility("hidden")]] extern constinit misuse_policy the_misuse_policy;
+#elif defined(_WIN32)
+inline constinit misuse_policy the_misuse_policy;
 #else
 // Not inline: GCC makes a unique symbol of that, which cannot be there beside that of
 // libheapwright.a.

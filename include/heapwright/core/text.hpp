@@ -3,15 +3,16 @@
 // local variable.
 #pragma once
 
-#include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include <unistd.h>
-
 #include <heapwright/core/language.hpp>
+#ifdef _WIN32
+#include <heapwright/core/windows/write_all.hpp>
+#else
+#include <heapwright/core/linux/write_all.hpp>
+#endif
 
 namespace heapwright {
 
@@ -66,46 +67,9 @@ class text {
 
   /// Writes the whole text to a file descriptor; gives up on an error, as there is nobody left to
   /// tell. Keeps errno. A pipe that nobody reads is no SIGPIPE: the program is not writing.
-  [[gnu::noinline]] void write_to(int fd) const noexcept {
-    const int kept = errno;
-    const without_sigpipe held;
-    for (std::size_t done = 0; done < length_;) {
-      const ssize_t n = ::write(fd, buffer_ + done, length_ - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;
-      done += static_cast<std::size_t>(n);
-    }
-    errno = kept;
-  }
+  [[gnu::noinline]] void write_to(int fd) const noexcept { detail::write_all(fd, buffer_, length_); }
 
  private:
-  /// Holds SIGPIPE back, and takes away one that has come meanwhile.
-  class without_sigpipe {
-   public:
-    without_sigpipe() noexcept {
-      ::sigemptyset(&pipe_);
-      ::sigaddset(&pipe_, SIGPIPE);
-      ::sigprocmask(SIG_BLOCK, &pipe_, &before_);
-      was_pending_ = is_pending();
-    }
-    ~without_sigpipe() {
-      constexpr timespec at_once{};
-      if (!was_pending_ && is_pending()) ::sigtimedwait(&pipe_, nullptr, &at_once);
-      ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-    }
-    without_sigpipe(const without_sigpipe&) = delete;
-    without_sigpipe& operator=(const without_sigpipe&) = delete;
-
-   private:
-    [[nodiscard]] static bool is_pending() noexcept {
-      sigset_t pending;
-      ::sigpending(&pending);
-      return ::sigismember(&pending, SIGPIPE) == 1;
-    }
-    sigset_t pipe_, before_;
-    bool was_pending_;
-  };
-
   void put(char c) noexcept {
     if (length_ < Capacity) buffer_[length_++] = c;
   }

@@ -20,7 +20,6 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <utility>
@@ -32,19 +31,21 @@
 #include <heapwright/core/text.hpp>
 #include <heapwright/heap/heap_statistics.hpp>
 #include <heapwright/platform/concept.hpp>
+#include <heapwright/source/process_malloc.hpp>
+#include <heapwright/sync/lock.hpp>
 
 namespace heapwright {
 
-/// The lock of all heaps whose blocks are malloc's.
+/// The tables of all heaps whose blocks are malloc's: their lock.
 template <platform OS>
-struct malloc_heap_lock {
-  static inline constinit std::mutex mutex;
+struct malloc_heap_tables {
+  static inline constinit lock<OS> guard;
 
   /// Each heap says it when it is made.
   static void make_known_to_fork() noexcept {
     static bool is_known = false;
-    const std::scoped_lock held(mutex);
-    if (!is_known) OS::at_fork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+    const holding held(guard);
+    if (!is_known) OS::at_fork([] { guard.acquire(); }, [] { guard.release(); }, [] { guard.reset_after_fork(); });
     is_known = true;
   }
 };
@@ -59,7 +60,7 @@ class malloc_heap {
  public:
   explicit malloc_heap(const char* name = "", std::uint64_t limit = Real::default_limit) noexcept
       : name_(name), limit_(limit) {
-    lock::make_known_to_fork();
+    tables::make_known_to_fork();
   }
 
   malloc_heap(void* memory, std::size_t bytes, const char* name = "") noexcept : name_(name), limit_(bytes) {
@@ -73,7 +74,7 @@ class malloc_heap {
   malloc_heap& operator=(const malloc_heap&) = delete;
 
   ~malloc_heap() {
-    const char* const leaks = ::secure_getenv("HEAPWRIGHT_LEAKS");
+    const char* const leaks = environment_variable("HEAPWRIGHT_LEAKS");
     if (!blocks_.empty() && leaks != nullptr && std::strcmp(leaks, "1") == 0) write_blocks(2);
   }
 
@@ -83,12 +84,12 @@ class malloc_heap {
 
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (in_memory_) return in_memory_->allocate(l);
-    const std::scoped_lock held(lock::mutex);
+    const holding held(tables::guard);
     if (l.size > PTRDIFF_MAX || l.alignment > PTRDIFF_MAX / 2 || l.size > limit_ || in_use_ > limit_ - l.size)
       return nullptr;
     const bool is_ordinary = l.alignment <= default_alignment;
-    void* const p = is_ordinary ? std::malloc(l.size) : std::aligned_alloc(l.alignment, align_up(l.size, l.alignment));
-    return p == nullptr || note(p, l.size) ? p : nullptr;
+    void* const p = is_ordinary ? std::malloc(l.size) : detail::malloc_aligned(l.alignment, l.size);
+    return p == nullptr || note(p, {l.size, call_stack::here(), is_ordinary}) ? p : nullptr;
   }
 
   [[nodiscard]] void* allocate_zeroed(std::size_t size) noexcept {
@@ -99,11 +100,12 @@ class malloc_heap {
 
   void deallocate(void* p) noexcept {
     if (in_memory_) return in_memory_->deallocate(p);
-    const std::scoped_lock held(lock::mutex);
+    const holding held(tables::guard);
     if (const auto found = blocks_.find(p); found != blocks_.end()) {
-      in_use_ -= found->second.size;
+      const request asked = found->second;
+      in_use_ -= asked.size;
       blocks_.erase(found);
-      std::free(p);
+      free(p, asked);
     }
   }
 
@@ -132,7 +134,7 @@ class malloc_heap {
     try {
       std::map<call_stack, sum> by_stack;
       {
-        const std::scoped_lock held(lock::mutex);
+        const holding held(tables::guard);
         for (const auto& [p, asked] : blocks_) {
           by_stack[asked.by].bytes += asked.size;
           ++by_stack[asked.by].blocks;
@@ -149,14 +151,14 @@ class malloc_heap {
   /// What was asked for: more is nobody's.
   [[nodiscard]] std::size_t usable_size(const void* p) const noexcept {
     if (in_memory_) return in_memory_->usable_size(p);
-    const std::scoped_lock held(lock::mutex);
+    const holding held(tables::guard);
     const auto found = blocks_.find(const_cast<void*>(p));
     return found == blocks_.end() ? 0 : found->second.size;
   }
 
   [[nodiscard]] bool owns(const void* p) const noexcept {
     if (in_memory_) return in_memory_->owns(p);
-    const std::scoped_lock held(lock::mutex);
+    const holding held(tables::guard);
     return blocks_.contains(const_cast<void*>(p));
   }
 
@@ -168,7 +170,7 @@ class malloc_heap {
 
   void set_limit(std::uint64_t bytes) noexcept {
     if (in_memory_) return in_memory_->set_limit(bytes);
-    const std::scoped_lock held(lock::mutex);
+    const holding held(tables::guard);
     limit_ = bytes;
   }
 
@@ -176,7 +178,7 @@ class malloc_heap {
 
   [[nodiscard]] heap_statistics statistics() noexcept {
     if (in_memory_) return in_memory_->statistics();
-    const std::scoped_lock held(lock::mutex);
+    const holding held(tables::guard);
     return {.name = name_,
             .mapped = in_use_,
             .in_use = in_use_,
@@ -196,7 +198,7 @@ class malloc_heap {
     if (in_memory_) return in_memory_->for_each_block(f);
     std::vector<std::pair<const void*, std::size_t>> seen;
     try {
-      const std::scoped_lock held(lock::mutex);
+      const holding held(tables::guard);
       seen.reserve(blocks_.size());
       for (const auto& [p, asked] : blocks_) seen.emplace_back(p, asked.size);
     } catch (const std::bad_alloc&) {
@@ -207,12 +209,24 @@ class malloc_heap {
   }
 
  private:
-  using lock = malloc_heap_lock<typename Real::platform_type>;
+  using tables = malloc_heap_tables<typename Real::platform_type>;
 
   struct request {
     std::size_t size;
     call_stack by;
+    bool is_ordinary;  ///< malloc's own alignment
   };
+
+  static void free(void* p, const request& asked) noexcept { asked.is_ordinary ? std::free(p) : detail::free_aligned(p); }
+
+  /// Null: it is not set, or the process has more rights than the user who has set it.
+  [[nodiscard]] static const char* environment_variable(const char* name) noexcept {
+#ifdef _WIN32
+    return std::getenv(name);
+#else
+    return ::secure_getenv(name);
+#endif
+  }
 
   void write_stack(int fd, const call_stack& stack, std::uint64_t blocks, std::uint64_t bytes) const noexcept {
     text<1200> line;
@@ -233,14 +247,14 @@ class malloc_heap {
     stack.write_raw(fd);
   }
 
-  bool note(void* p, std::size_t size) noexcept {
+  bool note(void* p, const request& asked) noexcept {
     try {
-      blocks_.emplace(p, request{size, call_stack::here()});
+      blocks_.emplace(p, asked);
     } catch (const std::bad_alloc&) {
-      std::free(p);
+      free(p, asked);
       return false;
     }
-    in_use_ += size;
+    in_use_ += asked.size;
     peak_ = std::max(peak_, in_use_);
     return true;
   }

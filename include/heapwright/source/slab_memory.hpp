@@ -14,11 +14,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdlib>
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/concepts.hpp>
 #include <heapwright/core/poison.hpp>
+#include <heapwright/source/process_malloc.hpp>
 
 namespace heapwright {
 
@@ -33,13 +33,12 @@ class slab_memory {
   /// has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     if (void* const p = take(l); p != nullptr) return p;
-    void* p = nullptr;
-    return ::posix_memalign(&p, std::max(l.alignment, default_alignment), l.size) == 0 ? p : nullptr;
+    return detail::malloc_aligned(std::max(l.alignment, default_alignment), l.size);
   }
 
   /// `p` came from allocate. Null does nothing.
   void deallocate(void* p, layout) noexcept {
-    if (!put_back(p)) std::free(p);
+    if (!put_back(p)) detail::free_aligned(p);
   }
 
   friend bool operator==(slab_memory, slab_memory) noexcept { return true; }

@@ -11,6 +11,7 @@
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/concepts.hpp>
 #include <heapwright/core/forwarding.hpp>
+#include <heapwright/source/process_malloc.hpp>
 
 namespace heapwright {
 
@@ -85,16 +86,19 @@ class upstream_malloc {
   /// As the concept allocator says. Null when malloc has no memory.
   [[nodiscard]] void* allocate(layout l) noexcept {
     const std::size_t size = l.size == 0 ? 1 : l.size;
-    if (l.alignment <= default_alignment) return std::malloc(size);
-    const std::size_t rounded = align_up(size, l.alignment);
-    return rounded < size ? nullptr : std::aligned_alloc(l.alignment, rounded);
+    return is_aligned_more(l) ? detail::malloc_aligned(l.alignment, size) : std::malloc(size);
   }
 
   /// Calls free.
-  void deallocate(void* p, layout) noexcept { std::free(p); }
+  void deallocate(void* p, layout l) noexcept { is_aligned_more(l) ? detail::free_aligned(p) : std::free(p); }
+#ifndef _WIN32  // has two functions to free with
   void deallocate(void* p) noexcept { std::free(p); }
+#endif
 
   friend bool operator==(upstream_malloc, upstream_malloc) noexcept { return true; }
+
+ private:
+  [[nodiscard]] static bool is_aligned_more(layout l) noexcept { return l.alignment > default_alignment; }
 };
 
 /// Has nothing: what draws from it is left with what it was given at the start.

@@ -1,0 +1,25 @@
+// Writing to a file descriptor of the program's C library, by Windows itself: what is written is
+// not changed, and nothing is allocated.
+#pragma once
+
+#include <cstddef>
+
+#include <heapwright/core/windows/windows_headers.hpp>
+
+namespace heapwright::detail {
+
+/// Gives up on an error. Keeps the last error.
+inline void write_all(int fd, const char* from, std::size_t bytes) noexcept {
+  const DWORD kept = ::GetLastError();
+  // A library may have another C library than the program, with descriptors of its own.
+  constexpr int standard_error = 2;
+  const HANDLE file =
+      fd == standard_error ? ::GetStdHandle(STD_ERROR_HANDLE) : reinterpret_cast<HANDLE>(::_get_osfhandle(fd));
+  DWORD written = 0;
+  for (std::size_t done = 0; done < bytes; done += written) {
+    if (::WriteFile(file, from + done, static_cast<DWORD>(bytes - done), &written, nullptr) == 0 || written == 0) break;
+  }
+  ::SetLastError(kept);
+}
+
+}  // namespace heapwright::detail
