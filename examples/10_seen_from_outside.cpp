@@ -24,7 +24,7 @@ class frame_store {
 
  private:
   static constexpr std::size_t bytes = 2 << 20;
-  heapwright::os_pages<heapwright::linux_os> pages_;
+  heapwright::os_pages<heapwright::native_os> pages_;
 };
 
 int main() {

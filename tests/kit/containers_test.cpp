@@ -13,7 +13,7 @@
 #include <heapwright/combine/locked.hpp>
 #include <heapwright/combine/metered.hpp>
 #include <heapwright/combine/segregate.hpp>
-#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/platform/native.hpp>
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@
 namespace heapwright {
 namespace {
 
-using lock_type = lock<linux_os>;
+using lock_type = lock<native_os>;
 
 /// A heap in a buffer of its own.
 struct heap_in_a_buffer : best_fit<> {

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#ifndef _WIN32
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 #include <atomic>
 #include <barrier>
@@ -254,7 +256,7 @@ struct trimmable : best_fit<> {
 };
 
 TEST(Sharded, TrimReachesEveryShard) {
-  sharded<trimmable, lock<linux_os>, 4> a;
+  sharded<trimmable, lock<native_os>, 4> a;
   EXPECT_EQ(a.trim(), 400U);
 }
 
@@ -268,6 +270,7 @@ TEST(Sharded, DefragmentMergesInEveryShard) {
   EXPECT_GT(a.stats().largest_free, 1 * MiB);
 }
 
+#ifndef _WIN32  // it has no fork
 TEST(ShardedThreads, AForkedChildAllocatesWhileOthersHeldLocks) {
   const memory range(16 * MiB);
   concurrent_best_fit<best_fit_plan{}, 2> a(range);
@@ -292,6 +295,7 @@ TEST(ShardedThreads, AForkedChildAllocatesWhileOthersHeldLocks) {
   done = true;
   other.join();
 }
+#endif
 
 #if !defined(__SANITIZE_THREAD__)
 TEST(ShardedDeathTest, MisuseIsNamedWhereverTheBlockIsAtHome) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <heapwright/allocator/slab.hpp>
-#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/platform/native.hpp>
 #include <heapwright/source/buffer.hpp>
 #include <heapwright/source/guard_pages.hpp>
 #include <heapwright/source/huge_pages.hpp>
@@ -21,8 +21,8 @@ namespace {
 
 using testing::model;
 
-static_assert(allocator<guard_pages<linux_os>>);
-static_assert(allocator<huge_pages<linux_os>> && has_stats<huge_pages<linux_os>>);
+static_assert(allocator<guard_pages<native_os>>);
+static_assert(allocator<huge_pages<native_os>> && has_stats<huge_pages<native_os>>);
 
 TEST(BufferSource, HandsOutAlignedRangesUntilItIsUsedUp) {
   alignas(64) static std::array<std::byte, 4096> memory;
@@ -126,26 +126,26 @@ TEST(BufferSourceDeathTest, ForeignPointer) {
 constexpr layout guarded[] = {{0, 1},    {1, 1},     {7, 1},      {16, 16},     {100, 4},     {4095, 1},      {4096, 8},
                               {4097, 8}, {24, 4096}, {100, 8192}, {5000, 8192}, {70'000, 64}, {4096, 1 * MiB}};
 
-/// linux_os whose calls are counted, and may fail.
-class watched_os : public linux_os {
+/// The platform, whose calls are counted, and may fail.
+class watched_os : public native_os {
  public:
   static void* map(std::size_t bytes) noexcept {
     if (fails()) return nullptr;
     mapped += bytes;
-    return linux_os::map(bytes);
+    return native_os::map(bytes);
   }
 
   static bool unmap(void* p, std::size_t bytes) noexcept {
     mapped -= bytes;
-    return linux_os::unmap(p, bytes);
+    return native_os::unmap(p, bytes);
   }
 
-  static bool protect(void* p, std::size_t bytes) noexcept { return !fails() && linux_os::protect(p, bytes); }
+  static bool protect(void* p, std::size_t bytes) noexcept { return !fails() && native_os::protect(p, bytes); }
 
   static void* map_huge(std::size_t bytes) noexcept {
     if (!has_reserved) return nullptr;
     mapped += bytes;
-    return os_pages<linux_os>{}.allocate({bytes, 2 * MiB});
+    return os_pages<native_os>{}.allocate({bytes, 2 * MiB});
   }
 
   static bool advise_huge(void* p, std::size_t bytes) noexcept {
@@ -169,13 +169,22 @@ class watched_os : public linux_os {
   static bool fails() noexcept { return allowed-- == 0; }
 };
 
+bool is_mapped(void* page) {
+#ifdef _WIN32
+  MEMORY_BASIC_INFORMATION region;
+  return ::VirtualQuery(page, &region, sizeof region) != 0 && region.State == MEM_COMMIT;
+#else
+  unsigned char resident = 0;
+  return ::mincore(page, 1, &resident) == 0;
+#endif
+}
+
 /// The pages of a freed block and the two guards around them.
 bool is_unmapped(const std::byte* p, layout l) {
-  const std::size_t page = linux_os::page_size();
+  const std::size_t page = native_os::page_size();
   const std::uintptr_t first = align_down(address_of(p), page);
   for (std::uintptr_t at = first - page; at <= align_up(first + std::max<std::size_t>(l.size, 1), page); at += page) {
-    unsigned char resident = 0;
-    if (::mincore(reinterpret_cast<void*>(at), page, &resident) == 0) return false;
+    if (is_mapped(reinterpret_cast<void*>(at))) return false;
   }
   return true;
 }
@@ -184,7 +193,7 @@ TEST(GuardPages, BlocksAreUsableZeroedAndEndAtTheGuard) {
   watched_os::begin();
   guard_pages<watched_os> source;
   model m(source);
-  const std::size_t page = linux_os::page_size();
+  const std::size_t page = native_os::page_size();
   for (const layout l : guarded) {
     auto* const p = static_cast<std::byte*>(source.allocate(l));
     ASSERT_NE(p, nullptr);
@@ -217,13 +226,13 @@ TEST(GuardPages, NullAndNothingLostWhenTheSystemRefuses) {
   }
   watched_os::begin();
   EXPECT_EQ(source.allocate({SIZE_MAX, 1}), nullptr);
-  EXPECT_EQ(source.allocate({SIZE_MAX - 2 * linux_os::page_size(), 1}), nullptr);
+  EXPECT_EQ(source.allocate({SIZE_MAX - 2 * native_os::page_size(), 1}), nullptr);
   EXPECT_EQ(source.allocate({SIZE_MAX / 2, std::size_t{1} << 63}), nullptr);
 }
 
 TEST(GuardPagesDeathTest, TouchingAGuardFaults) {
-  guard_pages<linux_os> source;
-  const std::size_t page = linux_os::page_size();
+  guard_pages<native_os> source;
+  const std::size_t page = native_os::page_size();
   for (const layout l : {layout{100, 1}, layout{4096, 1}, layout{100, 16}, layout{64, 8192}}) {
     auto* const p = static_cast<volatile unsigned char*>(source.allocate(l));
     ASSERT_NE(p, nullptr);
@@ -241,7 +250,7 @@ TEST(GuardPagesDeathTest, TouchingAGuardFaults) {
 
 TEST(GuardPagesDeathTest, UseAfterFreeFaults) {
   const auto use_after_free = [] {
-    guard_pages<linux_os> source;
+    guard_pages<native_os> source;
     auto* const p = static_cast<volatile unsigned char*>(source.allocate({100, 1}));
     source.deallocate(const_cast<unsigned char*>(p), {100, 1});
     p[0] = 1;
@@ -262,7 +271,7 @@ void expect_usable(Source& source, layout l) {
 constexpr layout huge[] = {{1, 1}, {2 * MiB, 2 * MiB}, {2 * MiB + 1, 64}, {5 * MiB, 4096}, {2 * MiB, 8 * MiB}};
 
 TEST(HugePages, WhateverThisMachineHasTheMemoryIsUsableAndTheCountersAddUp) {
-  huge_pages<linux_os> source;
+  huge_pages<native_os> source;
   std::size_t handed_out = 0;
   for (const layout l : huge) {
     expect_usable(source, l);
@@ -308,6 +317,7 @@ TEST(HugePages, NullWhenTheSystemHasNoMemory) {
   EXPECT_EQ(s.held + s.reserved + s.transparent + s.normal, 0U);
 }
 
+#ifndef _WIN32  // they have a last error of their own
 TEST(LinuxOs, ProtectAndHugeCallsKeepErrno) {
   errno = 42;
   EXPECT_EQ(linux_os::map_huge(std::size_t{1} << 46), nullptr) << "more than any machine sets aside";
@@ -316,6 +326,7 @@ TEST(LinuxOs, ProtectAndHugeCallsKeepErrno) {
   linux_os::advise_sparse(reinterpret_cast<void*>(1), 4096);
   EXPECT_EQ(errno, 42);
 }
+#endif
 
 }  // namespace
 }  // namespace heapwright

@@ -3,7 +3,7 @@
 #include <heapwright/combine/bucketed.hpp>
 #include <heapwright/combine/cached.hpp>
 #include <heapwright/combine/locked.hpp>
-#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/platform/native.hpp>
 #include <heapwright/source/os_pages.hpp>
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 using testing::model;
 using testing::strict_source;
 using shared = upstream<strict_source>;
-using lock_type = lock<linux_os>;
+using lock_type = lock<native_os>;
 using concurrent = cached<pool<shared>, lock_type>;
 
 static_assert(allocator<concurrent> && can_own<concurrent> && can_trim<concurrent>);

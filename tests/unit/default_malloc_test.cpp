@@ -18,8 +18,10 @@
 #include <thread>
 #include <vector>
 
+#ifndef _WIN32
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 #ifdef HEAPWRIGHT_HAS_ASAN
 #include <sanitizer/lsan_interface.h>
@@ -49,7 +51,7 @@ bool can_name_frames() {
   return call_stack::here().for_each_named([](const named_frame&) {});
 }
 
-static_assert(std::is_same_v<heap<>, malloc_heap<basic_heap<default_recipe, linux_os>>>);
+static_assert(std::is_same_v<heap<>, malloc_heap<basic_heap<default_recipe, native_os>>>);
 
 TEST(DefaultMalloc, DoesWhatHeapsDo) {
   heap<> h("name", 1 * MiB);
@@ -157,11 +159,19 @@ TEST(DefaultMalloc, NamesTheProgramsOwnFrameOfABlockThatAContainerAskedFor) {
   EXPECT_EQ(line.find("std_allocator.hpp"), std::string::npos) << line;
 }
 
+void set_variable(const char* name, const char* value) {
+#ifdef _WIN32
+  ::_putenv_s(name, value);
+#else
+  ::setenv(name, value, 1);
+#endif
+}
+
 TEST(DefaultMallocDeathTest, ReportsWhatIsForgottenAtTheEnd) {
   if (!can_name_frames()) GTEST_SKIP() << "no addr2line";
   if constexpr (poisons) GTEST_SKIP() << "LeakSanitizer would report it too, and change the exit code";
   const auto forget_and_end = [](const char* asked) {
-    if (asked != nullptr) ::setenv("HEAPWRIGHT_LEAKS", asked, 1);
+    if (asked != nullptr) set_variable("HEAPWRIGHT_LEAKS", asked);
     static heap<> h("forgetful");
     std::exit(forget_some(h)[0] == nullptr ? 1 : 0);
   };
@@ -183,6 +193,7 @@ TEST(DefaultMalloc, ServesThreads) {
   EXPECT_EQ(h.statistics().in_use, 0u);
 }
 
+#ifndef _WIN32  // it has no fork
 TEST(DefaultMalloc, LeavesAChildOfForkAHeapThatWorks) {
   heap<> h, other;
   std::atomic<bool> is_done = false;
@@ -213,6 +224,7 @@ TEST(DefaultMalloc, LeavesAChildOfForkAHeapThatWorks) {
   is_done = true;
   for (auto& t : threads) t.join();
 }
+#endif
 
 TEST(DefaultMalloc, AnotherHeapMayBeCalledForEachBlock) {
   heap<> h, other;

@@ -10,46 +10,46 @@
 #include <cstring>
 
 #include <heapwright/core/bits.hpp>
-#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/platform/native.hpp>
 
 namespace heapwright::testing {
 
 template <std::size_t PageSize>
-class fake_os : public linux_os {
+class fake_os : public native_os {
  public:
   static std::size_t page_size() noexcept { return PageSize; }
 
   static void* map(std::size_t bytes) noexcept {
     check(nullptr, bytes);
     if (fails()) return nullptr;
-    const std::size_t slack = PageSize - linux_os::page_size();
-    auto* raw = static_cast<std::byte*>(linux_os::map(bytes + slack));
+    const std::size_t slack = PageSize - native_os::page_size();
+    auto* raw = static_cast<std::byte*>(native_os::map(bytes + slack));
     if (raw == nullptr || slack == 0) return raw;
     auto* const p = reinterpret_cast<std::byte*>(align_up(address_of(raw), PageSize));
-    if (p > raw) linux_os::unmap(raw, static_cast<std::size_t>(p - raw));
-    if (raw + slack > p) linux_os::unmap(p + bytes, static_cast<std::size_t>(raw + slack - p));
+    if (p > raw) native_os::unmap(raw, static_cast<std::size_t>(p - raw));
+    if (raw + slack > p) native_os::unmap(p + bytes, static_cast<std::size_t>(raw + slack - p));
     return p;
   }
 
   static bool unmap(void* p, std::size_t bytes) noexcept {
     check(p, bytes);
-    return !fails() && linux_os::unmap(p, bytes);
+    return !fails() && native_os::unmap(p, bytes);
   }
 
   static bool discard(void* p, std::size_t bytes) noexcept {
     check(p, bytes);
-    return !fails() && linux_os::discard(p, bytes);
+    return !fails() && native_os::discard(p, bytes);
   }
 
   static void* remap(void* p, std::size_t from, std::size_t to) noexcept {
     check(p, from);
     check(p, to);
     if (fails()) return nullptr;
-    if (PageSize == linux_os::page_size()) return linux_os::remap(p, from, to);
+    if (PageSize == native_os::page_size()) return native_os::remap(p, from, to);
     void* const fresh = map(to);  // the real one would not align it
     if (fresh == nullptr) return nullptr;
     std::memcpy(fresh, p, from);
-    linux_os::unmap(p, from);
+    native_os::unmap(p, from);
     return fresh;
   }
 

@@ -5,14 +5,14 @@
 #include <thread>
 #include <vector>
 
-#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/platform/native.hpp>
 #include <heapwright/sync/lock.hpp>
 
 namespace heapwright {
 namespace {
 
 TEST(Lock, CountsRightUnderContention) {
-  lock<linux_os> guarded;
+  lock<native_os> guarded;
   long counter = 0;  // not atomic: ThreadSanitizer would report a lock that does not exclude
   constexpr int rounds = 20'000, threads = 8;
   std::vector<std::thread> all;
@@ -31,7 +31,7 @@ TEST(Lock, CountsRightUnderContention) {
 }
 
 TEST(Lock, TryFailsWhileHeldAndSucceedsAfter) {
-  lock<linux_os> guarded;
+  lock<native_os> guarded;
   guarded.acquire();
   bool got = true;
   std::thread([&] { got = guarded.try_acquire(); }).join();
@@ -42,7 +42,7 @@ TEST(Lock, TryFailsWhileHeldAndSucceedsAfter) {
 }
 
 TEST(Lock, IsFreeAfterResetInAForkedChild) {
-  lock<linux_os> guarded;
+  lock<native_os> guarded;
   guarded.acquire();
   guarded.reset_after_fork();
   EXPECT_TRUE(guarded.try_acquire());

@@ -11,7 +11,7 @@
 namespace heapwright {
 namespace {
 
-using heap_type = heap_core<default_recipe, linux_os>;
+using heap_type = heap_core<default_recipe, native_os>;
 
 class MisuseDeathTest : public ::testing::Test, protected testing::single_threaded<heap_type> {};
 

@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#ifndef _WIN32
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 #include <heapwright/heap.hpp>
 
@@ -89,6 +91,7 @@ TEST(Recycler, GivesBackWhatNobodyAskedFor) {
   for (void* p : blocks) h.deallocate(p);
   // It gives back what is not in thread caches.
   while (h.statistics().free_resident > 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+#ifndef _WIN32  // it has no fork
   if (const pid_t child = ::fork(); child == 0) {
     gives_back.~recycler();
     ::_exit(0);
@@ -97,6 +100,7 @@ TEST(Recycler, GivesBackWhatNobodyAskedFor) {
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0) << "a child ends without waiting for a thread that it does not have";
   }
+#endif
 }
 
 TEST(OwnHeaps, ADestructorThatRunsAfterTheThreadsEnd) {

@@ -15,12 +15,14 @@
 #include <unordered_set>
 #include <vector>
 
+#ifndef _WIN32
 #include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 #include <heapwright/heap.hpp>
 #include <heapwright/heap/malloc_heap.hpp>
@@ -101,7 +103,7 @@ using quota_64k = testing::quota_os<64 * KiB>;
 // __tls_guard").
 template class heap_slots<quota_4k>;
 template class heap_slots<quota_64k>;
-template class heap_slots<linux_os>;
+template class heap_slots<native_os>;
 
 namespace {
 
@@ -295,7 +297,7 @@ TEST(PageLocks, GiveWayToTheLimit) {
 TEST(PageLocks, OfCallersMemoryEndWithTheHeap) {
   quota_4k::begin();
   constexpr std::size_t bytes = 256 * KiB;
-  void* const memory = linux_os::map(bytes);
+  void* const memory = native_os::map(bytes);
   {
     basic_heap<default_recipe, quota_4k> h(memory, bytes);
     ASSERT_NE(h.allocate(1000), nullptr);
@@ -303,7 +305,7 @@ TEST(PageLocks, OfCallersMemoryEndWithTheHeap) {
     EXPECT_TRUE(quota_4k::all_locked(memory, bytes));
   }
   EXPECT_TRUE(quota_4k::locked.empty());
-  linux_os::unmap(memory, bytes);
+  native_os::unmap(memory, bytes);
 }
 
 TEST(PageLocks, OfNewMemoryTakeOneCallForAllOfIt) {
@@ -328,6 +330,7 @@ TEST(PageLocks, OfARecipeCanBeUndone) {
 }
 
 // --- Linux itself
+#ifndef _WIN32
 
 using system_pages = os_pages<linux_os>;
 
@@ -491,6 +494,7 @@ TEST_F(LinuxPageLocks, OfAHeapAreNotInherited) {
   EXPECT_TRUE(h.unlock_pages());
   EXPECT_EQ(locked_bytes(), before);
 }
+#endif
 
 TEST(DefaultMallocLocks, AreRefusedButInMemoryOfTheCaller) {
   quota_4k::begin();

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include <heapwright/heap/page_map.hpp>
-#include <heapwright/platform/linux/linux_os.hpp>
+#include <heapwright/platform/native.hpp>
 
 #include "addresses.hpp"
 
@@ -28,8 +28,8 @@ class PageMap : public ::testing::Test {
 
   void* const page_ = reinterpret_cast<void*>(0x7FFF'FFFF'F000);
   span span_{};
-  page_map<linux_os, false>::spare_leaves leaves_;
-  const std::unique_ptr<page_map<linux_os, false>> map_ = std::make_unique<page_map<linux_os, false>>();
+  page_map<native_os, false>::spare_leaves leaves_;
+  const std::unique_ptr<page_map<native_os, false>> map_ = std::make_unique<page_map<native_os, false>>();
 };
 
 TEST_F(PageMap, KnowsWhatItCovers) {

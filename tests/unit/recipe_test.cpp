@@ -164,11 +164,11 @@ TEST(GiveBack, RunsNeedNotBeMerged) {
 
 constexpr recipe ahead{.pages = {.growth = 4 * MiB, .give_back = give_back_policy::when_asked, .prefault = true}};
 
-class touch_counting : public linux_os {
+class touch_counting : public native_os {
  public:
   static void touch(void* p, std::size_t bytes) noexcept {
     touched += bytes;
-    linux_os::touch(p, bytes);
+    native_os::touch(p, bytes);
   }
   static inline std::size_t touched = 0;
 };
@@ -206,15 +206,15 @@ TEST(Pages, ThatWereGivenBackArePrefaultedAgain) {
 
 TEST(Pages, KeepTheirContentsWhenTouched) {
   constexpr std::size_t bytes = 64 * KiB;
-  void* const p = linux_os::map(bytes);
+  void* const p = native_os::map(bytes);
   std::memset(p, 7, bytes / 2);
-  linux_os::touch(p, bytes);
+  native_os::touch(p, bytes);
   const auto* const contents = static_cast<unsigned char*>(p);
   EXPECT_EQ(std::count(contents, contents + bytes, 7), bytes / 2);
-  linux_os::unmap(p, bytes);
+  native_os::unmap(p, bytes);
 }
 
-class no_quota : public linux_os {
+class no_quota : public native_os {
  public:
   static bool lock_pages(void*, std::size_t) noexcept { return false; }
 };
@@ -231,7 +231,7 @@ TEST(Pages, AreLockedAsFarAsTheQuotaGoes) {
   EXPECT_TRUE(s.locked_total == 0 || s.locked_total == s.mapped) << "the quota of this machine decides";
 }
 
-class two_nodes : public linux_os {
+class two_nodes : public native_os {
  public:
   static bool bind(void*, std::size_t, int node) noexcept { return node == 1; }
 };
@@ -252,12 +252,12 @@ TEST(Pages, AreBoundToANodeThatIsThere) {
 
 /// So many bytes of huge pages are set aside; none are transparent.
 template <std::size_t Reserved>
-class few_huge_pages : public linux_os {
+class few_huge_pages : public native_os {
  public:
   static void* map_huge(std::size_t bytes) noexcept {
     if (bytes > left_) return nullptr;
     left_ -= bytes;
-    return os_pages<linux_os>{}.allocate({bytes, 2 * MiB});
+    return os_pages<native_os>{}.allocate({bytes, 2 * MiB});
   }
   static bool advise_huge(void*, std::size_t) noexcept { return false; }
 
@@ -437,7 +437,7 @@ TEST(HardeningDeathTest, MistakesAreNamedInEveryBuild) {
 constexpr recipe noting{.notes_requests = true};
 
 TEST(Requests, AreNotedWhereTheRecipeSaysSo) {
-  basic_heap<noting, linux_os> h;
+  basic_heap<noting, native_os> h;
   std::minstd_rand random(3);
   std::map<void*, std::size_t> blocks;
   const auto check = [&] {
@@ -480,7 +480,7 @@ TEST(Requests, AreNotedWhereTheRecipeSaysSo) {
 }
 
 TEST(Requests, StayPlausibleUnderLoad) {
-  basic_heap<noting, linux_os> h;
+  basic_heap<noting, native_os> h;
   std::atomic<bool> enough{false};
   std::vector<std::thread> busy;
   for (unsigned t = 0; t < 3; ++t) {
