@@ -2,24 +2,12 @@
 
 #include <cstring>
 
-#include <sys/auxv.h>
-
 #include <heapwright/core/text.hpp>
 
 #include "../abi/export.hpp"
 
 namespace heapwright::process {
 namespace {
-
-const char* value_of(const char* name, char** environment) noexcept {
-  for (; environment != nullptr && *environment != nullptr; ++environment) {
-    const char* entry = *environment;
-    const char* wanted = name;
-    while (*wanted != '\0' && *wanted == *entry) ++wanted, ++entry;
-    if (*wanted == '\0' && *entry == '=') return entry + 1;
-  }
-  return nullptr;
-}
 
 /// Whether `s` is a word of the option, or a decimal number up to its max.
 bool parse(const char* s, const option& o, std::uint64_t& value) noexcept {
@@ -83,15 +71,8 @@ constexpr auto list_options() {
 
 }  // namespace
 
-void options::read_environment(char** environment) noexcept {
-  const bool secure = ::getauxval(AT_SECURE) != 0;
-  const char* const file = secure ? nullptr : value_of(stats_file_variable, environment);
-  if (file != nullptr && *file != '\0') stats_file_ = file;
-  for (std::size_t i = 0; i < option_table.size(); ++i) {
-    const option& o = option_table[i];
-    const char* const given = secure ? nullptr : value_of(o.name, environment);
-    if (given != nullptr && !parse(given, o, values_[i])) report(o, given);
-  }
+void options::take(std::size_t option, const char* given) noexcept {
+  if (!parse(given, option_table[option], values_[option])) report(option_table[option], given);
 }
 
 }  // namespace heapwright::process

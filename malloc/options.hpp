@@ -1,6 +1,5 @@
 // What a user may set for libheapwright from the environment: one table, from which the parser,
-// `heapwright info` and docs/options.md come. Ignored in setuid programs and whatever else the
-// kernel marks as secure (AT_SECURE).
+// `heapwright info` and docs/options.md come.
 #pragma once
 
 #include <array>
@@ -55,9 +54,16 @@ inline constexpr const char* stats_file_variable = "HEAPWRIGHT_STATS_FILE";
 /// The options in effect: until the environment has been read, the defaults.
 class options {
  public:
-  /// The value asked for in the environment, or the default; a value that is no number in the
-  /// option's range is reported to stderr and not taken.
-  void read_environment(char** environment) noexcept;
+  /// `value_of(name)`: what a variable of the environment is set to, or null; a string that stays.
+  /// A value that is no number in the option's range is reported to stderr and not taken.
+  template <class F>
+  void read(F value_of) noexcept {
+    const char* const file = value_of(stats_file_variable);
+    if (file != nullptr && *file != '\0') stats_file_ = file;
+    for (std::size_t i = 0; i < option_table.size(); ++i) {
+      if (const char* const given = value_of(option_table[i].name)) take(i, given);
+    }
+  }
 
   /// Where reports go instead of stderr; null: nowhere else. A string of the environment.
   [[nodiscard]] const char* stats_file() const noexcept { return stats_file_; }
@@ -72,6 +78,8 @@ class options {
     for (std::size_t i = 0; i < of_all.size(); ++i) of_all[i] = option_table[i].default_value;
     return of_all;
   }
+
+  void take(std::size_t option, const char* given) noexcept;
 
   values values_ = defaults();
   const char* stats_file_ = nullptr;

@@ -2,6 +2,7 @@
 // is completed. malloc works before this has run, with the defaults.
 #include <array>
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <heapwright/core/text.hpp>
@@ -108,6 +109,16 @@ void record_options(const options& settings) noexcept {
   std::memcpy(heapwright_process_record.options, listed.c_str(), listed.size() + 1);
 }
 
+const char* value_of(const char* name, char** environment) noexcept {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const char* entry = *environment;
+    const char* wanted = name;
+    while (*wanted != '\0' && *wanted == *entry) ++wanted, ++entry;
+    if (*wanted == '\0' && *entry == '=') return entry + 1;
+  }
+  return nullptr;
+}
+
 /// The shared library is linked with -z initfirst: this runs before all other constructors, so that
 /// its fork handlers, registered first, lock last and unlock first; handlers of other libraries may
 /// allocate. glibc has not set `environ` by then, but hands the environment to constructors; musl
@@ -115,7 +126,8 @@ void record_options(const options& settings) noexcept {
 [[gnu::constructor(101)]] void start(int, char**, char** environment) noexcept {
   if (environ != nullptr) environment = environ;
   options settings;
-  settings.read_environment(environment);
+  // Not for those who start a setuid program, and what else the kernel marks as secure.
+  if (::getauxval(AT_SECURE) == 0) settings.read([=](const char* name) { return value_of(name, environment); });
   the_heap.pages().set_window(settings[option_id::purge_delay_ms]);
   record_heap();
   record_options(settings);

@@ -1,0 +1,100 @@
+// heapwright.dll: what happens when it is loaded, when a thread ends, and when the process ends.
+#include <cstring>
+
+#include <heapwright/core/text.hpp>
+#include <heapwright/malloc/process_report.hpp>
+
+#include "../options.hpp"
+#include "process_heap.hpp"
+#include "redirection.hpp"
+
+namespace heapwright::process {
+namespace {
+
+constinit bool reports_at_end = false;
+
+/// A variable of the environment; valid until the next call.
+const char* environment_variable(const char* name) noexcept {
+  static constinit char value[300];
+  const DWORD length = ::GetEnvironmentVariableA(name, value, sizeof value);
+  return length > 0 && length < sizeof value ? value : nullptr;
+}
+
+void write_modules() noexcept {
+  text<200> line;
+  line.add("heapwright " HEAPWRIGHT_VERSION " (" HEAPWRIGHT_BUILD "): loaded into process ");
+  line.add(std::uint64_t{::GetCurrentProcessId()}).add("\n").write_to(2);
+  const module_list& modules = seen_modules();
+  for (std::uint32_t i = 0; i < modules.count; ++i) {
+    text<300> about;
+    modules.modules[i].write(about.add("  "));
+    about.write_to(2);
+  }
+}
+
+void write_report() noexcept {
+  process_report r{};
+  std::memcpy(r.magic, process_report::expected_magic, sizeof r.magic);
+  r.bytes = sizeof r;
+  r.process_id = ::GetCurrentProcessId();
+  std::strncpy(r.version, HEAPWRIGHT_VERSION, sizeof r.version - 1);
+  std::strncpy(r.build, HEAPWRIGHT_BUILD, sizeof r.build - 1);
+  std::strncpy(r.command, ::GetCommandLineA(), sizeof r.command - 1);
+  PROCESS_MEMORY_COUNTERS used{};
+  if (::K32GetProcessMemoryInfo(::GetCurrentProcess(), &used, sizeof used) != 0) r.peak_rss = used.PeakWorkingSetSize;
+  r.heap = collect_statistics();
+  text<1600> page;
+  r.write_page(page);
+  page.write_to(2);
+}
+
+[[nodiscard]] bool begin_process(HINSTANCE module) noexcept {
+  if (!begin()) {
+    text<100>().add("heapwright: the process has no room for a thread's word; not redirected\n").write_to(2);
+    return false;
+  }
+  // Blocks outlive any FreeLibrary; so must the code that frees them.
+  HMODULE pinned;
+  ::GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
+                       reinterpret_cast<const wchar_t*>(module), &pinned);
+  options settings;
+  settings.read(environment_variable);
+  the_heap.pages().set_window(settings[option_id::purge_delay_ms]);
+  reports_at_end = settings[option_id::stats] == 1;
+  redirect_modules();
+  if (settings[option_id::verbose] == 1) write_modules();
+  return true;
+}
+
+}  // namespace
+}  // namespace heapwright::process
+
+using namespace heapwright::process;
+
+extern "C" BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, LPVOID) {
+  switch (reason) {
+    case DLL_PROCESS_ATTACH: return begin_process(module) ? TRUE : FALSE;
+    case DLL_THREAD_DETACH: end_this_thread(); break;
+    case DLL_PROCESS_DETACH:
+      if (reports_at_end) write_report();
+      break;
+    default: break;
+  }
+  return TRUE;
+}
+
+extern "C" {
+
+/// "0.1.0". To refer to it is to link heapwright.dll, which is all that is needed to be redirected.
+__declspec(dllexport) const char* heapwright_version() { return HEAPWRIGHT_VERSION; }
+
+/// Gives back to the system what is free, and not in another thread's cache. Bytes.
+__declspec(dllexport) size_t heapwright_trim() { return trim(); }
+
+/// Bytes in live blocks of the process's malloc, and bytes that it has mapped for blocks.
+__declspec(dllexport) void heapwright_in_use(unsigned long long* in_use, unsigned long long* mapped) {
+  const heapwright::malloc_statistics s = collect_statistics();
+  *in_use = s.in_use();
+  *mapped = s.mapped;
+}
+}

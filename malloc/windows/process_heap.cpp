@@ -1,0 +1,125 @@
+#include "process_heap.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <heapwright/heap/census.hpp>
+
+extern "C" BOOLEAN NTAPI RtlDllShutdownInProgress(void);
+
+namespace heapwright::process {
+
+constinit heap_type the_heap;
+DWORD cache_slot = TLS_OUT_OF_INDEXES;
+
+namespace {
+
+constexpr cache_type no_cache = the_heap.empty_cache();
+
+// It is never written to: it has nothing to pop and matches no owner.
+constexpr cache_type* no_cache_of_its_own = const_cast<cache_type*>(&no_cache);
+
+/// The calling thread's cache, opened if it has none yet; null when it has ended or there is no
+/// memory for one.
+cache_type* cache_of_this_thread() noexcept {
+  if (cache_type* const mine = this_cache()) return mine != no_cache_of_its_own ? mine : nullptr;
+  cache_type* const fresh = the_heap.open_cache();
+  if (fresh != nullptr) ::TlsSetValue(cache_slot, fresh);
+  return fresh;
+}
+
+/// The calling thread's cache, or a borrowed one.
+struct any_cache : heap_type::cache_for_now {
+  any_cache() noexcept : cache_for_now(the_heap, cache_of_this_thread()) {}
+};
+
+[[nodiscard]] bool is_process_ending() noexcept { return ::RtlDllShutdownInProgress() != FALSE; }
+
+/// Memory of the system, for the last moments of a process. It stays.
+[[nodiscard]] void* allocate_at_end(std::size_t size, std::size_t alignment) noexcept {
+  const std::size_t slack = alignment > default_alignment ? alignment : 0;
+  if (size > PTRDIFF_MAX - slack) return nullptr;
+  void* const p = ::HeapAlloc(::GetProcessHeap(), HEAP_ZERO_MEMORY, size + slack);
+  return reinterpret_cast<void*>(align_up(address_of(p), std::max(alignment, default_alignment)));
+}
+
+}  // namespace
+
+bool begin() noexcept {
+  constexpr DWORD slots_in_record = 64;
+  // A slot beyond these is none for us: it is taken, so that the next one may be.
+  cache_slot = ::TlsAlloc();
+  return cache_slot < slots_in_record;
+}
+
+void end_this_thread() noexcept {
+  cache_type* const mine = this_cache();
+  if (mine == nullptr || mine == no_cache_of_its_own) return;
+  ::TlsSetValue(cache_slot, no_cache_of_its_own);
+  the_heap.close_cache(mine);
+}
+
+void* allocate_slow(std::size_t size) noexcept {
+  if (is_process_ending()) [[unlikely]]
+    return allocate_at_end(size, default_alignment);
+  return the_heap.allocate_slow(*any_cache(), size);
+}
+
+void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept {
+  if (alignment <= default_alignment) return allocate(size);
+  if (is_process_ending()) [[unlikely]]
+    return allocate_at_end(size, alignment);
+  return the_heap.allocate_aligned(*any_cache(), size, alignment);
+}
+
+void* allocate_zeroed(std::size_t size) noexcept {
+  if (cache_type* const mine = this_cache()) {
+    if (void* const p = mine->pop(size)) return std::memset(p, 0, size);
+  }
+  if (is_process_ending()) [[unlikely]]
+    return allocate_at_end(size, default_alignment);
+  return the_heap.allocate_zeroed_slow(*any_cache(), size);
+}
+
+void* reallocate(void* p, std::size_t usable, std::size_t size) noexcept {
+  if (is_process_ending()) [[unlikely]] {
+    void* const fresh = allocate_at_end(size, default_alignment);
+    return fresh == nullptr ? nullptr : std::memcpy(fresh, p, std::min(usable, size));
+  }
+  return the_heap.reallocate(*any_cache(), p, usable, size);
+}
+
+bool deallocate_slow(void* p) noexcept {
+  if (p == nullptr) return true;
+  if (is_process_ending()) [[unlikely]]
+    return true;
+  return the_heap.deallocate_slow(*any_cache(), p);
+}
+
+std::size_t trim() noexcept { return is_process_ending() ? 0 : the_heap.trim(*any_cache()); }
+
+malloc_statistics collect_statistics() noexcept {
+  // Where other threads were ended, a lock may never be free.
+  const std::uint64_t patience_ms = is_process_ending() ? 0 : 1000;
+  const census<chosen_recipe, windows_os> all(the_heap, patience_ms);
+  const auto taken = all.taken(this_cache());
+  const heap_figures& f = the_heap.figures();
+  malloc_statistics s{};
+  s.mapped = f.mapped.get();
+  s.mapped_peak = f.mapped_peak.get();
+  s.small_in_use = taken.in_use_in_spans;
+  s.large_in_use = taken.in_use_large;
+  s.cached = taken.in_caches;
+  s.free_in_spans = taken.free_in_spans;
+  s.free_resident = f.free_resident.get();
+  s.free_decommitted = f.free_decommitted.get();
+  s.metadata_reserved = f.metadata.get();
+  s.metadata_resident =
+      resident_metadata(f.metadata, f.page_map, f.spans / heap_page * heap_type::page_map_bytes_per_page);
+  s.decommitted_total = f.decommitted_total.get();
+  s.threads = f.threads.get();
+  s.threads_total = f.threads_total.get();
+  return s;
+}
+
+}  // namespace heapwright::process

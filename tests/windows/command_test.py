@@ -1,0 +1,108 @@
+"""heapwright.exe as a user meets it: what it says, and what it does with bad input.
+
+usage: command_test.py UNDER_WINE HEAPWRIGHT.exe FOLDER   FOLDER has the programs of the tests
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WINE, HEAPWRIGHT, FOLDER = sys.argv[1:4]
+
+
+def run(*words, env=None, cwd=FOLDER):
+    return subprocess.run([WINE, HEAPWRIGHT, *words], capture_output=True, text=True, cwd=cwd, timeout=120,
+                          env={**os.environ, **(env or {})})
+
+
+class Run(unittest.TestCase):
+    def test_arguments_and_exit_code_are_the_programs(self):
+        words = ["7", "a b", "", 'with "quotes"', "back\\slash\\", 'end\\"', "--stats", "tab\there"]
+        done = run("run", "--", "arguments.exe", *words)
+        self.assertEqual(done.stdout.splitlines(), [f"[{w}]" for w in words])
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertEqual(done.stderr, "")
+
+    def test_stats(self):
+        done = run("run", "--stats", "--", "arguments.exe")
+        self.assertIn("mapped at the peak", done.stderr)
+        self.assertIn("arguments.exe", done.stderr)
+
+    def test_verbose_says_per_module_what_is_redirected(self):
+        done = run("run", "--verbose", "--", "arguments.exe")
+        self.assertRegex(done.stderr, r"loaded into process \d+")
+        self.assertRegex(done.stderr, r"arguments.exe: redirected, \d+ imports")
+        self.assertRegex(done.stderr, r"msvcrt.dll: a C library; what others import from it is redirected")
+
+    def test_options_from_the_environment(self):
+        done = run("run", "--", "arguments.exe", env={"HEAPWRIGHT_STATS": "often"})
+        self.assertIn("HEAPWRIGHT_STATS=often is not a number from 0 to 1; using 0", done.stderr)
+        self.assertEqual(done.returncode, 0)
+
+    def test_no_such_program(self):
+        done = run("run", "--", "nowhere.exe")
+        self.assertIn("nowhere.exe: ", done.stderr)
+        self.assertEqual(done.returncode, 127)
+
+    def test_no_program(self):
+        done = run("run", "--", "command_test.py", cwd=os.path.dirname(os.path.abspath(__file__)))
+        self.assertIn("command_test.py: ", done.stderr)
+        self.assertEqual(done.returncode, 125)
+
+    def test_words_that_it_does_not_know(self):
+        for words in ([], ["walk"], ["run"], ["run", "--"], ["run", "--fast", "--", "arguments.exe"], ["info"],
+                      ["info", "x"], ["info", "1", "2"]):
+            done = run(*words)
+            self.assertIn("usage: heapwright run", done.stderr, words)
+            self.assertEqual(done.returncode, 2, words)
+
+    def test_without_the_dll(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(HEAPWRIGHT, folder)
+            done = subprocess.run([WINE, folder + "/heapwright.exe", "run", "--", "arguments.exe"], capture_output=True,
+                                  text=True, cwd=FOLDER, timeout=120)
+        self.assertIn("heapwright.dll is not in the folder of heapwright.exe", done.stderr)
+        self.assertEqual(done.returncode, 125)
+
+    def test_version_and_help(self):
+        self.assertRegex(run("--version").stdout, r"^heapwright \d+\.\d+\.\d+\n$")
+        self.assertIn("usage:", run("--help").stdout)
+
+    def test_a_process_that_ends_with_threads_in_malloc(self):
+        for _ in range(5):
+            done = run("run", "--", "at_exit.exe")
+            self.assertEqual((done.stdout, done.returncode), ("late blocks are freed\n", 0), done.stderr)
+
+
+class Info(unittest.TestCase):
+    def shown(self, words):
+        """What `info` says of a process that sleeps, started as `words` say."""
+        sleeper = subprocess.Popen([WINE, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=FOLDER)
+        try:
+            return run("info", sleeper.stdout.readline().strip())
+        finally:
+            sleeper.communicate("\n", timeout=60)
+
+    def test_of_a_process_that_is_redirected(self):
+        done = self.shown([HEAPWRIGHT, "run", "--", "sleeper.exe"])
+        self.assertRegex(done.stdout, r"(?m)^sleeper.exe: redirected, \d+ imports$", done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^msvcrt.dll: a C library; what others import from it is redirected$")
+        self.assertRegex(done.stdout, r"(?m)^kernel32.dll: no import of malloc and the like: ")
+        self.assertEqual(done.returncode, 0)
+
+    def test_of_one_that_is_not(self):
+        done = self.shown(["sleeper.exe"])
+        self.assertIn("heapwright.dll is not in it: it runs on the malloc of its C library", done.stderr)
+        self.assertEqual(done.returncode, 1)
+
+    def test_of_none(self):
+        done = run("info", "999999")
+        self.assertIn("process 999999: ", done.stderr)
+        self.assertEqual(done.returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
