@@ -35,13 +35,58 @@ struct any_cache : heap_type::cache_for_now {
 
 [[nodiscard]] bool is_process_ending() noexcept { return ::RtlDllShutdownInProgress() != FALSE; }
 
-/// Memory of the system, for the last moments of a process. It stays.
-[[nodiscard]] void* allocate_at_end(std::size_t size, std::size_t alignment) noexcept {
-  const std::size_t slack = alignment > default_alignment ? alignment : 0;
-  if (size > PTRDIFF_MAX - slack) return nullptr;
-  void* const p = ::HeapAlloc(::GetProcessHeap(), HEAP_ZERO_MEMORY, size + slack);
-  return reinterpret_cast<void*>(align_up(address_of(p), std::max(alignment, default_alignment)));
-}
+/// Blocks of the last moments of a process, when one thread is left and no lock is taken. They are
+/// cut from memory of the system, and stay. In front of each lies its size.
+class last_blocks {
+ public:
+  [[nodiscard]] void* allocate(std::size_t size, std::size_t alignment) noexcept {
+    alignment = std::max(alignment, default_alignment);
+    size = std::max<std::size_t>(size, 1);
+    if (size > PTRDIFF_MAX - chunk || alignment > PTRDIFF_MAX / 4) return nullptr;
+    std::uintptr_t begin = align_up(next_ + sizeof size, alignment);
+    if (begin > end_ || end_ - begin < size) {
+      if (!add_range(align_up(size + alignment + sizeof size, chunk))) return nullptr;
+      begin = align_up(next_ + sizeof size, alignment);
+    }
+    next_ = begin + size;
+    auto* const p = reinterpret_cast<std::byte*>(begin);
+    std::memcpy(p - sizeof size, &size, sizeof size);
+    return p;
+  }
+
+  /// 0: none of these.
+  [[nodiscard]] std::size_t size_of(const void* p) const noexcept {
+    const bool is_here = std::any_of(ranges_, ranges_ + count_, [p](const range& r) {
+      return address_of(p) >= r.begin && address_of(p) <= r.end;
+    });
+    std::size_t size = 0;
+    if (is_here) std::memcpy(&size, static_cast<const std::byte*>(p) - sizeof size, sizeof size);
+    return size;
+  }
+
+ private:
+  static constexpr std::size_t chunk = 1 * MiB;
+  static constexpr std::size_t most = 256;
+
+  struct range {
+    std::uintptr_t begin, end;
+  };
+
+  [[nodiscard]] bool add_range(std::size_t bytes) noexcept {
+    void* const p = count_ < most ? windows_os::map(bytes) : nullptr;
+    if (p == nullptr) return false;
+    next_ = address_of(p);
+    end_ = next_ + bytes;
+    ranges_[count_++] = {next_, end_};
+    return true;
+  }
+
+  std::uintptr_t next_ = 0, end_ = 0;
+  std::size_t count_ = 0;
+  range ranges_[most]{};
+};
+
+constinit last_blocks at_the_end;
 
 }  // namespace
 
@@ -61,14 +106,14 @@ void end_this_thread() noexcept {
 
 void* allocate_slow(std::size_t size) noexcept {
   if (is_process_ending()) [[unlikely]]
-    return allocate_at_end(size, default_alignment);
+    return at_the_end.allocate(size, default_alignment);
   return the_heap.allocate_slow(*any_cache(), size);
 }
 
 void* allocate_aligned(std::size_t size, std::size_t alignment) noexcept {
   if (alignment <= default_alignment) return allocate(size);
   if (is_process_ending()) [[unlikely]]
-    return allocate_at_end(size, alignment);
+    return at_the_end.allocate(size, alignment);
   return the_heap.allocate_aligned(*any_cache(), size, alignment);
 }
 
@@ -77,13 +122,13 @@ void* allocate_zeroed(std::size_t size) noexcept {
     if (void* const p = mine->pop(size)) return std::memset(p, 0, size);
   }
   if (is_process_ending()) [[unlikely]]
-    return allocate_at_end(size, default_alignment);
+    return at_the_end.allocate(size, default_alignment);
   return the_heap.allocate_zeroed_slow(*any_cache(), size);
 }
 
 void* reallocate(void* p, std::size_t usable, std::size_t size) noexcept {
   if (is_process_ending()) [[unlikely]] {
-    void* const fresh = allocate_at_end(size, default_alignment);
+    void* const fresh = at_the_end.allocate(size, default_alignment);
     return fresh == nullptr ? nullptr : std::memcpy(fresh, p, std::min(usable, size));
   }
   return the_heap.reallocate(*any_cache(), p, usable, size);
@@ -94,6 +139,11 @@ bool deallocate_slow(void* p) noexcept {
   if (is_process_ending()) [[unlikely]]
     return true;
   return the_heap.deallocate_slow(*any_cache(), p);
+}
+
+std::size_t usable_size(const void* p) noexcept {
+  const std::size_t usable = the_heap.usable_size(p);
+  return usable != 0 || !is_process_ending() ? usable : at_the_end.size_of(p);
 }
 
 std::size_t trim() noexcept { return is_process_ending() ? 0 : the_heap.trim(*any_cache()); }

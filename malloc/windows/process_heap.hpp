@@ -10,7 +10,7 @@
 //
 // ExitProcess ends all other threads wherever they are, then calls every library. A thread may have
 // ended with a lock held. So from then on no lock is taken: what the calling thread has in its cache
-// is used, new memory is the system's (HeapAlloc), and what is freed stays.
+// is used, new memory comes from the system, and what is freed stays.
 #pragma once
 
 #include <intrin.h>
@@ -60,7 +60,7 @@ extern DWORD cache_slot;
 [[nodiscard, gnu::noinline]] bool deallocate_slow(void* p) noexcept;
 
 /// 0: no block of ours.
-[[nodiscard]] inline std::size_t usable_size(const void* p) noexcept { return the_heap.usable_size(p); }
+[[nodiscard]] std::size_t usable_size(const void* p) noexcept;
 
 std::size_t trim() noexcept;
 

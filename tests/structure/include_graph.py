@@ -15,17 +15,18 @@ KIT = "include/heapwright/"
 
 # The layers of the library, each of which may use those before it.
 LAYERS = {
-    "core": "dlfcn.h elf.h fcntl.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
+    "core": "dlfcn.h elf.h fcntl.h io.h ntsecapi.h psapi.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h "
+            "valgrind/memcheck.h windows.h",
     "platform": "fcntl.h linux/futex.h pthread.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h time.h unistd.h",
     "sync": "",
-    "source": "",
+    "source": "malloc.h",
     "allocator": "",
     "combine": "",
     "adapt": "unistd.h",
     "heap": "",
     "malloc": "",
 }
-# They choose the platform, or are for Linux alone. What no layer may do: to include a header of platform/linux.
+# They choose the platform, or are for Linux alone. What no layer may do: to include a platform.
 FRONT_DOORS = {
     "kit.hpp": (["core", "platform", "sync", "source", "allocator", "combine", "adapt"], ""),
     "heap.hpp": (["core", "platform", "sync", "adapt", "heap"], ""),
@@ -41,6 +42,9 @@ AROUND = {
     "unwind": (["abi/written_at_start.hpp", KIT + "core"], "dlfcn.h link.h pthread.h unistd.h"),
     "malloc": (["abi", "unwind"] + [KIT + layer for layer in LAYERS],
                "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/socket.h sys/syscall.h sys/un.h unistd.h"),
+    # heapwright.dll, and the command beside it.
+    "malloc/windows": (["malloc/chosen_recipe.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS], "intrin.h"),
+    "tools/windows": ([KIT + "core", "malloc/windows/module_list.hpp"], ""),
     # The format: its readers need nothing but the C++ library.
     "segment": ([], "fcntl.h sys/mman.h sys/stat.h time.h unistd.h"),
     # Of its own too: what threads write (ring.hpp) is for the probe.
@@ -109,7 +113,7 @@ FOLDERS = folders()
 
 
 def sources(root: Path):
-    for folder in ["include", *AROUND, "tools"]:
+    for folder in ["include", *(top for top in AROUND if "/" not in top), "tools"]:
         for file in sorted((root / folder).rglob("*")):
             if re.fullmatch(r".*\.([ch]pp|h|cpp\.in)", file.name):
                 yield file.relative_to(root).as_posix()
@@ -148,7 +152,8 @@ def fault(file: str, is_quoted: bool, name: str, target):
         return None
     if file.startswith(KIT) and is_quoted:
         return f"{name}: a public header is included as <heapwright/LAYER/...>"
-    if "linux" in Path(target).parts and file.startswith(KIT) and place not in (KIT + "platform", KIT + "kit.hpp", KIT + "heap.hpp"):
+    is_platform = target.startswith(KIT + "platform/") and target != KIT + "platform/concept.hpp"
+    if is_platform and file.startswith(KIT) and place not in (KIT + "platform", KIT + "kit.hpp", KIT + "heap.hpp"):
         return f"{place} must be told its platform, not choose it"
     if place_of(target) not in (place, *used) and target not in used:
         return f"{place} must not include {target}"
