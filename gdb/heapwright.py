@@ -207,6 +207,19 @@ def what_else(address):
     return "gdb does not know what it is."
 
 
+def address_in_program(value):
+    """Of an array or a function; None: it is gdb's own, and not in the memory of the program."""
+    # gdb would call malloc there to make room for it.
+    was_allowed = gdb.parameter("may-call-functions")
+    gdb.execute("set may-call-functions off")
+    try:
+        return value.address
+    except gdb.error:
+        return None
+    finally:
+        gdb.execute("set may-call-functions %s" % ("on" if was_allowed else "off"))
+
+
 def address_of(expression):
     try:
         value = gdb.parse_and_eval(expression)
@@ -215,7 +228,7 @@ def address_of(expression):
             value = value.referenced_value()
             kind = value.type.strip_typedefs()
         if kind.code in (gdb.TYPE_CODE_ARRAY, gdb.TYPE_CODE_FUNC):
-            value = value.address
+            value = address_in_program(value)
             if value is None:
                 raise Problem("%s is not in the memory of the program: it has no address." % expression)
         elif kind.code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_FLT):
