@@ -45,7 +45,7 @@ extern DWORD cache_slot;
 /// Null: the thread is unseen.
 [[nodiscard, gnu::always_inline]] inline cache_type* this_cache() noexcept {
   constexpr unsigned long first_slot_in_record = 0x1480;  // of x86-64; the system's own TlsGetValue is inlined so
-  return reinterpret_cast<cache_type*>(__readgsqword(first_slot_in_record + cache_slot * sizeof(void*)));
+  return reinterpret_cast<cache_type*>(__readgsqword(first_slot_in_record + cache_slot * DWORD{sizeof(void*)}));
 }
 
 /// Null: no memory.
