@@ -10,7 +10,7 @@
 #include <array>
 #include <cstddef>
 
-#include <heapwright/core/windows/windows_headers.hpp>
+#include "windows_headers.hpp"
 
 namespace heapwright::process {
 

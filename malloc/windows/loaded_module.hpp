@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <heapwright/core/windows/windows_headers.hpp>
+#include "windows_headers.hpp"
 
 namespace heapwright::process {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <heapwright/core/text.hpp>
-#include <heapwright/core/windows/windows_headers.hpp>
+#include "windows_headers.hpp"
 
 namespace heapwright::process {
 

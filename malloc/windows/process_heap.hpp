@@ -20,6 +20,7 @@
 #include <heapwright/platform/windows/windows_os.hpp>
 
 #include "../chosen_recipe.hpp"
+#include "windows_headers.hpp"
 
 namespace heapwright::process {
 

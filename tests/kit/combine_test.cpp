@@ -49,7 +49,8 @@ static_assert(allocator<arena_then_malloc> && !can_own<arena_then_malloc> && !ca
 static_assert(can_own<arena_then_pool> && can_reset<arena_then_pool> && can_trim<arena_then_pool>);
 static_assert(!can_deallocate_unsized<arena_then_pool>, "an arena must be told the size");
 using by_size = segregate<64, pool<>, upstream_malloc>;
-static_assert(allocator<by_size> && can_deallocate_unsized<by_size> && !can_own<by_size> && can_trim<by_size>);
+static_assert(allocator<by_size> && !can_own<by_size> && can_trim<by_size>);
+static_assert(can_deallocate_unsized<by_size> == can_deallocate_unsized<upstream_malloc>, "on Windows it is not");
 static_assert(can_own<bucketed<pool<>>> && can_reset<bucketed<pool<>>> && can_trim<bucketed<pool<>>>);
 static_assert(can_own<metered<pool<>>> && !can_resize<metered<pool<>>> && can_resize<metered<arena<>>>);
 

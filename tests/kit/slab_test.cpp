@@ -10,6 +10,7 @@
 
 #include <heapwright/source/buffer.hpp>
 
+#include "support/aligned_range.hpp"
 #include "support/model.hpp"
 #include "support/strict_source.hpp"
 
@@ -298,9 +299,9 @@ TEST(Slab, KnowsItsOwn) {
 
 TEST(Slab, NeverWritesToABlock) {
   constexpr auto untouched = std::byte{0x5A};
-  alignas(16 * KiB) static std::array<std::byte, 16 * KiB> memory;
-  memory.fill(untouched);
-  buffer_source source{memory};
+  const testing::aligned_range<16 * KiB> memory;
+  std::ranges::fill(memory.bytes(), untouched);
+  buffer_source source{memory.bytes()};
   slab<upstream<buffer_source>> s{{64, 64}, {.keep_empty = SIZE_MAX}, source};
   std::vector<std::byte*> blocks;
   for (int round = 0; round < 2; ++round) {

@@ -14,6 +14,7 @@
 #include <heapwright/source/guard_pages.hpp>
 #include <heapwright/source/huge_pages.hpp>
 
+#include "support/aligned_range.hpp"
 #include "support/model.hpp"
 
 namespace heapwright {
@@ -91,8 +92,8 @@ TEST(BufferSource, KnowsItsOwn) {
 }
 
 TEST(BufferSource, FeedsAnAllocator) {
-  alignas(16 * KiB) static std::array<std::byte, 48 * KiB> memory;
-  buffer_source source{memory};
+  const testing::aligned_range<48 * KiB, 16 * KiB> memory;
+  buffer_source source{memory.bytes()};
   slab<upstream<buffer_source>> s{{64, 8}, {}, source};
   std::size_t blocks = 0;
   while (s.allocate() != nullptr) ++blocks;
@@ -171,8 +172,8 @@ class watched_os : public native_os {
 
 bool is_mapped(void* page) {
 #ifdef _WIN32
-  MEMORY_BASIC_INFORMATION region;
-  return ::VirtualQuery(page, &region, sizeof region) != 0 && region.State == MEM_COMMIT;
+  detail::memory_region region;
+  return detail::find_region(page, region) && region.state == detail::memory_state::committed;
 #else
   unsigned char resident = 0;
   return ::mincore(page, 1, &resident) == 0;

@@ -16,6 +16,7 @@
 
 #include <heapwright/heap.hpp>
 #include <heapwright/heap/mixed_bits.hpp>
+#include <heapwright/source/process_malloc.hpp>
 
 namespace heapwright {
 namespace {
@@ -50,8 +51,8 @@ TEST(MixedBits, FindBeginningsAcrossWords) {
 }
 
 TEST(MixedBits, KnowTheBlocksThatAreOutside) {
-  const std::unique_ptr<void, decltype(&std::free)> memory(
-      std::aligned_alloc(mixed_bits::span_bytes, mixed_bits::span_bytes), &std::free);
+  const std::unique_ptr<void, decltype(&detail::free_aligned)> memory(
+      detail::malloc_aligned(mixed_bits::span_bytes, mixed_bits::span_bytes), &detail::free_aligned);
   auto* const span = static_cast<std::byte*>(memory.get());
   const auto at = [&](std::size_t g) { return span + g * mixed_bits::grain; };
   mixed_bits bits;

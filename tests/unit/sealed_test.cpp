@@ -171,9 +171,9 @@ TEST_F(Hardened, SpansLieInRandomPlaces) {
 
 bool can_be_read(const std::byte* p) {
 #ifdef _WIN32
-  MEMORY_BASIC_INFORMATION region;
-  return ::VirtualQuery(p, &region, sizeof region) != 0 && region.State == MEM_COMMIT &&
-         region.Protect != PAGE_NOACCESS;
+  detail::memory_region region;
+  return detail::find_region(p, region) && region.state == detail::memory_state::committed &&
+         region.access != detail::memory_access::none;
 #else
   int ends[2];
   if (::pipe(ends) != 0) return false;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <heapwright/core/text.hpp>
-#include <heapwright/core/windows/windows_headers.hpp>
+#include "../../malloc/windows/windows_headers.hpp"
 
 #include "../../malloc/windows/module_list.hpp"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include <heapwright/core/text.hpp>
-#include <heapwright/core/windows/windows_headers.hpp>
+#include <heapwright/core/windows/system_functions.hpp>
 
 namespace heapwright::detail {
 
@@ -22,12 +22,11 @@ class stack_frames {
   /// An instruction as OBJECT+OFFSET, the offset as the file says addresses; as a number, if it lies
   /// in no file.
   [[nodiscard]] static text<500> raw(std::uintptr_t pc) noexcept {
-    constexpr DWORD without_a_reference =
-        GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+    constexpr unsigned long of_address = 4, without_a_reference = 2;
     text<500> out;
-    HMODULE module = nullptr;
+    HINSTANCE__* module = nullptr;
     char path[longest_path];
-    if (::GetModuleHandleExW(without_a_reference, reinterpret_cast<const wchar_t*>(pc), &module) == 0 ||
+    if (::GetModuleHandleExW(of_address | without_a_reference, reinterpret_cast<const wchar_t*>(pc), &module) == 0 ||
         ::GetModuleFileNameA(module, path, sizeof path) == 0)
       return out.add_hex(pc);
     return out.add(path).add("+").add_hex(pc - reinterpret_cast<std::uintptr_t>(module) + preferred_base(path));
@@ -46,21 +45,23 @@ class stack_frames {
   /// The address that the file was linked for; 0: it cannot be read. What is loaded has the address
   /// that it was loaded at in its place.
   [[nodiscard]] static std::uintptr_t preferred_base(const char* path) noexcept {
-    const HANDLE file = ::CreateFileA(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr, OPEN_EXISTING, 0,
-                                      nullptr);
-    if (file == INVALID_HANDLE_VALUE) return 0;
+    constexpr unsigned long to_read = 0x80000000, shared = 1 | 4, existing = 3;
+    void* const file = ::CreateFileA(path, to_read, shared, nullptr, existing, 0, nullptr);
+    if (file == reinterpret_cast<void*>(~std::uintptr_t{0})) return 0;
     unsigned char head[4096];
-    DWORD length = 0;
+    unsigned long length = 0;
     const bool was_read = ::ReadFile(file, head, sizeof head, &length, nullptr) != 0;
     ::CloseHandle(file);
-    IMAGE_DOS_HEADER dos;
-    IMAGE_NT_HEADERS headers;
-    if (!was_read || length < sizeof dos) return 0;
-    std::memcpy(&dos, head, sizeof dos);
-    const auto at = static_cast<std::size_t>(dos.e_lfanew);
-    if (at > length || length - at < sizeof headers) return 0;
-    std::memcpy(&headers, head + at, sizeof headers);
-    return static_cast<std::uintptr_t>(headers.OptionalHeader.ImageBase);
+    // The PE format: the fourth word from the end of the DOS header is where the headers are; the
+    // address lies 48 bytes behind their signature.
+    constexpr std::size_t offset_of_headers = 60, of_base = 48;
+    std::uint32_t headers = 0;
+    std::uint64_t base = 0;
+    if (!was_read || length < offset_of_headers + sizeof headers) return 0;
+    std::memcpy(&headers, head + offset_of_headers, sizeof headers);
+    if (headers > length || length - headers < of_base + sizeof base) return 0;
+    std::memcpy(&base, head + headers + of_base, sizeof base);
+    return base;
   }
 };
 
