@@ -236,6 +236,7 @@ TEST(CompactCopy, PaddingIsNoPointer) {
   };
   alignas(numbered) std::array<std::byte, 2 * sizeof(numbered)> memory;
   auto* const nodes = reinterpret_cast<numbered*>(memory.data());
+  if (address_of(nodes) <= UINT32_MAX) GTEST_SKIP() << "the number alone is such an address";
   // The bytes of the first node's number and padding are its own address.
   std::memcpy(memory.data(), &nodes, sizeof nodes);
   nodes[0].next = nullptr;

@@ -52,6 +52,7 @@ TEST(SlabMemory, WhatComesBackServesAgain) {
   EXPECT_LE(seen.size(), 8U);
 }
 
+#ifdef __GLIBC__
 // glibc's malloc cuts an aligned block of 2^n bytes out of twice as many, and half of each is left
 // over.
 TEST(SlabMemory, RangesOfMallocLieSideBySide) {
@@ -64,6 +65,8 @@ TEST(SlabMemory, RangesOfMallocLieSideBySide) {
   EXPECT_GE(beside, 150) << "of 200; some go into gaps that the heap has from before";
   for (const std::uintptr_t p : ranges) source.deallocate(reinterpret_cast<void*>(p), range);
 }
+
+#endif
 
 TEST(SlabMemory, ThreadsShareTheReserve) {
   std::vector<std::thread> threads;

@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include <heapwright/sync/lock.hpp>
-#include <heapwright/sync/thread_exit.hpp>
+#include <heapwright/sync/thread_record.hpp>
 
 namespace heapwright {
 
@@ -68,16 +68,16 @@ class heap_slots {
 
   /// The calling thread's cache of this heap, or null.
   [[nodiscard]] static void* cache_of(registration of) noexcept {
-    const entry& e = entries_[of.slot];
+    const entry& e = record::mine().entries[of.slot];
     return e.heap == of.heap ? e.cache : nullptr;
   }
 
   /// True when the calling thread may open a cache of a heap with this registration.
-  [[nodiscard]] static bool may_open(registration of) noexcept { return of.slot != no_slot && !has_ended_; }
+  [[nodiscard]] static bool may_open(registration of) noexcept { return of.slot != no_slot && !record::mine().has_ended; }
 
   [[gnu::cold]] static void set_cache(registration of, void* cache) noexcept {
-    entries_[of.slot] = {of.heap, cache};
-    thread_exit<close_caches>::arm();
+    record::mine().entries[of.slot] = {of.heap, cache};
+    record::arm();
   }
 
  private:
@@ -87,15 +87,23 @@ class heap_slots {
     const operations* how = nullptr;
   };
 
-  static void close_caches() noexcept {
-    has_ended_ = true;
-    holding guard(lock_);
-    for (unsigned i = 0; i < most; ++i) {
-      const entry left = entries_[i];
-      entries_[i] = {};
-      if (left.heap != 0 && left.heap == heaps_[i].identity) heaps_[i].how->close_cache(heaps_[i].heap, left.cache);
+  struct thread_entries {
+    std::array<entry, most + 1> entries{};
+    bool has_ended = false;
+
+    /// Closes the thread's caches.
+    void at_end() noexcept {
+      has_ended = true;
+      holding guard(lock_);
+      for (unsigned i = 0; i < most; ++i) {
+        const entry left = entries[i];
+        entries[i] = {};
+        if (left.heap != 0 && left.heap == heaps_[i].identity) heaps_[i].how->close_cache(heaps_[i].heap, left.cache);
+      }
     }
-  }
+    [[nodiscard]] static constexpr thread_entries ended() noexcept { return {.entries = {}, .has_ended = true}; }
+  };
+  using record = thread_record<thread_entries>;
 
   static void before_fork() noexcept {
     lock_.acquire();
@@ -122,9 +130,6 @@ class heap_slots {
   static inline constinit lock<OS> lock_;
   static inline constinit std::array<registered_heap, most> heaps_{};
   static inline constinit std::uint64_t last_heap_ = 0;
-
-  static inline constinit thread_local std::array<entry, most + 1> entries_{};
-  static inline constinit thread_local bool has_ended_ = false;
 };
 
 }  // namespace heapwright

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include <heapwright/core/language.hpp>
-#include <heapwright/sync/thread_exit.hpp>
+#include <heapwright/sync/thread_record.hpp>
 
 namespace heapwright {
 
@@ -23,39 +23,45 @@ class thread_index {
 
   /// The calling thread's number, below `most`; or `none`.
   [[nodiscard]] static unsigned of_this_thread() noexcept {
-    if (mine_ == unseen) [[unlikely]]
-      take();
-    return mine_;
+    const unsigned mine = record::mine().number;
+    return mine != unseen ? mine : take();
   }
 
  private:
   static constexpr unsigned unseen = most + 1;
   static constexpr unsigned words = most / 64;
 
-  static void give_back() noexcept {
-    const unsigned mine = mine_;
-    mine_ = none;
-    if (mine < most) taken_[mine / 64].fetch_and(~(std::uint64_t{1} << mine % 64), std::memory_order_release);
-  }
+  struct held_number {
+    unsigned number = unseen;
 
-  [[gnu::noinline]] static void take() noexcept {
-    mine_ = none;
+    void at_end() noexcept {
+      const unsigned mine = number;
+      number = none;
+      if (mine < most) taken_[mine / 64].fetch_and(~(std::uint64_t{1} << mine % 64), std::memory_order_release);
+    }
+    [[nodiscard]] static constexpr held_number ended() noexcept { return {none}; }
+  };
+  using record = thread_record<held_number>;
+
+  [[gnu::noinline]] static unsigned take() noexcept {
+    unsigned& mine = record::mine().number;
+    mine = none;
     for (unsigned w = 0; w < words; ++w) {
       std::uint64_t seen = taken_[w].load(std::memory_order_relaxed);
       while (~seen != 0) {
         const auto bit = static_cast<unsigned>(std::countr_one(seen));
         if (taken_[w].compare_exchange_weak(seen, seen | std::uint64_t{1} << bit, std::memory_order_acquire,
                                             std::memory_order_relaxed)) {
-          mine_ = w * 64 + bit;
-          thread_exit<give_back>::arm();
-          return;
+          mine = w * 64 + bit;
+          record::arm();
+          return mine;
         }
       }
     }
+    return none;
   }
 
   static inline constinit std::array<std::atomic<std::uint64_t>, words> taken_{};
-  static inline constinit thread_local unsigned mine_ = unseen;
 };
 
 }  // namespace heapwright
