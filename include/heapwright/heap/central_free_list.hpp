@@ -83,8 +83,8 @@ class central_free_list {
       invariant(s != nullptr && s->size_class == c, "a block came back to a span it is not of");
       block* last = first;
       std::uint32_t run = 1;
-      bool is_right = is_as_freed(first, *s);
       // The analyser does not know that the invariant holds.
+      bool is_right = is_as_freed(first, *s);  // NOLINT(clang-analyzer-core.NonNullParamChecker)
       // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
       for (; is_right && run < n && s->contains(links::next(last)); ++run) {
         last = links::next(last);
