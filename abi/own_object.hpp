@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include <heapwright/core/linker_symbols.hpp>
+#include <heapwright/core/linux/linker_symbols.hpp>
 
 namespace heapwright::process {
 

@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 
 #include <heapwright/core/bits.hpp>
-#include <heapwright/core/linker_symbols.hpp>
+#include <heapwright/core/linux/linker_symbols.hpp>
 
 /// Of a variable. Compilers know the name of the section as that of a writable one.
 #define HEAPWRIGHT_WRITTEN_AT_START gnu::section(".data.rel.ro.heapwright")

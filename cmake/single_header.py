@@ -14,7 +14,8 @@ INCLUDE = re.compile(r"^\s*#\s*include\s*<(heapwright/[^>]+)>")
 def inline(root, name, seen, lines, is_conditional=False):
     """Appends the lines of a header and, where it includes them first, those of others.
 
-    A header below an #if may be missing for those that come later, so there it must not be the first to include anything.
+    A header below an #if may be missing for those that come later, so there it must not be the first to include anything
+    but what is for one system alone.
     """
     if name in seen:
         return
@@ -27,7 +28,7 @@ def inline(root, name, seen, lines, is_conditional=False):
             continue
         if not match:
             lines.append(line)
-        elif is_conditional and match[1] not in seen:
+        elif is_conditional and match[1] not in seen and not re.search("/(linux|windows)/", match[1]):
             sys.exit(f"{root / name}: includes {match[1]}, which nothing has before, and is itself included below an #if")
         else:
             inline(root, match[1], seen, lines, depth > 0)

@@ -14,7 +14,7 @@ SOME = {
 }
 
 # What the front doors include and no program names.
-HIDDEN = {"heap/malloc_heap.hpp", "platform/linux/linux_os.hpp"}
+HIDDEN = {"heap/malloc_heap.hpp", "platform/native.hpp"}
 
 # Chapter: page: its headers. A page's introduction is the first paragraph of its first header,
 # and the code or table below if it ends with a colon.

@@ -34,8 +34,9 @@ STAYS = "#!/bin/sh\nsleep 60\n"
 PRINTED = ("malloc   override/ ", "heapwright leaks: ", "On this program, ", "heapwright, when the driver has ended: ", "heapwright takes the same memory",
            "heapwright: write beyond a block: ", "heapwright: read after free: ")
 
+# Under wine, in tests/windows.
 # With a real Java and a real Python, in tests/live/programs_test.py; in a real gdb, in tests/gdb/gdb_test.py.
-RUN_ELSEWHERE = ("heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ",
+RUN_ELSEWHERE = ("cmake --preset windows", "heapwright run -- program.exe", "heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ",
                  "(gdb) ", "add-auto-load-safe-path ", "seal     of a live block", "note: The list of deferred frees ")
 
 

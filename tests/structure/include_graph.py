@@ -15,8 +15,7 @@ KIT = "include/heapwright/"
 
 # The layers of the library, each of which may use those before it.
 LAYERS = {
-    "core": "dlfcn.h elf.h fcntl.h io.h ntsecapi.h psapi.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h "
-            "valgrind/memcheck.h windows.h",
+    "core": "dlfcn.h elf.h fcntl.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
     "platform": "fcntl.h linux/futex.h pthread.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h time.h unistd.h",
     "sync": "",
     "source": "malloc.h",
@@ -43,8 +42,8 @@ AROUND = {
     "malloc": (["abi", "unwind"] + [KIT + layer for layer in LAYERS],
                "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/socket.h sys/syscall.h sys/un.h unistd.h"),
     # heapwright.dll, and the command beside it.
-    "malloc/windows": (["malloc/chosen_recipe.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS], "intrin.h"),
-    "tools/windows": ([KIT + "core", "malloc/windows/module_list.hpp"], ""),
+    "malloc/windows": (["malloc/chosen_recipe.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS], "intrin.h psapi.h windows.h"),
+    "tools/windows": ([KIT + "core", "malloc/windows/module_list.hpp", "malloc/windows/windows_headers.hpp"], ""),
     # The format: its readers need nothing but the C++ library.
     "segment": ([], "fcntl.h sys/mman.h sys/stat.h time.h unistd.h"),
     # Of its own too: what threads write (ring.hpp) is for the probe.

@@ -45,7 +45,9 @@ class fake_os : public native_os {
     check(p, from);
     check(p, to);
     if (fails()) return nullptr;
+#ifndef _WIN32  // it moves no pages
     if (PageSize == native_os::page_size()) return native_os::remap(p, from, to);
+#endif
     void* const fresh = map(to);  // the real one would not align it
     if (fresh == nullptr) return nullptr;
     std::memcpy(fresh, p, from);

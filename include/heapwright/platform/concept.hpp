@@ -35,7 +35,7 @@
 //                          touch will tell
 //   resident(p, bytes)     the same: bytes of it that are in memory
 //   lock_pages(p, bytes)   page-aligned part of what map returned: it is in memory, and stays there
-//                          until it is unlocked or unmapped; meanwhile discard fails. Locks do not
+//                          until it is unlocked or unmapped; meanwhile discard may fail. Locks do not
 //                          nest; a forked child has none. False: the system refused (a quota, as a
 //                          rule), and no other pages are locked than before
 //   unlock_pages(p, bytes) the same; locked or not. False: the system refused, nothing changed
@@ -48,7 +48,7 @@
 //   give_back()            optional. There is no memory: others give back what they can spare.
 //                          False: there is none
 //   at_fork(b, p, c)       from now on calls b() before every fork, then p() in the parent and c()
-//                          in the child
+//                          in the child; does nothing where the system has no fork
 #pragma once
 
 #include <atomic>
@@ -60,8 +60,9 @@
 
 namespace heapwright {
 
-/// None of the functions throws, allocates or changes errno. All may be called by any thread.
-/// `linux_os` is one.
+/// None of the functions throws, allocates or changes errno, or what Windows calls the last error.
+/// All may be called by any thread. `linux_os` and `windows_os` are such; `native_os` is the one of
+/// the system that is compiled for.
 template <class P>
 concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& word) {
   { P::page_size() } noexcept -> std::same_as<std::size_t>;

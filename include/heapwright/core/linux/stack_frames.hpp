@@ -25,9 +25,9 @@
 #include <unwind.h>
 
 #include <heapwright/core/bits.hpp>
-#include <heapwright/core/linker_symbols.hpp>
+#include <heapwright/core/linux/linker_symbols.hpp>
 #include <heapwright/core/named_frame.hpp>
-#include <heapwright/core/symbol_table.hpp>
+#include <heapwright/core/linux/symbol_table.hpp>
 #include <heapwright/core/text.hpp>
 
 namespace heapwright::detail {
