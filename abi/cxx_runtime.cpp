@@ -20,7 +20,7 @@ namespace heapwright::process {
 
 namespace {
 
-/// By name: a reference would bind to a glibc that has dlclose in libc (old_glibc.cpp), and in the
+/// By name: a reference would bind to a glibc that has dlclose in libc (libc_versions.cpp), and in the
 /// probe to the probe's own.
 void close_library(void* library) noexcept {
   using dlclose_function = int(void*);

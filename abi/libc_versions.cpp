@@ -1,13 +1,18 @@
-// Lets one binary run on glibc 2.28 and on all newer versions, whatever it is linked against.
+// Lets one binary run on glibc 2.28, on all newer versions, and on musl, whatever it is linked
+// against.
 //
 // Problem     glibc 2.34 moved pthread_* and dl* into libc.so.6 and gave them a new version. A
-//             library that is linked there refuses to load on an older glibc.
+//             library that is linked there refuses to load on an older glibc. Of pthread_atfork and
+//             at_quick_exit glibc has a part that is linked into the library, and that calls what
+//             musl has not. (All other names are alike; musl looks at no versions, and takes
+//             libc.so.6 for itself.)
 //
 // Solution    This library defines the functions that it calls, hidden. Each definition forwards to
-//             the first version that glibc had of the function, which every glibc keeps.
+//             the first version that glibc had of the function, which every glibc keeps, or to what
+//             musl has.
 //
-// States      found    the function is in the process: always since 2.34; before, if the program
-//                      is linked to libpthread or libdl
+// States      found    the function is in the process: always since 2.34, and in musl; before, if
+//                      the program is linked to libpthread or libdl
 //             absent   an older glibc, and a program that is not. dlsym then finds nothing: no
 //                      C++ program can be asked which operators it replaces, and those that it
 //                      does not are this library's. The end of a thread is learnt from
@@ -15,9 +20,10 @@
 //                      libpthread, and threads, later.
 //
 // Invariant   No other file of the shared libraries refers to a symbol newer than glibc 2.28
-//             (tests/structure/needed_libraries.py). The archive does not have this file: it is
-//             linked where it runs.
+//             (tests/structure/needed_libraries.py), or to one that musl has not. The archive does
+//             not have this file: it is linked where it runs.
 #include <cstddef>
+#include <cstdlib>
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -50,7 +56,10 @@ HEAPWRIGHT_FIRST_VERSION(pthread_setspecific);
 [[gnu::weak]] decltype(pthread_key_delete) first_pthread_key_delete;
 [[gnu::weak]] decltype(pthread_setspecific) first_pthread_setspecific;
 
-int __cxa_thread_atexit_impl(void (*destroy)(void*), void* value, void* library);
+// glibc's own.
+[[gnu::weak]] int __cxa_at_quick_exit(void (*function)(void*), void* library);
+[[gnu::weak]] int __cxa_thread_atexit_impl(void (*destroy)(void*), void* value, void* library);
+[[gnu::weak]] int __register_atfork(void (*before)(), void (*in_parent)(), void (*in_child)(), void* library);
 extern char __dso_handle;
 
 }  // extern "C"
@@ -63,6 +72,12 @@ using destructor = void(void*);
 constinit destructor* destroy_at_thread_end = nullptr;
 
 bool is_main_thread() noexcept { return ::gettid() == ::getpid(); }
+
+/// A function of a libc that is not glibc; null: it has none.
+template <class Function>
+Function* of_other_libc(const char* name) noexcept {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
 
 }  // namespace
 
@@ -101,6 +116,20 @@ int pthread_setspecific(pthread_key_t key, const void* value) noexcept {
   return __cxa_thread_atexit_impl(destroy_at_thread_end, const_cast<void*>(value), &__dso_handle);
 }
 
+int pthread_atfork(void (*before)(), void (*in_parent)(), void (*in_child)()) noexcept {
+  if (&__register_atfork != nullptr) return __register_atfork(before, in_parent, in_child, &__dso_handle);
+  auto* const other = of_other_libc<decltype(pthread_atfork)>("pthread_atfork");
+  return other == nullptr ? -1 : other(before, in_parent, in_child);
+}
+
 #pragma GCC visibility pop
 
 }  // extern "C"
+
+// glibc's headers declare it as a function of C++ with the name of C.
+[[gnu::visibility("hidden")]] int at_quick_exit(void (*function)()) noexcept {
+  if (&__cxa_at_quick_exit != nullptr)
+    return __cxa_at_quick_exit(reinterpret_cast<void (*)(void*)>(function), &__dso_handle);
+  auto* const other = of_other_libc<decltype(at_quick_exit)>("at_quick_exit");
+  return other == nullptr ? -1 : other(function);
+}
