@@ -46,9 +46,7 @@ listing ask_loader(const program& target, const std::string& library) {
     throw failure(
         exit_code::bad_input,
         fmt::format("{} cannot be loaded by {}: {}{}", target.path, target.loader, errors.tail(3),
-                    musl ? "\nThe program uses musl, and the library another libc: link libheapwright.a into the "
-                           "program instead"
-                         : ""));
+                    musl ? "\nThe program uses musl, and the library another libc; libheapwright.so runs on both" : ""));
   }
 
   listing result{{target.path}, {}};

@@ -79,10 +79,12 @@ class BadInput(Case):
         self.refused(heapwright("run", "--with", PLAIN, "--", str(program), **another), 125, "file capabilities")
 
     @unittest.skipIf(shutil.which("musl-gcc") is None, "needs musl's compiler")
-    def test_musl(self):
-        program = self.folder / "musl"
+    def test_a_malloc_for_glibc_and_a_program_on_musl(self):
+        program, library = self.folder / "musl", self.folder / "glibc_alone.so"
         subprocess.run(["musl-gcc", "-x", "c", "-", "-o", program], input=b"int main(void) { return 0; }", check=True)
-        self.refused(heapwright("run", "--", str(program)), 125, "musl", "libheapwright.a")
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], check=True,
+                       input=b"const char* gnu_get_libc_version(void);\nvoid* malloc(unsigned long n) { return (char*)gnu_get_libc_version() + n; }")
+        self.refused(heapwright("run", "--with", str(library), "--", str(program)), 125, "The program uses musl, and the library another libc")
 
     def test_other_machine(self):
         other = self.copy_of_true("other", lambda elf: elf[:18] + bytes([8, 0]) + elf[20:])  # MIPS
