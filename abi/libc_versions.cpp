@@ -37,6 +37,8 @@
 #define HEAPWRIGHT_FIRST_GLIBC "GLIBC_2.2.5"
 #elif defined(__aarch64__)
 #define HEAPWRIGHT_FIRST_GLIBC "GLIBC_2.17"
+#elif defined(__riscv)
+#define HEAPWRIGHT_FIRST_GLIBC "GLIBC_2.27"
 #else
 #error "name the first glibc of this processor here"
 #endif

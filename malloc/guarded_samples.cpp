@@ -40,6 +40,8 @@ machine_state state_in(const void* context) noexcept {
   return {in(REG_RIP) + 1, in(REG_RSP), in(REG_RBP)};  // as of a call: the address behind it
 #elif defined(__aarch64__)
   return {machine.pc + 4, machine.sp, machine.regs[29]};
+#elif defined(__riscv)
+  return {machine.__gregs[REG_PC] + 2, machine.__gregs[REG_SP], machine.__gregs[REG_S0]};
 #else
   (void)machine;
   return {};

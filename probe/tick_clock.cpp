@@ -17,6 +17,8 @@ constinit bool kernel_goes_by_ticks = false;
 void tick_clock::find_out() noexcept {
 #if defined(__x86_64__)
   constexpr char wanted[] = "tsc\n";
+#elif defined(__riscv)
+  constexpr char wanted[] = "riscv_clocksource\n";
 #else
   constexpr char wanted[] = "arch_sys_counter\n";
 #endif

@@ -13,6 +13,12 @@ namespace heapwright::trace {
   asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
   return ticks;
 }
+#elif defined(__riscv)
+[[nodiscard]] inline std::uint64_t ticks_now() noexcept {
+  std::uint64_t ticks = 0;
+  asm volatile("rdtime %0" : "=r"(ticks));
+  return ticks;
+}
 #endif
 
 }  // namespace heapwright::trace

@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint64_t dwarf_stack_pointer = 7, dwarf_frame_pointer = 6;
 #elif defined(__aarch64__)
 constexpr std::uint64_t dwarf_stack_pointer = 31, dwarf_frame_pointer = 29;
+#elif defined(__riscv) && __riscv_xlen == 64
+constexpr std::uint64_t dwarf_stack_pointer = 2, dwarf_frame_pointer = 8;
 #else
 #error "probe: the registers of this processor are not known"
 #endif
@@ -382,9 +384,17 @@ std::uintptr_t find_function_entry(const code_object& module, std::uintptr_t hea
   return header + static_cast<std::uintptr_t>(std::intptr_t{p.entry});
 }
 
-/// For code that no table describes.
-constexpr frame_rule guess{
-    .cfa_offset = 16, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
+/// For code that no table describes. What the frame pointer points to, and the return address
+/// behind it, lie below the frame; on RISC-V the frame pointer is where the frame begins.
+#if defined(__riscv)
+constexpr std::int32_t from_frame_pointer = 0;
+#else
+constexpr std::int32_t from_frame_pointer = 16;
+#endif
+constexpr frame_rule guess{.cfa_offset = from_frame_pointer,
+                           .frame_pointer_at = -2,
+                           .return_address_at = -1,
+                           .kind = frame_kind::guessed};
 
 /// By the module's tables, whose .eh_frame_hdr is at `header`. Reads nothing outside of the module,
 /// whatever they say.

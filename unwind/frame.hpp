@@ -35,6 +35,8 @@ struct machine_state {
   asm volatile("lea 1(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"(s.pc), "=r"(s.sp), "=r"(s.fp));
 #elif defined(__aarch64__)
   asm volatile("adr %0, .+4\n\tmov %1, sp\n\tmov %2, x29" : "=r"(s.pc), "=r"(s.sp), "=r"(s.fp));
+#elif defined(__riscv)
+  asm volatile("auipc %0, 0\n\taddi %0, %0, 4\n\tmv %1, sp\n\tmv %2, s0" : "=&r"(s.pc), "=&r"(s.sp), "=r"(s.fp));
 #endif
   return s;
 }

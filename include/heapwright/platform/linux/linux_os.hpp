@@ -178,6 +178,8 @@ class linux_os {
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     asm volatile("isb" ::: "memory");  // `yield` is over at once on most processors
+#elif defined(__riscv)
+    asm volatile(".insn i 0x0F, 0, x0, x0, 0x010" ::: "memory");  // `pause`, which older processors take for a fence
 #endif
   }
 
