@@ -3,6 +3,7 @@
 usage: command_test.py UNDER_WINE HEAPWRIGHT.exe FOLDER   FOLDER has the programs of the tests
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,34 @@ class Run(unittest.TestCase):
         for _ in range(5):
             done = run("run", "--", "at_exit.exe")
             self.assertEqual((done.stdout, done.returncode), ("late blocks are freed\n", 0), done.stderr)
+
+
+class Compare(unittest.TestCase):
+    def test_a_row_for_each_malloc(self):
+        done = run("compare", "--rounds", "3", "--with", "again=" + os.path.dirname(HEAPWRIGHT) + "/heapwright.dll", "--", "threads.exe")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^ +wall time +CPU time +peak memory +page faults *$")
+        for name in ("as it is", "heapwright", "again"):
+            self.assertRegex(done.stdout, rf"(?m)^{name} +[\d.]+ m?s +[\d.]+ m?s +[\d.]+ [KM]iB +[\d,]+ *$")
+        self.assertEqual(len(re.findall(r"\(\d+(?:\.\d+)?-\d+(?:\.\d+)?\)", done.stdout)), 8, done.stdout)
+        self.assertIn("Medians of 3 rounds", done.stdout)
+
+    def test_a_program_that_fails(self):
+        done = run("compare", "--", "arguments.exe", "3")
+        self.assertIn("arguments.exe exited with status 3, without any library", done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+
+    def test_a_program_that_prints_something_else_each_time(self):
+        done = run("compare", "--", "sleeper.exe")
+        self.assertIn("sleeper.exe, without any library: printed something else", done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+
+    def test_words_that_it_does_not_know(self):
+        for words in ([], ["--"], ["--rounds", "1", "--", "a"], ["--rounds", "many", "--", "a"], ["--with", "a", "--", "b"],
+                      ["--with", "a=nowhere.dll", "--", "b"], ["--fast", "--", "a"]):
+            done = run("compare", *words)
+            self.assertIn("heapwright: compare: ", done.stderr, words)
+            self.assertEqual(done.returncode, 2, words)
 
 
 class Info(unittest.TestCase):

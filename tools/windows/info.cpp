@@ -1,0 +1,67 @@
+// `heapwright info`: what is redirected in a running process, module by module.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <cwchar>
+
+#include <heapwright/core/text.hpp>
+
+#include "../../malloc/windows/module_list.hpp"
+#include "command.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using process::module_list;
+
+/// The list of a process. Throws `failure` where it has none.
+module_list read_list(HANDLE process, const std::string& name) {
+  const auto refuse = [&](const std::string& why) { throw failure(exit_code::trouble, name + ": " + why); };
+  std::vector<HMODULE> modules(4096);
+  DWORD bytes = 0;
+  const auto room = static_cast<DWORD>(modules.size() * sizeof(HMODULE));
+  if (::K32EnumProcessModules(process, modules.data(), room, &bytes) == 0)
+    refuse("its modules cannot be read: " + message_of(::GetLastError()));
+  modules.resize(std::min(modules.size(), bytes / sizeof(HMODULE)));
+  for (const HMODULE module : modules) {
+    wchar_t path[MAX_PATH];
+    const std::wstring_view file(path, ::K32GetModuleFileNameExW(process, module, path, MAX_PATH));
+    if (!file.ends_with(L"\\heapwright.dll")) continue;
+    // Where the list lies in it is seen in a copy of the file, of which nothing runs here.
+    const HMODULE copy = ::LoadLibraryExW(path, nullptr, DONT_RESOLVE_DLL_REFERENCES);
+    const auto* const here =
+        copy == nullptr ? nullptr : reinterpret_cast<const char*>(::GetProcAddress(copy, "heapwright_modules"));
+    module_list list{};
+    if (here != nullptr) {
+      const auto offset = here - reinterpret_cast<const char*>(copy);
+      const void* const there = reinterpret_cast<const char*>(module) + offset;
+      const bool is_read = ::ReadProcessMemory(process, there, &list, sizeof list, nullptr) != 0;
+      if (is_read && std::memcmp(list.magic, module_list::expected_magic, sizeof list.magic) == 0 &&
+          list.bytes == sizeof list)
+        return list;
+    }
+    refuse("its " + narrow(file) + " is of another version than this command");
+  }
+  refuse("heapwright.dll is not in it: it runs on the malloc of its C library");
+  return {};
+}
+
+}  // namespace
+
+int info(const words& given) {
+  wchar_t* end = nullptr;
+  const unsigned long pid = given.size() == 1 ? std::wcstoul(given[0].c_str(), &end, 10) : 0;
+  if (pid == 0 || *end != L'\0') throw failure(exit_code::bad_words, "info: of which process? Give its number");
+  const std::string name = "process " + std::to_string(pid);
+  const handle process(::OpenProcess(PROCESS_QUERY_INFORMATION | PROCESS_VM_READ, FALSE, pid));
+  if (!process) throw failure(exit_code::trouble, name + ": " + message_of(::GetLastError()));
+  const module_list list = read_list(process.get(), name);
+  for (std::uint32_t i = 0; i < std::min(list.count, module_list::most); ++i) {
+    text<300> line;
+    list.modules[i].write(line);
+    std::fputs(line.c_str(), stdout);
+  }
+  return 0;
+}
+
+}  // namespace heapwright::tool
