@@ -20,8 +20,8 @@ namespace heapwright::process {
 
 namespace {
 
-/// By name: a reference would bind to a glibc that has dlclose in libc (libc_versions.cpp), and in the
-/// probe to the probe's own.
+/// By name: a reference would bind to a glibc that has dlclose in libc (libc_versions.cpp), and in
+/// the probe to the probe's own.
 void close_library(void* library) noexcept {
   using dlclose_function = int(void*);
   if (auto* const close = reinterpret_cast<dlclose_function*>(::dlsym(RTLD_NEXT, "dlclose"))) close(library);

@@ -45,8 +45,9 @@ listing ask_loader(const program& target, const std::string& library) {
     const bool musl = target.loader.find("/ld-musl-") != std::string::npos;
     throw failure(
         exit_code::bad_input,
-        fmt::format("{} cannot be loaded by {}: {}{}", target.path, target.loader, errors.tail(3),
-                    musl ? "\nThe program uses musl, and the library another libc; libheapwright.so runs on both" : ""));
+        fmt::format(
+            "{} cannot be loaded by {}: {}{}", target.path, target.loader, errors.tail(3),
+            musl ? "\nThe program uses musl, and the library another libc; libheapwright.so runs on both" : ""));
   }
 
   listing result{{target.path}, {}};

@@ -391,10 +391,8 @@ constexpr std::int32_t from_frame_pointer = 0;
 #else
 constexpr std::int32_t from_frame_pointer = 16;
 #endif
-constexpr frame_rule guess{.cfa_offset = from_frame_pointer,
-                           .frame_pointer_at = -2,
-                           .return_address_at = -1,
-                           .kind = frame_kind::guessed};
+constexpr frame_rule guess{
+    .cfa_offset = from_frame_pointer, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
 
 /// By the module's tables, whose .eh_frame_hdr is at `header`. Reads nothing outside of the module,
 /// whatever they say.

@@ -65,7 +65,8 @@ class loaded_module {
     }
     const DWORD delayed = directory(IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT).VirtualAddress;
     for (DWORD i = 0; delayed != 0; ++i) {
-      const auto* const library = at<IMAGE_DELAYLOAD_DESCRIPTOR>(delayed + i * DWORD{sizeof(IMAGE_DELAYLOAD_DESCRIPTOR)});
+      const auto* const library =
+          at<IMAGE_DELAYLOAD_DESCRIPTOR>(delayed + i * DWORD{sizeof(IMAGE_DELAYLOAD_DESCRIPTOR)});
       if (library == nullptr || library->ImportAddressTableRVA == 0) break;
       for_each_slot(library->ImportAddressTableRVA, f);
     }

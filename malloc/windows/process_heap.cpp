@@ -56,9 +56,8 @@ class last_blocks {
 
   /// 0: none of these.
   [[nodiscard]] std::size_t size_of(const void* p) const noexcept {
-    const bool is_here = std::any_of(ranges_, ranges_ + count_, [p](const range& r) {
-      return address_of(p) >= r.begin && address_of(p) <= r.end;
-    });
+    const bool is_here = std::any_of(
+        ranges_, ranges_ + count_, [p](const range& r) { return address_of(p) >= r.begin && address_of(p) <= r.end; });
     std::size_t size = 0;
     if (is_here) std::memcpy(&size, static_cast<const std::byte*>(p) - sizeof size, sizeof size);
     return size;

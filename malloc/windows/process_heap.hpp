@@ -9,8 +9,8 @@
 //                    libraries' DllMain) borrows a cache for each call
 //
 // ExitProcess ends all other threads wherever they are, then calls every library. A thread may have
-// ended with a lock held. So from then on no lock is taken: what the calling thread has in its cache
-// is used, new memory comes from the system, and what is freed stays.
+// ended with a lock held. So from then on no lock is taken: what the calling thread has in its
+// cache is used, new memory comes from the system, and what is freed stays.
 #pragma once
 
 #include <intrin.h>

@@ -5,11 +5,11 @@
 //   imports of each module        what was filled in before
 //
 // A C library is a module that exports malloc, free, calloc, realloc, _msize and _errno: no list of
-// names is kept. Its exports are 32-bit offsets, so they lead to a page of jumps near behind it, and
-// from there to our entries.
+// names is kept. Its exports are 32-bit offsets, so they lead to a page of jumps near behind it,
+// and from there to our entries.
 //
-// Modules that are loaded later are told to us by the loader (LdrRegisterDllNotification), under its
-// lock, which guards all of this.
+// Modules that are loaded later are told to us by the loader (LdrRegisterDllNotification), under
+// its lock, which guards all of this.
 //
 // Not redirected: a module that has a C library within itself (linked statically), and what a C
 // library calls within itself. Blocks of those go back to where they come from.
@@ -189,8 +189,7 @@ void redirect(HMODULE module) noexcept {
   const loaded_module m(module);
   if (module == this_module() || is_c_library_here(module) || !is_c_library(m)) return false;
   const bool is_added = add_library(module, m);
-  if (seen_module* const s = note(module))
-    s->kind = is_added ? module_kind::c_library : module_kind::further_library;
+  if (seen_module* const s = note(module)) s->kind = is_added ? module_kind::c_library : module_kind::further_library;
   return is_added;
 }
 

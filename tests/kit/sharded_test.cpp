@@ -10,7 +10,6 @@
 #endif
 
 #include <atomic>
-#include <barrier>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/meeting.hpp"
 #include "support/model.hpp"
 
 namespace heapwright {
@@ -102,7 +102,7 @@ TEST(ShardedThreads, MoreThreadsThanShards) {
 TEST(ShardedThreads, TwoThatRunAtOnceHaveAShardEach) {
   const memory range(2 * MiB);
   concurrent_best_fit<best_fit_plan{}, 2> a(range);
-  std::barrier both(2);
+  testing::meeting both(2);
   std::vector<void*> blocks(2);
   run_threads(2, [&](unsigned t) {
     both.arrive_and_wait();

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <latch>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -199,13 +199,13 @@ TEST(MixedSpans, EachThreadFreesBlocksOfOthers) {
 TEST(MixedSpans, ABlockBesideTheOnesToComeWaits) {
   heap<mixed> h;
   std::array<std::byte*, 5> blocks{};
-  std::latch are_allocated(1), may_end(1);
+  std::promise<void> are_allocated, may_end;
   std::thread other([&] {
     for (std::byte*& p : blocks) p = static_cast<std::byte*>(h.allocate(960));
-    are_allocated.count_down();
-    may_end.wait();
+    are_allocated.set_value();
+    may_end.get_future().wait();
   });
-  are_allocated.wait();
+  are_allocated.get_future().wait();
   ASSERT_EQ(blocks[4], blocks[0] + 4 * 960);
   const auto reuses_fourth = [&] {
     const auto* const p = static_cast<std::byte*>(h.allocate(480));
@@ -214,7 +214,7 @@ TEST(MixedSpans, ABlockBesideTheOnesToComeWaits) {
   h.deallocate(blocks[3]);
   h.trim();
   EXPECT_FALSE(reuses_fourth());
-  may_end.count_down();
+  may_end.set_value();
   other.join();
   h.trim();
   EXPECT_TRUE(reuses_fourth());

@@ -1,5 +1,5 @@
-// Every function of a C library that gives out memory or takes it back, by each of the ways in which
-// a program comes to call it.
+// Every function of a C library that gives out memory or takes it back, by each of the ways in
+// which a program comes to call it.
 #include <cerrno>
 #include <cstdint>
 #include <cstring>

@@ -8,12 +8,12 @@
 
 inline int failures = 0;
 
-#define CHECK(condition)                                                              \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
+#define CHECK(condition)                                                                  \
+  do {                                                                                    \
+    if (!(condition)) {                                                                   \
       std::fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                                     \
-    }                                                                                 \
+      ++failures;                                                                         \
+    }                                                                                     \
   } while (false)
 
 /// A function of a library of the process.
@@ -29,7 +29,8 @@ Function* function_of(const char* library, const char* name) {
 
 /// Bytes in blocks of heapwright.dll.
 inline unsigned long long in_use() {
-  static auto* const ask = function_of<void(unsigned long long*, unsigned long long*)>("heapwright.dll", "heapwright_in_use");
+  static auto* const ask =
+      function_of<void(unsigned long long*, unsigned long long*)>("heapwright.dll", "heapwright_in_use");
   unsigned long long used = 0, mapped = 0;
   ask(&used, &mapped);
   return used;

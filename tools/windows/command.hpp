@@ -19,7 +19,7 @@ inline constexpr int not_found = 127;    ///< there is no such program
 
 /// Ends the command with a sentence.
 struct failure : std::runtime_error {
-  failure(int code, const std::string& what) : std::runtime_error(what), code(code) {}
+  failure(int with, const std::string& what) : std::runtime_error(what), code(with) {}
   int code;
 };
 

@@ -30,8 +30,10 @@ struct metric {
 
 std::string show_faults(double n) { return show_count(n); }
 
-constexpr std::array<metric, 4> metrics{
-    {{"wall time", show_seconds}, {"CPU time", show_seconds}, {"peak memory", show_bytes}, {"page faults", show_faults}}};
+constexpr std::array<metric, 4> metrics{{{"wall time", show_seconds},
+                                         {"CPU time", show_seconds},
+                                         {"peak memory", show_bytes},
+                                         {"page faults", show_faults}}};
 
 using figures = std::array<double, metrics.size()>;
 
@@ -83,8 +85,8 @@ struct outcome {
 
 outcome measure(const words& command, const std::wstring& dll) {
   SECURITY_ATTRIBUTES inherited{sizeof inherited, nullptr, TRUE};
-  const handle nothing(::CreateFileW(L"NUL", GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, &inherited,
-                                     OPEN_EXISTING, 0, nullptr));
+  const handle nothing(
+      ::CreateFileW(L"NUL", GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, &inherited, OPEN_EXISTING, 0, nullptr));
   const handle output = scratch_file();
   // Ends what is left of the program when it is closed.
   const handle job(::CreateJobObjectW(nullptr, nullptr));
@@ -171,7 +173,8 @@ plan read_plan(const words& given) {
         throw failure(exit_code::bad_words, "compare: --rounds takes a number from 2 to 1000");
     } else if (given[i] == L"--with") {
       const std::size_t equals = value.find(L'=');
-      if (equals == value.npos || equals == 0) throw failure(exit_code::bad_words, "compare: --with takes NAME=LIBRARY.dll");
+      if (equals == value.npos || equals == 0)
+        throw failure(exit_code::bad_words, "compare: --with takes NAME=LIBRARY.dll");
       const std::wstring path = value.substr(equals + 1);
       if (::GetFileAttributesW(path.c_str()) == INVALID_FILE_ATTRIBUTES)
         throw failure(exit_code::bad_words, "compare: no such library: " + narrow(path));

@@ -64,7 +64,8 @@ launched launch(const words& command, const std::wstring& dll, standard_handles 
     start.hStdError = ::GetStdHandle(STD_ERROR_HANDLE);
   }
   PROCESS_INFORMATION made{};
-  if (::CreateProcessW(nullptr, line.data(), nullptr, nullptr, TRUE, CREATE_SUSPENDED, nullptr, nullptr, &start, &made) == 0) {
+  if (::CreateProcessW(nullptr, line.data(), nullptr, nullptr, TRUE, CREATE_SUSPENDED, nullptr, nullptr, &start,
+                       &made) == 0) {
     const DWORD error = ::GetLastError();
     const bool is_missing = error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND;
     throw failure(is_missing ? exit_code::not_found : exit_code::not_started, name + ": " + message_of(error));

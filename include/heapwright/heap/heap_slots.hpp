@@ -73,7 +73,9 @@ class heap_slots {
   }
 
   /// True when the calling thread may open a cache of a heap with this registration.
-  [[nodiscard]] static bool may_open(registration of) noexcept { return of.slot != no_slot && !record::mine().has_ended; }
+  [[nodiscard]] static bool may_open(registration of) noexcept {
+    return of.slot != no_slot && !record::mine().has_ended;
+  }
 
   [[gnu::cold]] static void set_cache(registration of, void* cache) noexcept {
     record::mine().entries[of.slot] = {of.heap, cache};

@@ -217,7 +217,9 @@ class malloc_heap {
     bool is_ordinary;  ///< malloc's own alignment
   };
 
-  static void free(void* p, const request& asked) noexcept { asked.is_ordinary ? std::free(p) : detail::free_aligned(p); }
+  static void free(void* p, const request& asked) noexcept {
+    asked.is_ordinary ? std::free(p) : detail::free_aligned(p);
+  }
 
   /// Null: it is not set, or the process has more rights than the user who has set it.
   [[nodiscard]] static const char* environment_variable(const char* name) noexcept {

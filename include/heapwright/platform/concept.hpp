@@ -35,9 +35,9 @@
 //                          touch will tell
 //   resident(p, bytes)     the same: bytes of it that are in memory
 //   lock_pages(p, bytes)   page-aligned part of what map returned: it is in memory, and stays there
-//                          until it is unlocked or unmapped; meanwhile discard may fail. Locks do not
-//                          nest; a forked child has none. False: the system refused (a quota, as a
-//                          rule), and no other pages are locked than before
+//                          until it is unlocked or unmapped; meanwhile discard may fail. Locks do
+//                          not nest; a forked child has none. False: the system refused (a quota,
+//                          as a rule), and no other pages are locked than before
 //   unlock_pages(p, bytes) the same; locked or not. False: the system refused, nothing changed
 //   bind(p, bytes, node)   the same, not touched yet: its pages come from this NUMA node. False:
 //                          the system refused or has no such node

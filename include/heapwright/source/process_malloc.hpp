@@ -1,5 +1,5 @@
-// Blocks of the process's malloc that are aligned to more than malloc aligns every block. Windows has
-// a function of its own to free those.
+// Blocks of the process's malloc that are aligned to more than malloc aligns every block. Windows
+// has a function of its own to free those.
 #pragma once
 
 #include <cstddef>

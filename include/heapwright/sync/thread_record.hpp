@@ -12,8 +12,8 @@ namespace heapwright {
 
 /// One `Record` for each thread: `Record{}` until the thread changes it. It has
 ///
-///   void at_end() noexcept            the thread ends; leaves the record as Record::ended() is
-///   static constexpr Record ended()   stays so: whatever still runs in the thread does not change it
+///   void at_end() noexcept            the thread ends; leaves the record as ended() is
+///   static constexpr Record ended()   it stays so: what still runs in the thread changes nothing
 template <class Record>
 class thread_record {
  public:

@@ -1,4 +1,5 @@
-// Memory that is aligned to its own length, as slabs are: more than Windows aligns a program's data.
+// Memory that is aligned to its own length, as slabs are: more than Windows aligns a program's
+// data.
 #pragma once
 
 #include <cstddef>

@@ -26,8 +26,8 @@
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/linux/linker_symbols.hpp>
-#include <heapwright/core/named_frame.hpp>
 #include <heapwright/core/linux/symbol_table.hpp>
+#include <heapwright/core/named_frame.hpp>
 #include <heapwright/core/text.hpp>
 
 namespace heapwright::detail {

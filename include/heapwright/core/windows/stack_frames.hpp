@@ -1,5 +1,6 @@
-// What a call stack needs from Windows: the frames, and where each lies in a file. Names are left to
-// the reader: those of mingw are in the file, for addr2line; those of others are in a PDB beside it.
+// What a call stack needs from Windows: the frames, and where each lies in a file. Names are left
+// to the reader: those of mingw are in the file, for addr2line; those of others are in a PDB beside
+// it.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ class stack_frames {
     return ::RtlCaptureStackBackTrace(0, n, reinterpret_cast<void**>(to), nullptr);
   }
 
-  /// An instruction as OBJECT+OFFSET, the offset as the file says addresses; as a number, if it lies
-  /// in no file.
+  /// An instruction as OBJECT+OFFSET, the offset as the file says addresses; as a number, if it
+  /// lies in no file.
   [[nodiscard]] static text<500> raw(std::uintptr_t pc) noexcept {
     constexpr unsigned long of_address = 4, without_a_reference = 2;
     text<500> out;

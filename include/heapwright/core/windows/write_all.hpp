@@ -18,7 +18,9 @@ inline void write_all(int fd, const char* from, std::size_t bytes) noexcept {
   void* const file = fd == standard_error ? ::GetStdHandle(its_handle) : reinterpret_cast<void*>(::_get_osfhandle(fd));
   unsigned long written = 0;
   for (std::size_t done = 0; done < bytes; done += written) {
-    if (::WriteFile(file, from + done, static_cast<unsigned long>(bytes - done), &written, nullptr) == 0 || written == 0) break;
+    if (::WriteFile(file, from + done, static_cast<unsigned long>(bytes - done), &written, nullptr) == 0 ||
+        written == 0)
+      break;
   }
   ::SetLastError(kept);
 }

@@ -41,7 +41,7 @@ inline void __stdcall note_thread_end(void*, unsigned long reason, void*) {
 
 // In each source file that is compiled with this. A further call finds nothing left to do.
 [[gnu::used, gnu::section(".CRT$XLY")]] static void(__stdcall* const note_thread_end_entry)(void*, unsigned long,
-                                                                                           void*) = note_thread_end;
+                                                                                            void*) = note_thread_end;
 
 }  // namespace detail
 
