@@ -89,9 +89,11 @@ class upstream_malloc {
     return is_aligned_more(l) ? detail::malloc_aligned(l.alignment, size) : std::malloc(size);
   }
 
-  /// Calls free.
+  /// Calls free; or, for an alignment above default_alignment, what Windows has to free such
+  /// blocks.
   void deallocate(void* p, layout l) noexcept { is_aligned_more(l) ? detail::free_aligned(p) : std::free(p); }
-#ifndef _WIN32  // has two functions to free with
+#ifndef _WIN32
+  /// Calls free. Not on Windows.
   void deallocate(void* p) noexcept { std::free(p); }
 #endif
 

@@ -1,4 +1,5 @@
-// Where threads wait for each other. Not std::barrier: that of GCC 12 for Windows lets threads wait for ever.
+// Where threads wait for each other. Not std::barrier: that of GCC 12 for Windows lets threads wait
+// for ever.
 #pragma once
 
 #include <condition_variable>
