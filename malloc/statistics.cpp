@@ -9,10 +9,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <heapwright/heap/census.hpp>
-
 #include "../abi/written_at_start.hpp"
 #include "guarded_samples.hpp"
+#include "heap_statistics_of.hpp"
 #include "process_heap.hpp"
 
 namespace heapwright::process {
@@ -128,25 +127,11 @@ malloc_statistics collect_statistics() noexcept {
   // A program may end in a signal handler that has interrupted malloc: then a lock is never free.
   constexpr std::uint64_t patience_ms = 20;
   const census<chosen_recipe, process_os> all(the_heap, patience_ms);
-  const auto taken = all.taken(this_cache);
-  const heap_figures& f = the_heap.figures();
-  malloc_statistics s{};
-  s.small_in_use = taken.in_use_in_spans;
-  s.large_in_use = taken.in_use_large;
-  s.cached = taken.in_caches;
-  s.free_in_spans = taken.free_in_spans;
-  s.free_resident = f.free_resident.get();
-  s.free_decommitted = f.free_decommitted.get();
+  malloc_statistics s = statistics_of(the_heap, all.taken(this_cache));
   const guarded_samples::total samples = the_samples.sum();
   s.large_in_use += samples.live;
-  s.mapped = f.mapped.get() + samples.mapped;
-  s.mapped_peak = std::max<std::uint64_t>(f.mapped_peak.get(), s.mapped);
-  s.metadata_reserved = f.metadata.get();
-  s.metadata_resident =
-      resident_metadata(f.metadata, f.page_map, f.spans / heap_page * heap_type::page_map_bytes_per_page);
-  s.decommitted_total = f.decommitted_total.get();
-  s.threads = f.threads.get();
-  s.threads_total = f.threads_total.get();
+  s.mapped += samples.mapped;
+  s.mapped_peak = std::max(s.mapped_peak, s.mapped);
   return s;
 }
 

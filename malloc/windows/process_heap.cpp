@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <heapwright/heap/census.hpp>
+#include "../heap_statistics_of.hpp"
 
 extern "C" BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 
@@ -151,24 +151,7 @@ malloc_statistics collect_statistics() noexcept {
   // Where other threads were ended, a lock may never be free.
   const std::uint64_t patience_ms = is_process_ending() ? 0 : 1000;
   const census<chosen_recipe, windows_os> all(the_heap, patience_ms);
-  const auto taken = all.taken(this_cache());
-  const heap_figures& f = the_heap.figures();
-  malloc_statistics s{};
-  s.mapped = f.mapped.get();
-  s.mapped_peak = f.mapped_peak.get();
-  s.small_in_use = taken.in_use_in_spans;
-  s.large_in_use = taken.in_use_large;
-  s.cached = taken.in_caches;
-  s.free_in_spans = taken.free_in_spans;
-  s.free_resident = f.free_resident.get();
-  s.free_decommitted = f.free_decommitted.get();
-  s.metadata_reserved = f.metadata.get();
-  s.metadata_resident =
-      resident_metadata(f.metadata, f.page_map, f.spans / heap_page * heap_type::page_map_bytes_per_page);
-  s.decommitted_total = f.decommitted_total.get();
-  s.threads = f.threads.get();
-  s.threads_total = f.threads_total.get();
-  return s;
+  return statistics_of(the_heap, all.taken(this_cache()));
 }
 
 }  // namespace heapwright::process

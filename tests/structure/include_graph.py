@@ -42,7 +42,7 @@ AROUND = {
     "malloc": (["abi", "unwind"] + [KIT + layer for layer in LAYERS],
                "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/socket.h sys/syscall.h sys/un.h unistd.h"),
     # heapwright.dll, and the command beside it.
-    "malloc/windows": (["malloc/chosen_recipe.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS], "intrin.h psapi.h windows.h"),
+    "malloc/windows": (["malloc/chosen_recipe.hpp", "malloc/heap_statistics_of.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS], "intrin.h psapi.h windows.h"),
     "tools/windows": ([KIT + "core", "malloc/windows/module_list.hpp", "malloc/windows/windows_headers.hpp", "tools/quantities.hpp",
                        "tools/statistics.hpp"], "fmt/format.h"),
     # The format: its readers need nothing but the C++ library.
