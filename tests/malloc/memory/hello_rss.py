@@ -2,10 +2,10 @@
 """A program that needs no memory must not pay for ours: hello world has at most 272 KiB more resident than under glibc, and 288 at
 its peak, which the kernel counts with an error. And where the system gives huge pages unasked, none of its mappings is one it would give them to.
 
-How much of libc the kernel maps around a fault depends on where libc happens to lie: from one run to the next the figure varies by
-some 100 KiB, so we take means of a thousand runs, which vary by 1 to 2 KiB. It also depends on the
-pieces in which it is in the page cache, half a megabyte more after it has been written to a disk. In a tmpfs the pieces
-are single pages: copies of libc and of our library are used that lie there.
+How much of libc the kernel maps around a fault depends on where libc happens to lie. One run differs from the next by 65 KiB
+(standard deviation), so we take means of a thousand runs, which vary by 2 KiB. It also depends on the pieces in which libc is in the
+page cache: half a megabyte more after it has been written to a disk. In a tmpfs the pieces are single pages: copies of libc and of
+our library are used that lie there.
 
     hello_rss.py HELLO LIBRARY [KIB]     KIB: what is allowed instead, for a library that is no release
 """
