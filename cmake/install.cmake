@@ -12,8 +12,9 @@ install(TARGETS heapwright_headers heapwright_shared heapwright_hardened heapwri
   LIBRARY COMPONENT library NAMELINK_COMPONENT development ARCHIVE COMPONENT development)
 # gdb loads what lies at the path of a library below its own directory. `cmake --install --prefix` may change the prefix; cpack installs
 # into a folder of its own.
-install(FILES gdb/heapwright.py gdb/heapwright_record.py gdb/heapwright_heap.py gdb/heapwright_describer.py
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright/gdb COMPONENT library)
+foreach(part record heap describer commands values gdb lldb)
+  install(FILES debuggers/heapwright_${part}.py DESTINATION ${CMAKE_INSTALL_DATADIR}/heapwright/debuggers COMPONENT library)
+endforeach()
 install(CODE "
   set(heapwright_prefix_to_be \"\${CMAKE_INSTALL_PREFIX}\")
   if(CMAKE_INSTALL_PREFIX MATCHES /_CPack_Packages/)
@@ -21,7 +22,7 @@ install(CODE "
   endif()
 " COMPONENT library)
 foreach(target heapwright_shared heapwright_hardened)
-  install(FILES gdb/libheapwright-gdb.py COMPONENT library RENAME $<TARGET_FILE_NAME:${target}>-gdb.py
+  install(FILES debuggers/libheapwright-gdb.py COMPONENT library RENAME $<TARGET_FILE_NAME:${target}>-gdb.py
     DESTINATION "${CMAKE_INSTALL_DATADIR}/gdb/auto-load\${heapwright_prefix_to_be}/${CMAKE_INSTALL_LIBDIR}")
 endforeach()
 if(HEAPWRIGHT_BUILD_TOOLS AND NOT HEAPWRIGHT_SANITIZE)

@@ -37,7 +37,7 @@ build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohman
 command -v npm >/dev/null || build_packages="$build_packages nodejs npm"
 peer_packages="libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2"
 program_packages="python3 libpython3.11-testsuite redis-server redis-tools sqlite3 git nodejs perl default-jdk-headless postgresql nginx-light curl"
-test_packages="googletest meson doxygen chromium prometheus musl-tools valgrind procps util-linux gdb libcap2-bin libc6-dbg zsh fish groff-base $peer_packages $program_packages"
+test_packages="googletest meson doxygen chromium prometheus musl-tools valgrind procps util-linux gdb lldb python3-lldb-14 libcap2-bin libc6-dbg zsh fish groff-base $peer_packages $program_packages"
 # Go has a reader of profiles; some have it from elsewhere.
 command -v go >/dev/null || test_packages="$test_packages golang-go"
 all_test_packages="$test_packages clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev g++-aarch64-linux-gnu qemu-user g++-mingw-w64-x86-64-posix wine64"

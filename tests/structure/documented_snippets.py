@@ -35,9 +35,9 @@ PRINTED = ("malloc   override/ ", "heapwright leaks: ", "On this program, ", "he
            "heapwright: write beyond a block: ", "heapwright: read after free: ")
 
 # Under wine, in tests/windows.
-# With a real Java and a real Python, in tests/live/programs_test.py; in a real gdb, in tests/gdb/gdb_test.py.
+# With a real Java and a real Python, in tests/live/programs_test.py; in real debuggers, in tests/debuggers.
 RUN_ELSEWHERE = ("cmake --preset windows", "heapwright run -- program.exe", "heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ",
-                 "(gdb) ", "add-auto-load-safe-path ", "seal     of a live block", "note: The list of deferred frees ")
+                 "(gdb) ", "(lldb) ", "add-auto-load-safe-path ", "seal     of a live block", "note: The list of deferred frees ")
 
 
 class Trouble(Exception):

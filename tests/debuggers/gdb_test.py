@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gdb/heapwright.py in a real gdb: what it says of known blocks, on live processes and core files, of whole and of stripped libraries; and of
+"""debuggers/heapwright_gdb.py in a real gdb: what it says of known blocks, on live processes and core files, of whole and of stripped libraries; and of
 what is not there, not known, or damaged.
 
 Usage: gdb_test.py path/to/heapwright path/to/lib path/to/programs path/to/gdb [unittest options]
@@ -14,7 +14,7 @@ import unittest
 
 HEAPWRIGHT, LIBRARIES, PROGRAMS, GDB = (os.path.abspath(p) for p in sys.argv[1:5])
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SCRIPT = os.path.join(ROOT, "gdb", "heapwright.py")
+SCRIPT = os.path.join(ROOT, "debuggers", "heapwright_gdb.py")
 KNOWN = os.path.join(PROGRAMS, "known_blocks")
 STATIC = os.path.join(PROGRAMS, "known_blocks_static")
 NO_GUARDS = os.path.join(PROGRAMS, "libno_guards.so")
