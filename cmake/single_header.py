@@ -28,7 +28,7 @@ def inline(root, name, seen, lines, is_conditional=False):
             continue
         if not match:
             lines.append(line)
-        elif is_conditional and match[1] not in seen and not re.search("/(linux|windows)/", match[1]):
+        elif is_conditional and match[1] not in seen and not re.search("/(linux|macos|posix|windows)/", match[1]):
             sys.exit(f"{root / name}: includes {match[1]}, which nothing has before, and is itself included below an #if")
         else:
             inline(root, match[1], seen, lines, depth > 0)

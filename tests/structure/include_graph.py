@@ -15,8 +15,8 @@ KIT = "include/heapwright/"
 
 # The layers of the library, each of which may use those before it.
 LAYERS = {
-    "core": "dlfcn.h elf.h fcntl.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
-    "platform": "fcntl.h linux/futex.h pthread.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h time.h unistd.h",
+    "core": "dlfcn.h elf.h fcntl.h mach-o/loader.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
+    "platform": "fcntl.h linux/futex.h mach/mach.h os/lock.h pthread.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h time.h unistd.h",
     "sync": "",
     "source": "malloc.h",
     "allocator": "",
@@ -43,6 +43,9 @@ AROUND = {
                "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/socket.h sys/syscall.h sys/un.h unistd.h"),
     # heapwright.dll, and the command beside it.
     "malloc/windows": (["malloc/chosen_recipe.hpp", "malloc/heap_statistics_of.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS], "intrin.h psapi.h windows.h"),
+    # libheapwright.dylib.
+    "malloc/macos": (["malloc/chosen_recipe.hpp", "malloc/heap_statistics_of.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS],
+                     "mach/mach.h malloc/malloc.h pthread.h sys/resource.h unistd.h"),
     "tools/windows": ([KIT + "core", "malloc/windows/module_list.hpp", "malloc/windows/windows_headers.hpp", "tools/quantities.hpp",
                        "tools/statistics.hpp"], "fmt/format.h"),
     # The format: its readers need nothing but the C++ library.

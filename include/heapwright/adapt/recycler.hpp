@@ -9,7 +9,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <stop_token>
 #include <thread>
 
 #include <unistd.h>
@@ -26,9 +25,9 @@ class recycler {
  public:
   /// Starts the thread; the first trim comes after `every`.
   recycler(A& memory, std::chrono::milliseconds every)
-      : thread_([at = sleeping_, &memory, every](const std::stop_token& stop) {
+      : thread_([at = sleeping_, &memory, every] {
           std::unique_lock held(at->lock);
-          while (!at->woken.wait_for(held, stop, every, [&] { return stop.stop_requested(); })) memory.trim();
+          while (!at->woken.wait_for(held, every, [&] { return at->ends; })) memory.trim();
         }) {}
 
   recycler(const recycler&) = delete;
@@ -37,18 +36,28 @@ class recycler {
   ~recycler() {
     // The thread has stayed behind in the parent; what it sleeps on here is never woken, and never
     // freed.
-    if (::getpid() != process_) thread_.detach();
+    if (::getpid() != process_) {
+      thread_.detach();
+      return;
+    }
+    {
+      const std::lock_guard held(sleeping_->lock);
+      sleeping_->ends = true;
+    }
+    sleeping_->woken.notify_one();
+    thread_.join();
   }
 
  private:
   struct place {
     std::mutex lock;
-    std::condition_variable_any woken;
+    std::condition_variable woken;
+    bool ends = false;
   };
 
   const pid_t process_ = ::getpid();
   const std::shared_ptr<place> sleeping_ = std::make_shared<place>();
-  std::jthread thread_;
+  std::thread thread_;  // not jthread: older C++ libraries of Clang have none
 };
 
 }  // namespace heapwright

@@ -11,7 +11,7 @@
 #ifdef _WIN32
 #include <heapwright/core/windows/write_all.hpp>
 #else
-#include <heapwright/core/linux/write_all.hpp>
+#include <heapwright/core/posix/write_all.hpp>
 #endif
 
 namespace heapwright {

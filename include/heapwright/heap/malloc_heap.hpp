@@ -225,6 +225,8 @@ class malloc_heap {
   [[nodiscard]] static const char* environment_variable(const char* name) noexcept {
 #ifdef _WIN32
     return std::getenv(name);
+#elif defined(__APPLE__)
+    return ::issetugid() == 0 ? std::getenv(name) : nullptr;
 #else
     return ::secure_getenv(name);
 #endif

@@ -60,6 +60,12 @@ class lock {
   std::atomic<std::uint32_t> word_{0};
 };
 
+/// The system's own, where the platform brings one: there, the thread that has taken it has to
+/// release it.
+template <platform OS>
+  requires requires { typename OS::system_lock; }
+class lock<OS> : public OS::system_lock {};
+
 /// For what only one thread uses, or what another lock guards.
 class no_lock {
  public:

@@ -22,12 +22,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <unwind.h>
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/linux/linker_symbols.hpp>
 #include <heapwright/core/linux/symbol_table.hpp>
 #include <heapwright/core/named_frame.hpp>
+#include <heapwright/core/posix/capture_frames.hpp>
 #include <heapwright/core/text.hpp>
 
 namespace heapwright::detail {
@@ -40,19 +40,7 @@ class stack_frames {
   /// Return addresses of the calling thread, the innermost first, that of this function's own frame
   /// included: at most n. Returns how many.
   [[gnu::noinline]] static unsigned capture(std::uintptr_t* to, unsigned n) noexcept {
-    struct found {
-      std::uintptr_t* to;
-      unsigned n, count;
-    } all{to, n, 0};
-    ::_Unwind_Backtrace(
-        [](_Unwind_Context* context, void* list) {
-          auto& frames = *static_cast<found*>(list);
-          if (const auto pc = ::_Unwind_GetIP(context); pc != 0 && frames.count < frames.n)
-            frames.to[frames.count++] = pc;
-          return frames.count < frames.n ? _URC_NO_REASON : _URC_END_OF_STACK;
-        },
-        &all);
-    return all.count;
+    return capture_frames(to, n);
   }
 
   /// An instruction as OBJECT+OFFSET; as a number, if it lies in no file.

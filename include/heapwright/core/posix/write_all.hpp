@@ -16,14 +16,21 @@ namespace heapwright::detail {
 class without_sigpipe {
  public:
   without_sigpipe() noexcept {
-    ::sigemptyset(&pipe_);
-    ::sigaddset(&pipe_, SIGPIPE);
+    sigemptyset(&pipe_);  // these are macros on macOS
+    sigaddset(&pipe_, SIGPIPE);
     ::sigprocmask(SIG_BLOCK, &pipe_, &before_);
     was_pending_ = is_pending();
   }
   ~without_sigpipe() {
-    constexpr timespec at_once{};
-    if (!was_pending_ && is_pending()) ::sigtimedwait(&pipe_, nullptr, &at_once);
+    if (!was_pending_ && is_pending()) {
+#ifdef __APPLE__  // which has no sigtimedwait, and sends the signal to the thread that has written
+      int taken;
+      ::sigwait(&pipe_, &taken);
+#else
+      constexpr timespec at_once{};
+      ::sigtimedwait(&pipe_, nullptr, &at_once);
+#endif
+    }
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
   without_sigpipe(const without_sigpipe&) = delete;
@@ -33,7 +40,7 @@ class without_sigpipe {
   [[nodiscard]] static bool is_pending() noexcept {
     sigset_t pending;
     ::sigpending(&pending);
-    return ::sigismember(&pending, SIGPIPE) == 1;
+    return sigismember(&pending, SIGPIPE) == 1;
   }
   sigset_t pipe_, before_;
   bool was_pending_;

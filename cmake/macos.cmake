@@ -1,0 +1,15 @@
+# Cross-building for macOS with zig (PyPI's ziglang), which brings the system's headers. What is built cannot be run here.
+# CMAKE_SYSTEM_PROCESSOR: x86_64 or arm64, by HEAPWRIGHT_MACOS_PROCESSOR.
+set(CMAKE_SYSTEM_NAME Darwin)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HEAPWRIGHT_MACOS_PROCESSOR)
+if(NOT HEAPWRIGHT_MACOS_PROCESSOR)
+  set(HEAPWRIGHT_MACOS_PROCESSOR arm64)
+endif()
+set(CMAKE_SYSTEM_PROCESSOR ${HEAPWRIGHT_MACOS_PROCESSOR})
+set(CMAKE_C_COMPILER "${CMAKE_CURRENT_LIST_DIR}/zig_cc")
+set(CMAKE_CXX_COMPILER "${CMAKE_CURRENT_LIST_DIR}/zig_c++")
+set(CMAKE_AR "${CMAKE_CURRENT_LIST_DIR}/zig_ar")
+set(CMAKE_RANLIB "${CMAKE_CURRENT_LIST_DIR}/zig_ranlib")
+string(REPLACE arm64 aarch64 target ${CMAKE_SYSTEM_PROCESSOR}-macos.11.0)
+set(CMAKE_C_FLAGS_INIT "-target ${target}")
+set(CMAKE_CXX_FLAGS_INIT "-target ${target}")
