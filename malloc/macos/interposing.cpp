@@ -16,8 +16,9 @@
 
 #include "process_heap.hpp"
 
-// malloc for a compiler that says which type is meant: of macOS 15 and later, and so null elsewhere.
-// Names of our own, as the system's header does not let them be used where they may be missing.
+// malloc for a compiler that says which type is meant: of macOS 15 and later, and so null
+// elsewhere. Names of our own, as the system's header does not let them be used where they may be
+// missing.
 extern "C" {
 #define HEAPWRIGHT_IF_THERE(name) __asm("_" name) __attribute__((weak_import))
 void* typed_malloc(std::size_t, unsigned long long) HEAPWRIGHT_IF_THERE("malloc_type_malloc");

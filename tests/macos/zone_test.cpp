@@ -31,10 +31,10 @@ std::vector<const char*> asked;
 struct tested_malloc {
   static void* allocate(std::size_t size) { return left-- > 0 ? blocks().allocate({size, 16}) : nullptr; }
   static void* allocate_zeroed(std::size_t size) { return blocks().allocate_zeroed(size); }
-  static void* allocate_aligned(std::size_t size, std::size_t alignment) { return blocks().allocate({size, alignment}); }
-  static void* reallocate(void* p, std::size_t, std::size_t size) {
-    return blocks().reallocate(p, size);
+  static void* allocate_aligned(std::size_t size, std::size_t alignment) {
+    return blocks().allocate({size, alignment});
   }
+  static void* reallocate(void* p, std::size_t, std::size_t size) { return blocks().reallocate(p, size); }
   static bool deallocate(void* p) {
     if (p == nullptr) return true;
     if (!blocks().owns(p)) return false;
@@ -149,7 +149,8 @@ TEST_F(Zone, EnumeratesTheBlocksOfThisProcessAlone) {
     for (unsigned i = 0; i < n; ++i)
       (*static_cast<std::map<vm_address_t, vm_size_t>*>(context))[range[i].address] = range[i].size;
   };
-  EXPECT_EQ(introspection.enumerator(mach_task_self(), &found, MALLOC_PTR_IN_USE_RANGE_TYPE, 0, nullptr, note), KERN_SUCCESS);
+  EXPECT_EQ(introspection.enumerator(mach_task_self(), &found, MALLOC_PTR_IN_USE_RANGE_TYPE, 0, nullptr, note),
+            KERN_SUCCESS);
   EXPECT_EQ(found[reinterpret_cast<vm_address_t>(p)], z.size(&z, p));
   found.clear();
   EXPECT_EQ(introspection.enumerator(mach_task_self() + 1, &found, MALLOC_PTR_IN_USE_RANGE_TYPE, 0, nullptr, note),
@@ -164,7 +165,8 @@ TEST_F(Zone, LocksAroundFork) {
   introspection.force_unlock(&z);
   introspection.reinit_lock(&z);
   EXPECT_EQ(z.pressure_relief(&z, 0), 4096u);
-  EXPECT_EQ(std::vector<std::string>(asked.begin(), asked.end()), (std::vector<std::string>{"lock", "unlock", "child", "trim"}));
+  EXPECT_EQ(std::vector<std::string>(asked.begin(), asked.end()),
+            (std::vector<std::string>{"lock", "unlock", "child", "trim"}));
   EXPECT_GE(z.version, 9u) << "reinit_lock is called from version 9 on";
 }
 

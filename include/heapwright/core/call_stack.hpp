@@ -13,10 +13,13 @@
 #include <heapwright/core/text.hpp>
 #ifdef _WIN32
 #include <heapwright/core/windows/stack_frames.hpp>
-#elif defined(__APPLE__)
+#else
+#include <heapwright/core/posix/capture_frames.hpp>
+#ifdef __APPLE__
 #include <heapwright/core/macos/stack_frames.hpp>
 #else
 #include <heapwright/core/linux/stack_frames.hpp>
+#endif
 #endif
 
 namespace heapwright {

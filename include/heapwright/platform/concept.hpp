@@ -45,8 +45,8 @@
 //   wait(word, expected)   sleeps while word == expected, until wake; may return early
 //   wake_one(word)         wakes one thread sleeping on word
 //   relax()                tells the processor that this thread waits for another
-//   system_lock            optional. A type, the system's own mutex, for lock (sync/lock.hpp), which
-//                          then needs neither wait nor wake_one
+//   system_lock            optional. A type, the system's own mutex: lock (sync/lock.hpp) is that,
+//                          and calls neither wait nor wake_one
 //   give_back()            optional. There is no memory: others give back what they can spare.
 //                          False: there is none
 //   at_fork(b, p, c)       from now on calls b() before every fork, then p() in the parent and c()
@@ -63,8 +63,8 @@
 namespace heapwright {
 
 /// None of the functions throws, allocates or changes errno, or what Windows calls the last error.
-/// All may be called by any thread. `linux_os`, `macos_os` and `windows_os` are such; `native_os` is the one of
-/// the system that is compiled for.
+/// All may be called by any thread. `linux_os`, `macos_os` and `windows_os` are such; `native_os`
+/// is the one of the system that is compiled for.
 template <class P>
 concept platform = requires(void* p, std::size_t n, std::atomic<std::uint32_t>& word) {
   { P::page_size() } noexcept -> std::same_as<std::size_t>;

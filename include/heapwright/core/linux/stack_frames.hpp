@@ -39,9 +39,7 @@ class stack_frames {
 
   /// Return addresses of the calling thread, the innermost first, that of this function's own frame
   /// included: at most n. Returns how many.
-  [[gnu::noinline]] static unsigned capture(std::uintptr_t* to, unsigned n) noexcept {
-    return capture_frames(to, n);
-  }
+  [[gnu::noinline]] static unsigned capture(std::uintptr_t* to, unsigned n) noexcept { return capture_frames(to, n); }
 
   /// An instruction as OBJECT+OFFSET; as a number, if it lies in no file.
   [[nodiscard]] static text<500> raw(std::uintptr_t pc) noexcept {

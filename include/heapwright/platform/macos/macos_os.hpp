@@ -51,8 +51,7 @@ class macos_os {
 
   static void* map(std::size_t bytes) noexcept {
     vm_address_t at = 0;
-    return ::vm_allocate(mach_task_self(), &at, bytes, VM_FLAGS_ANYWHERE | tag) == KERN_SUCCESS ? pointer(at)
-                                                                                                   : nullptr;
+    return ::vm_allocate(mach_task_self(), &at, bytes, VM_FLAGS_ANYWHERE | tag) == KERN_SUCCESS ? pointer(at) : nullptr;
   }
 
   static bool unmap(void* p, std::size_t bytes) noexcept {
@@ -61,8 +60,8 @@ class macos_os {
 
   static bool discard(void* p, std::size_t bytes) noexcept {
     vm_address_t at = address(p);
-    return !is_locked(at, bytes) && ::vm_allocate(mach_task_self(), &at, bytes,
-                                                       VM_FLAGS_FIXED | VM_FLAGS_OVERWRITE | tag) == KERN_SUCCESS;
+    return !is_locked(at, bytes) &&
+           ::vm_allocate(mach_task_self(), &at, bytes, VM_FLAGS_FIXED | VM_FLAGS_OVERWRITE | tag) == KERN_SUCCESS;
   }
 
   /// vm_remap would move pages, but share them with the children of a fork.
