@@ -375,9 +375,9 @@ class Damaged(Case):
 
     # Python in gdb finds the words of the process to damage by the script itself, and mends them again.
     EACH = """
-heap = Heaps().all[0]
+heap = heapwright_commands.Heaps(Process()).all[0]
 p = heap.p
-block = address_of("in_use")
+block = Process().address_of("in_use")
 inferior = gdb.selected_inferior()
 
 def damage(at, value, size=8):
