@@ -16,7 +16,7 @@ class Heapwright(ConanFile):
     # Headers, a shared and two static libraries at once: an `shared` option would choose nothing.
     package_type = "unknown"
     settings = "os", "arch", "compiler", "build_type"
-    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "malloc/*", "abi/*", "unwind/*"
+    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "debuggers/*", "include/*", "malloc/*", "abi/*", "unwind/*"
 
     def set_version(self):
         text = load(self, os.path.join(self.recipe_folder, "CMakeLists.txt"))

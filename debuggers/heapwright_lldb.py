@@ -200,7 +200,9 @@ class Process:
                 raise Problem("%s is not in the memory of the program: it has no address." % expression)
             return at.GetValueAsUnsigned()
         flags = kind.GetTypeFlags()
-        if not kind.IsPointerType() and (flags & lldb.eTypeIsFloat or not flags & (lldb.eTypeIsInteger | lldb.eTypeIsEnumeration)):
+        is_number = flags & (lldb.eTypeIsInteger | lldb.eTypeIsEnumeration) and not flags & lldb.eTypeIsFloat
+        is_of_members = kind.GetTypeClass() == lldb.eTypeClassMemberPointer
+        if value.GetByteSize() > 8 or is_of_members or not (value.TypeIsPointerType() or is_number):
             raise Problem("%s is a %s, not an address. Give a pointer, or &(%s)." % (expression, value.GetType().GetName(), expression))
         return (value.GetValueAsSigned() if flags & lldb.eTypeIsSigned else value.GetValueAsUnsigned()) & WORD
 
@@ -271,7 +273,7 @@ class Value:
 
 
 def _summary_of(printer):
-    return lambda value, _: heapwright_values.safe(printer, Value(value), ())
+    return lambda value, _: heapwright_values.safe(printer, Value(value), (SystemError,))  # of lldb, for text that is none
 
 
 def __lldb_init_module(debugger, _):
