@@ -7,6 +7,7 @@
 //   usable_size(p)                  0: no block of its own. Fast, as the system asks each zone for
 //                                   each pointer that it has to find the zone of
 //   size_of_class(size)             usable bytes of a block that is asked for
+//   page_size()
 //   trim()                          gives back free memory; returns how much
 //   held(), held_peak(), in_use()   bytes
 //   for_each_block(f)               calls f(p, usable)
@@ -103,11 +104,10 @@ class zone {
   }
 
   /// Of the calling process alone: the blocks of another are found by no function of ours.
-  static kern_return_t enumerate(task_t task, void* context, unsigned kinds, vm_address_t at, memory_reader_t,
+  static kern_return_t enumerate(task_t task, void* context, unsigned kinds, vm_address_t, memory_reader_t,
                                  vm_range_recorder_t record) {
     if (task != mach_task_self()) return KERN_NOT_SUPPORTED;
     if ((kinds & MALLOC_PTR_IN_USE_RANGE_TYPE) == 0) return KERN_SUCCESS;
-    static_cast<void>(at);
     Malloc::for_each_block([&](const void* p, std::size_t usable) {
       vm_range_t block{reinterpret_cast<vm_address_t>(p), usable};
       record(task, context, MALLOC_PTR_IN_USE_RANGE_TYPE, &block, 1);
