@@ -84,7 +84,8 @@ class Process:
         for module in self._target.module_iter():
             begin = module.GetObjectFileHeaderAddress().GetLoadAddress(self._target)
             if begin != lldb.LLDB_INVALID_ADDRESS:
-                found[begin] = str(module.GetFileSpec())
+                # The loader may have been given a link to the file; the system knows only the file.
+                found[begin] = os.path.realpath(str(module.GetFileSpec()))
         # A core file may be of libraries whose files are gone.
         for begin, _, name, is_writable in self._regions():
             if begin not in found and not is_writable:

@@ -37,7 +37,8 @@ def main():
     for file in sorted(Path(__file__).parent.glob("*.cpp")):
         sentence = re.match(r"// says: (.*)\n", file.read_text()).group(1)
         faults[file.name] = fault(compiler, include, "c++20", file.read_text(), sentence)
-    headers = sorted(Path(include).rglob("*.hpp"))
+    # Those of macOS include headers that only macOS has.
+    headers = sorted(header for header in Path(include).rglob("*.hpp") if header.parent.name != "macos")
     for header in headers:
         name = header.relative_to(include)
         faults[f"{name} as C++17"] = fault(compiler, include, "c++17", f"#include <{name}>\n", needs, alone=True)
