@@ -16,6 +16,7 @@ A debugger gives an object with what it knows of the process:
     write(line)                to the user
 """
 import os
+import sys
 
 from heapwright_describer import Describer
 from heapwright_heap import NOT_IN_CORE, Heap
@@ -46,7 +47,8 @@ def records(process, memory):
         add(process.address_of_record(), "the program")
     if not found:
         raise problems[0] if problems else Problem(
-            "There is no libheapwright in this process: its malloc is another one. `heapwright run PROGRAM` starts a program on it.")
+            "There is no libheapwright in this process: its malloc is another one, or its libraries are not loaded yet (let it run to main). "
+            "`heapwright run PROGRAM` starts a program on it.")
     begun = [r for r in found if r.has_begun()]
     if not begun:
         raise Problem("%s is loaded, but its constructors have not run yet. Let the program run on to main." % found[0].path)
@@ -167,19 +169,23 @@ def _write_figures(write, of):
 
 def spans(process, argument):
     """List the spans of the heap, by address.
-Usage: heapwright spans [CLASS]
-CLASS is the number of a class, or one of: large, free, mixed."""
+Usage: heapwright spans [CLASS] [all]
+CLASS is the number of a class, or one of: large, free, mixed. After fifty spans the others are counted; with `all` they are listed."""
+    words = argument.split()
+    most = sys.maxsize if words[-1:] == ["all"] else MOST_SPANS
+    wanted = " ".join(words[:-1] if most > MOST_SPANS else words)
     heaps = Heaps(process)
     for describer in heaps.describers():
-        _write_spans(process.write, describer, argument)
+        _write_spans(process.write, describer, wanted, most)
     heaps.write_notes()
 
 
-def _write_spans(write, describer, argument):
+def _write_spans(write, describer, argument, most):
     of = describer.heap
     p = of.p
     if not (argument in ("", "large", "free", "mixed") or (argument.isdigit() and 0 < int(argument) < p.classes_end)):
         raise Problem("There is no class %s. Give a number from 1 to %d, or large, free or mixed." % (argument, p.classes_end - 1))
+    name_of_cache = {cache.id: describer.name_of(cache) for cache in of.caches()}
 
     def class_of(s):
         if s.state == p.state_cut:
@@ -192,13 +198,12 @@ def _write_spans(write, describer, argument):
             return True
         if argument.isdigit():
             return class_of(s) == int(argument)
-        return s.state in {"large": (p.state_large,), "mixed": (p.state_mixed,),
-                           "free": (p.state_free_resident, p.state_free_decommitted, p.state_free_large)}[argument]
+        return s.state in {"large": (p.state_large,), "mixed": (p.state_mixed,), "free": of.free_states}[argument]
     shown, more, more_bytes = 0, 0, 0
     for s in of.for_each_span():
         if not is_meant(s):
             continue
-        if shown == MOST_SPANS:
+        if shown == most:
             more += 1
             more_bytes += s.bytes
             continue
@@ -211,14 +216,16 @@ def _write_spans(write, describer, argument):
             what += ": %s allocated, %d free, %d never given out" % (
                 show_count(s.live, "block"), max(s.carved - s.live, 0), max(s.capacity - s.carved, 0))
             if s.place == p.place_attached:
-                what += "; attached to cache %d" % (s.owner >> p.owner_shift)
+                owner = s.owner >> p.owner_shift
+                what += "; attached to " + name_of_cache.get(owner, "thread cache %d, which is not there" % owner)
         write("%#-18x %10s  %5s  %s" % (s.start, show_bytes(s.bytes), c or "-", what))
     if shown == 0 and of.is_core and not argument:
         raise Problem(NOT_IN_CORE)
     if shown == 0:
         write("There are no such spans." if argument else "There are no spans.")
     if more:
-        write("and %s with %s, left out: `heapwright spans CLASS` lists those of a class" % (show_count(more, "span"), show_bytes(more_bytes)))
+        write("and %s with %s, left out: `heapwright spans%s all` lists them, too" % (
+            show_count(more, "span"), show_bytes(more_bytes), " " + argument if argument else ""))
 
 
 COMMANDS = {"block": block, "heap": heap, "spans": spans}

@@ -2,6 +2,8 @@
 from heapwright_heap import ABSENT
 from heapwright_record import Problem, Unreadable, show_bytes, show_count
 
+IN_USE = "in use"
+
 
 class Describer:
     """Sentences about a heap. `name_of(cache)` names a thread cache: "the cache of thread 2"."""
@@ -24,7 +26,7 @@ class Describer:
         empty = heap.empty_block(address)
         if empty is not None:
             begin, state = empty
-            return ["block    %#x%s" % (begin, self._inside(address - begin)), "size     no bytes: it cannot be touched", "state    " + state]
+            return ["block    %#x%s" % (begin, self._where(address - begin)), "size     no bytes: it cannot be touched", "state    " + state]
         sample = heap.guarded_sample(address)
         if sample is not None:
             return self._sample(address, *sample)
@@ -45,24 +47,22 @@ class Describer:
             return self._large(address, s)
         if s.state == heap.p.state_mixed:
             return self._mixed(address, s)
-        return ["block    none: %#x lies in a span without blocks" % address, self._span_line(s, self.state_name(s))]
+        lines = ["block    none: %#x lies in a span without blocks" % address, self._span_line(s, self.state_name(s))]
+        return lines + (["state    free"] if s.state in heap.free_states else [])
 
     @staticmethod
-    def _inside(offset):
-        return "" if offset == 0 else ", %s before the address" % show_count(offset, "byte")
+    def _where(offset, end=None, end_is="what was asked for"):
+        """Of an address, from the beginning of its block. `end`: of what the program may use, where that is known."""
+        if offset < 0:
+            return "; the address is %s before it" % show_count(-offset, "byte")
+        behind = "" if end is None or offset < end or offset == 0 else ", which is %s behind %s" % (show_count(offset - end, "byte"), end_is)
+        return "" if offset == 0 else ", %s before the address%s" % (show_count(offset, "byte"), behind)
 
     def _span_line(self, s, what):
         return "span     %#x, %s: %s" % (s.start, show_bytes(s.bytes), what)
 
-    def _sample(self, address, block, asked, is_live):
-        offset = address - block
-        if 0 <= offset < asked:
-            where = self._inside(offset)
-        elif offset < 0:
-            where = "; the address is %s before it" % show_count(-offset, "byte")
-        else:
-            where = "; the address is %s behind its end" % show_count(offset - asked, "byte")
-        return ["block    %#x%s" % (block, where if asked or offset else ""), "size     %s asked for" % show_count(asked, "byte"),
+    def _sample(self, address, block, size, is_live):
+        return ["block    %#x%s" % (block, self._where(address - block, size, "its end")), "size     %s" % show_count(size, "byte"),
                 "span     none: a guarded sample, with pages of its own",
                 "state    " + ("in use" if is_live else "free: nothing of it can be touched")]
 
@@ -88,16 +88,16 @@ class Describer:
         is_free = heap.free_in_span(s)
         in_caches = sum(1 for b in kept if s.begin <= b < s.usable_end)
         in_caches += sum(max(0, min(end, s.usable_end) - max(first, s.begin)) // size for first, end, _ in fresh)
-        what = "of class %d; %s with the program, %d in thread caches, %d free, %d never given out" % (
-            c, show_count(max(s.live - in_caches, 0), "block"), in_caches, max(s.carved - s.live, 0), max(s.capacity - s.carved, 0))
+        what = "of class %d; %s with the program%s, %d in thread caches, %d free, %d never given out" % (
+            c, show_count(max(s.live - in_caches, 0), "block"), " or behind the damage" if c in heap.broken else "", in_caches,
+            max(s.carved - s.live, 0), max(s.capacity - s.carved, 0))
         span_lines = [self._span_line(s, what)]
-        own = s
         if size >= heap.page:  # each block has a tag of its own
             number = heap.tag(s.begin + max((address - s.begin) // size, 0) * size) >> heap.p.owner_shift
             cache = next((k for k in heap.caches() if number != 0 and k.id == number), None)
             span_lines += [] if cache is None else ["owner    %s, which got the block last" % self.name_of(cache)]
         else:
-            span_lines += self._owner_lines(own)
+            span_lines += self._owner_lines(s)
         index = (address - s.begin) // size
         if not 0 <= index < s.capacity:
             where = "before its first block" if index < 0 else "in its guard pages" if address >= s.usable_end else "behind its last block"
@@ -108,13 +108,12 @@ class Describer:
         elif begin in is_free:
             state = "free, in the central free list"
         else:
-            state = self._state_in_caches(begin, kept, fresh)
-        return self._head(address, begin, size, c) + span_lines + ["state    " + state] + self._seal_lines(begin, size, state)
+            state = self._state_in_caches(begin, c, kept, fresh)
+        state, seal_lines, asked = self._with_seal(begin, size, state)
+        head = ["block    %#x%s" % (begin, self._where(address - begin, asked)), "size     %s, class %d" % (show_count(size, "byte"), c)]
+        return head + span_lines + ["state    " + state] + seal_lines
 
-    def _head(self, address, begin, size, c):
-        return ["block    %#x%s" % (begin, self._inside(address - begin)), "size     %s, class %d" % (show_count(size, "byte"), c)]
-
-    def _state_in_caches(self, begin, kept, fresh):
+    def _state_in_caches(self, begin, c, kept, fresh):
         if begin in kept:
             what, cache = kept[begin]
             where = {"free blocks": "in the free list of ", "deferred frees": "in the deferred frees of ",
@@ -124,46 +123,46 @@ class Describer:
         for first, end, cache in fresh:
             if first <= begin < end:
                 return "never given out, in " + self.name_of(cache)
-        return "in use"
+        return IN_USE if c not in self.heap.broken else "in use, or free behind the damaged place of a list"
 
     def _large(self, address, s):
         heap = self.heap
         tag = heap.tag(s.start)
         bytes_ = max(s.usable_end - s.begin, 0)
-        if address >= s.usable_end:
-            where = "; the address is in the guard pages behind it"
-        elif address < s.begin:
-            where = "; the address is %s before it" % show_count(s.begin - address, "byte")
-        else:
-            where = self._inside(address - s.begin)
-        lines = ["block    %#x%s" % (s.begin, where)]
+
+        def head(asked):
+            if address >= s.usable_end:
+                return ["block    %#x; the address is in the guard pages behind it" % s.begin]
+            return ["block    %#x%s" % (s.begin, self._where(address - s.begin, asked))]
         if tag in (heap.p.large_tag, 0):
-            if heap.p.seal_bytes == 0:
-                asked = bytes_ - s.free if s.free < bytes_ else bytes_
-                lines.append("size     %s, no class: %s asked for" % (show_count(bytes_, "byte"), "{:,}".format(asked)))
+            state, seal_lines, asked = IN_USE, [], None
+            if tag == 0:
+                state = "free: nothing can touch it until its pages are used again"
+            elif heap.p.seal_bytes:
+                state, seal_lines, asked = self._with_seal(s.begin, bytes_, state)
             else:
-                lines.append("size     %s, no class" % show_count(bytes_, "byte"))
-            lines.append(self._span_line(s, "large, this block alone"))
-            state = "in use" if tag else "free: nothing can touch it until its pages are used again"
-            return lines + ["state    " + state] + (self._seal_lines(s.begin, bytes_, state) if tag else [])
+                asked = bytes_ - s.free if s.free < bytes_ else bytes_
+            size_line = "size     %s, no class" % show_count(bytes_, "byte")
+            if asked is not None and not seal_lines:
+                size_line += ": %s asked for" % "{:,}".format(asked)
+            return head(asked) + [size_line, self._span_line(s, "large, this block alone"), "state    " + state] + seal_lines
         c = heap.class_of(tag)
         size = heap.size_of_class(c)
         if size == 0:
             raise Problem("The page at %#x is of class %d, which this heap does not have: the page map is damaged." % (s.start, c))
         kept, fresh = heap.kept(c, self.name_of)
-        state = self._state_in_caches(s.begin, kept, fresh)
+        state, seal_lines, asked = self._with_seal(s.begin, size, self._state_in_caches(s.begin, c, kept, fresh))
         cache = next((k for k in heap.caches() if k.id == tag >> heap.p.owner_shift), None)
-        lines += ["size     %s, class %d" % (show_count(size, "byte"), c), self._span_line(s, "large, a page run for this block alone")]
-        if cache is not None:
-            lines.append("owner    %s, which got the block last" % self.name_of(cache))
-        return lines + ["state    " + state] + self._seal_lines(s.begin, size, state)
+        owner = [] if cache is None else ["owner    %s, which got the block last" % self.name_of(cache)]
+        return head(asked) + ["size     %s, class %d" % (show_count(size, "byte"), c),
+                              self._span_line(s, "large, a page run for this block alone")] + owner + ["state    " + state] + seal_lines
 
     def _mixed(self, address, s):
         heap, p = self.heap, self.heap.p
         begin, size, is_outside = heap.chunk_at(address)
         span_line = self._span_line(s, "mixed, blocks of many sizes")
         c = next((i for i in range(1, p.classes_cut_end) if heap.size_of_class(i) == size), 0)
-        head = ["block    %#x%s" % (begin, self._inside(address - begin)),
+        head = ["block    %#x%s" % (begin, self._where(address - begin)),
                 "size     %s, %s" % (show_count(size, "byte"), "class %d" % c if c else "no class")]
         if not is_outside:
             return head + [span_line, "state    free, merged with its free neighbours"]
@@ -176,27 +175,28 @@ class Describer:
         if begin in set(heap.follow(heap.memory.u64(p.heap + p.mixed_waiting), 0, "The list of blocks that wait to be merged")):
             return head + [span_line, "state    free, waits until the strip that it is in has moved on"]
         kept, _ = heap.kept(c, self.name_of) if c else ({}, [])
-        return head + [span_line, "state    " + self._state_in_caches(begin, kept, [])]
+        return head + [span_line, "state    " + self._state_in_caches(begin, c, kept, [])]
 
-    def _seal_lines(self, begin, size, state):
-        """`size`: with the seal."""
+    def _with_seal(self, begin, size, state):
+        """The state with what the block's seal tells of it, the lines on the seal, and how many bytes were asked for, where it says so. `size`: with
+        the seal."""
         heap = self.heap
+        is_in_no_list = state.startswith(IN_USE)
         if heap.p.seal_bytes == 0:
-            return []
+            return state, [], None
         try:
             seal = heap.seal_of(begin, size - heap.p.seal_bytes)
         except Unreadable:
-            return ["seal     cannot be read"]
+            return state, ["seal     cannot be read"], None
         if seal.state == "live":
             asked = size - heap.p.seal_bytes - seal.slack
             aligned = ", aligned to %d" % seal.alignment if seal.alignment else ""
             lines = ["seal     of a live block: %s asked for by %s%s" % (show_count(asked, "byte"), seal.origin, aligned)]
-            if state != "in use":
-                lines.append("         but no thread has the block: a seal of a block that is in no list was copied there, or a list is damaged")
-            return lines
+            if is_in_no_list:
+                return IN_USE, lines, asked
+            return state, lines + ["         but the program does not have the block: a seal was copied there, or a list is damaged"], asked
         if seal.state == "free":
-            extra = "" if state != "in use" else ", but the block is in no list: a thread may be at work on it, or a list is damaged"
-            return ["seal     of a free block" + extra]
+            return "free, in no list: a list is damaged, or a thread is at work on the block" if is_in_no_list else state, ["seal     of a free block"], None
         if seal.state == "fresh":
-            return ["seal     none: never given out" if state != "in use" else "seal     0: never given out, or overwritten with zeros"]
-        return ["seal     overwritten: the end of the block, or what is behind what was asked for, was written to"]
+            return state, ["seal     0: never given out, or overwritten with zeros" if is_in_no_list else "seal     none: never given out"], None
+        return state, ["seal     overwritten: the end of the block, or what is behind what was asked for, was written to"], None

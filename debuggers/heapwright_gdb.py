@@ -7,6 +7,7 @@
 They work on running processes and core files, on any build of libheapwright, stripped ones too: the process says itself where the parts of its
 heap lie (heapwright_record.py). Only the pretty printers need debugging information, that of the program.
 """
+import contextlib
 import os
 import re
 import sys
@@ -73,17 +74,23 @@ def register(names):
     return None
 
 
-def address_in_program(value):
-    """Of an array or a function; None: it is gdb's own, and not in the memory of the program."""
-    # gdb would call malloc there to make room for it.
+@contextlib.contextmanager
+def no_calls():
+    """Nothing runs in the program meanwhile: other threads would go on, and gdb calls malloc to make room for a text."""
     was_allowed = gdb.parameter("may-call-functions")
     gdb.execute("set may-call-functions off")
+    try:
+        yield
+    finally:
+        gdb.execute("set may-call-functions %s" % ("on" if was_allowed else "off"))
+
+
+def address_in_program(value):
+    """Of an array or a function; None: it is gdb's own, and not in the memory of the program."""
     try:
         return value.address
     except gdb.error:
         return None
-    finally:
-        gdb.execute("set may-call-functions %s" % ("on" if was_allowed else "off"))
 
 
 class Process:
@@ -100,6 +107,8 @@ class Process:
         inferior = gdb.selected_inferior()
         if inferior.pid == 0 or not inferior.threads():
             raise Problem("There is no process and no core file. Start the program (run), or load a core file (core-file FILE).")
+        if any(thread.is_running() for thread in inferior.threads()):
+            raise Problem("The process is running. Stop it first (interrupt).")
 
     def read_memory(self, address, size):
         try:
@@ -144,6 +153,10 @@ class Process:
         return None
 
     def address_of(self, expression):
+        with no_calls():
+            return self._address_of(expression)
+
+    def _address_of(self, expression):
         try:
             value = gdb.parse_and_eval(expression)
             kind = value.type.strip_typedefs()
@@ -158,6 +171,8 @@ class Process:
                 raise Problem("%s is a %s, not an address. Give a pointer, or &(%s)." % (expression, kind, expression))
             return int(value) & WORD
         except gdb.error as e:
+            if "may-call-functions" in str(e):
+                raise Problem("gdb would have to run code in the program to evaluate %s. Let `print %s` do that, and give the `$1` that it prints." % (expression, expression)) from None
             raise Problem("gdb cannot evaluate %s: %s" % (expression, str(e).rstrip("."))) from None
 
     def write(self, line):
@@ -169,6 +184,11 @@ class Prefix(gdb.Command):
 
     def __init__(self):
         super().__init__("heapwright", gdb.COMMAND_DATA, gdb.COMPLETE_NONE, True)
+
+    def invoke(self, argument, from_tty):
+        if argument:
+            raise gdb.GdbError("There is no command heapwright %s. `help heapwright` lists them." % argument.split()[0])
+        gdb.execute("help heapwright")
 
 
 class Command(gdb.Command):

@@ -7,7 +7,7 @@ further than a bound.
 import struct
 from array import array
 
-from heapwright_record import WORD, Problem, Unreadable
+from heapwright_record import WORD, Problem, Unreadable, show_count
 
 ABSENT = (1 << 32) - 1  # heap_places::absent
 
@@ -20,8 +20,8 @@ PLACES = (
     "place_exhausted place_listed place_attached mixed_span_bytes mixed_grain mixed_bits_bytes mixed_words "
     "mixed_waiting mixed_tail_begin mixed_tail_end classes_cut_end classes_end caches_open caches_unused "
     "caches_borrowed cache_registered cache_next cache_parked_at cache_id cache_classes "
-    "cache_class_bytes list_free list_deferred list_fresh list_fresh_count cache_inbox "
-    "inbox_address_bits cache_outbox outbox_batches batch_bytes batch_tag batch_first cache_strip_begin "
+    "cache_class_bytes list_free list_deferred list_room list_limit list_fresh list_fresh_count cache_inbox "
+    "inbox_address_bits cache_outbox outbox_batches batch_bytes batch_tag batch_count batch_first cache_strip_begin "
     "cache_strip_end cache_quarantine quarantine_per_class cache_quarantine_long quarantine_longs "
     "quarantine_long_bytes seal_bytes seal_key seal_older_keys seal_older_count empty_begin empty_records "
     "empty_places empty_place_bytes empty_record_bytes").split()
@@ -142,7 +142,9 @@ class Heap:
             raise Problem("What the record of %s says of its heap cannot be: it is damaged." % record.path)
         self.page = 1 << p.page_shift
         self.leaf_pages = 1 << p.leaf_shift - p.page_shift
+        self.free_states = (p.state_free_resident, p.state_free_decommitted, p.state_free_large)
         self.notes = []  # sentences about what was found damaged
+        self.broken = set()  # classes of which a list breaks off: what lies behind the place is not known to be free
         self._caches = None
         self._kept = {}
 
@@ -313,32 +315,51 @@ class Heap:
         to = (word ^ fibonacci_hash(b ^ self.memory.u64(self.p.link_key))) * INVERSE & WORD
         return to if to >> 48 == 0 else None
 
-    def follow(self, first, c, what):
-        """The blocks of a list; a note where it breaks off."""
+    def follow(self, first, c, what, count=None):
+        """The blocks of a list; a note where it breaks off, or has not as many as `count`."""
         seen = set()
+
+        def broken(note):
+            self.broken.add(c)
+            self.notes.append(what + " " + note)
         b, before = first, None
         while b != 0:
             if b in seen:
-                self.notes.append("%s leads in a circle, at %#x: a block was freed twice, or written to after its free." % (what, b))
-                return
+                return broken("leads in a circle, at %#x: a block was freed twice, or written to after its free." % b)
             if not self.is_block(b, c):
-                self.notes.append("%s leads to %#x, which is no block of its class%s." % (
-                    what, b, "" if before is None else ": the block at %#x was written to after its free" % before))
-                return
+                return broken("leads to %#x, which is no block of its class%s." % (b, "" if before is None else ": " + self._overwritten(before)))
             if len(seen) == LONGEST_LIST:
-                self.notes.append("%s was followed for %d blocks, and goes on." % (what, LONGEST_LIST))
-                return
+                return broken("was followed for %d blocks, and goes on." % LONGEST_LIST)
             seen.add(b)
             yield b
             before = b
             try:
                 b = self.link_of(b)
             except Unreadable:
-                self.notes.append("The block at %#x of %s cannot be read." % (b, what))
-                return
+                return broken("breaks off at %#x: that block cannot be read." % before)
             if b is None:
-                self.notes.append("%s ends at %#x: the first word of that block was written to after its free." % (what, before))
-                return
+                return broken("breaks off at %#x: %s." % (before, self._overwritten(before)))
+        if count is not None and len(seen) != count:
+            broken("has %s, and counts %d: a free block was written to, or a thread is at work on the list." % (show_count(len(seen), "block"), count))
+
+    def _overwritten(self, b):
+        """Why the first word of a free block is no link."""
+        before = self._block_before(b)
+        if before is not None and self.p.seal_bytes:
+            size = self.size_of_class(self._span(self.span_at(b)).size_class)
+            try:
+                if self.seal_of(before, size - self.p.seal_bytes).state == "broken":
+                    return "its first word was overwritten, and so was the end of the block before it, at %#x, which has been written beyond" % before
+            except Unreadable:
+                pass
+            return "the first word of that block was written to after its free"
+        return "the first word of the block at %#x was overwritten, after its free or by a write beyond the block before it" % b
+
+    def _block_before(self, b):
+        """In the same span; or None."""
+        s = self._span(self.span_at(b))
+        size = self.size_of_class(s.size_class) if s is not None and s.state == self.p.state_cut else 0
+        return b - size if size and b - size >= s.begin else None
 
     def kept(self, c, name_of):
         """What thread caches keep of class c: {block: (where, cache)}, and [(first, end, cache)] of their blocks that were never given out.
@@ -348,22 +369,25 @@ class Heap:
         blocks, fresh = {}, []
         p, memory = self.p, self.memory
 
-        def add(first, what, cache, of_class=c):
-            for b in self.follow(first, of_class, "The list of %s of class %d in %s" % (what, c, name_of(cache))):
+        def add(first, what, cache, count=None):
+            for b in self.follow(first, c, "The list of %s of class %d in %s" % (what, c, name_of(cache)), count):
                 blocks.setdefault(b, (what, cache))
         for cache in self.caches():
             try:
                 lists = cache.address + p.cache_classes + c * p.cache_class_bytes
                 add(memory.u64(lists + p.list_free), "free blocks", cache)
-                add(memory.u64(lists + p.list_deferred), "deferred frees", cache)
+                deferred = memory.u64(lists + p.list_deferred)
+                if deferred:  # a class with mixed spans has none, and another meaning of the room
+                    add(deferred, "deferred frees", cache, memory.number(lists + p.list_limit, 4) - memory.number(lists + p.list_room, 4))
                 first, count = memory.u64(lists + p.list_fresh), memory.number(lists + p.list_fresh_count, 2)
                 if first:
                     fresh.append((first, first + count * self.size_of_class(c), cache))
-                add(memory.u64(cache.address + p.cache_inbox + c * 8) & (1 << p.inbox_address_bits) - 1, "remote frees", cache)
+                inbox = memory.u64(cache.address + p.cache_inbox + c * 8)
+                add(inbox & (1 << p.inbox_address_bits) - 1, "remote frees", cache, inbox >> p.inbox_address_bits)
                 for i in range(p.outbox_batches):
                     batch = cache.address + p.cache_outbox + i * p.batch_bytes
                     if self.class_of(memory.number(batch + p.batch_tag, 4)) == c:
-                        add(memory.u64(batch + p.batch_first), "remote frees on their way", cache)
+                        add(memory.u64(batch + p.batch_first), "remote frees on their way", cache, memory.number(batch + p.batch_count, 4))
                 if p.cache_quarantine != ABSENT:
                     self._add_quarantine(blocks, cache, c)
             except Unreadable as e:
@@ -384,7 +408,8 @@ class Heap:
 
     def free_in_span(self, span):
         """The free blocks of a cut span that are with its central free list."""
-        return set(self.follow(span.free, span.size_class, "The free list of the span at %#x" % span.start))
+        count = span.carved - span.live if span.live <= span.carved else None
+        return set(self.follow(span.free, span.size_class, "The free list of the span at %#x" % span.start, count))
 
     # --- mixed spans
 

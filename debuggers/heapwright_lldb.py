@@ -188,7 +188,8 @@ class Process:
         value = self._evaluate(expression)
         if not value.GetError().Success():
             if "without a running target" in str(value.GetError()):
-                raise Problem("lldb would have to run code in the program to evaluate %s. Give a pointer or a number." % expression)
+                raise Problem("lldb would have to run code in the program to evaluate %s. Let `expression -- %s` do that, and give the `$0` that it prints." % (
+                    expression, expression))
             said = re.findall(r"error: (?:<user expression \d+>:\d+:\d+: )?(.+)", str(value.GetError()))
             raise Problem("lldb cannot evaluate %s: %s" % (expression, said[-1].strip().rstrip(".") if said else value.GetError()))
         if value.GetType().IsReferenceType():
@@ -208,24 +209,26 @@ class Process:
         return (value.GetValueAsSigned() if flags & lldb.eTypeIsSigned else value.GetValueAsUnsigned()) & WORD
 
 
-def heapwright(debugger, words, result, _):
-    """What libheapwright knows of the memory of the program.
+class Command:
+    """Base of the commands; lldb makes an object for each debugger."""
+    function = None
 
-heapwright block EXPRESSION    describe the block of the heap that an address belongs to
-heapwright heap                say how much memory the heap has, and where it is
-heapwright spans [CLASS]       list the spans of the heap: of a class (its number), or large, free or mixed ones"""
-    name, _, argument = words.strip().partition(" ")
-    command = heapwright_commands.COMMANDS.get(name)
-    if command is None:
-        asked = "There is no command %s." % name if name else "Which command?"
-        result.SetError("%s Give one of: %s." % (asked, ", ".join("heapwright " + n for n in heapwright_commands.COMMANDS)))
-        return
-    lines = []
-    problem = heapwright_commands.run(command, Process(debugger.GetSelectedTarget(), lines.append), argument)
-    if lines:
-        result.AppendMessage("\n".join(lines))  # which leaves out empty lines of their own
-    if problem is not None:
-        result.SetError(problem)
+    def __init__(self, debugger, _):
+        pass
+
+    def get_short_help(self):
+        return self.function.__doc__.splitlines()[0]
+
+    def get_long_help(self):
+        return self.function.__doc__
+
+    def __call__(self, debugger, argument, _, result):
+        lines = []
+        problem = heapwright_commands.run(self.function, Process(debugger.GetSelectedTarget(), lines.append), argument)
+        if lines:
+            result.AppendMessage("\n".join(lines))  # which leaves out empty lines of their own
+        if problem is not None:
+            result.SetError(problem)
 
 
 class Value:
@@ -278,7 +281,11 @@ def _summary_of(printer):
 
 
 def __lldb_init_module(debugger, _):
-    debugger.HandleCommand("command script add -h 'What libheapwright knows of the memory of the program.' -f %s.heapwright heapwright" % __name__)
+    # Both replace what is there: the script may be loaded a second time.
+    debugger.HandleCommand("command container add -o -h 'What libheapwright knows of the memory of the program.' heapwright")
+    for name, function in heapwright_commands.COMMANDS.items():
+        globals()["Command_" + name] = type("Command_" + name, (Command,), {"function": staticmethod(function)})
+        debugger.HandleCommand("command script add -o -c %s.Command_%s heapwright %s" % (__name__, name, name))
     for name, pattern, printer in heapwright_values.PRINTERS:
         function = "summary_of_" + name
         globals()[function] = _summary_of(printer)

@@ -6,7 +6,7 @@ It is given a function that reads memory, and the addresses at which files are m
 import struct
 
 MAGIC = b"heapwright 0001\0"
-LAYOUT = 7  # process_record::current_layout
+LAYOUT = 8  # process_record::current_layout
 
 # process_record up to `samples`, and its fields that are used here.
 RECORD = struct.Struct("<16sII32s32s64sQ1024sIIQQII6QQQqQ")

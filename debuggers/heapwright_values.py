@@ -14,9 +14,24 @@ A debugger gives a value as an object with
 from heapwright_record import show_bytes, show_count
 
 MOST_CHUNKS = 10000
+MOST_BYTES = 1 << 47  # of an address space
+
+
+class Implausible(ValueError):
+    """Members that contradict each other."""
+
+
+def check(is_plausible):
+    if not is_plausible:
+        raise Implausible()
+
+
+def is_alignment(n):
+    return n > 0 and n & n - 1 == 0
 
 
 def layout(v):
+    check(is_alignment(int(v["alignment"])))
     return "%s, aligned to %d" % (show_count(int(v["size"]), "byte"), int(v["alignment"]))
 
 
@@ -56,17 +71,20 @@ def arena(v):
         count += 1
     if newest == 0 and buffer_bytes:
         in_use = cursor - begin
+    check(0 <= in_use <= held < MOST_BYTES and count < MOST_CHUNKS)
     return "arena: %s in use of %s, in %s" % (show_bytes(in_use), show_bytes(held), show_count(count, "chunk"))
 
 
 def pool(v):
     size, chunk_bytes, alignment = int(v["size_"]), int(v["chunk_bytes_"]), int(v["alignment_"])
+    check(0 < size <= chunk_bytes < MOST_BYTES and is_alignment(alignment) and size % alignment == 0)
     count = sum(1 for _ in chunks(v["first_"], "next"))
     header = v["first_"].target_size
-    capacity = (chunk_bytes - (header + alignment - 1) // alignment * alignment) // size if size else 0
+    capacity = (chunk_bytes - (header + alignment - 1) // alignment * alignment) // size
     free = sum(1 for _ in chunks(v["free_"], "next"))
     more = " or more" if free == MOST_CHUNKS else ""
-    never = (int(v["fresh_end_"]) - int(v["fresh_"])) // size if size else 0
+    never = (int(v["fresh_end_"]) - int(v["fresh_"])) // size
+    check(0 <= never <= capacity and free + never <= capacity * count)
     return "pool of blocks of %s: %d in %s, %d%s free, %d of the last chunk never given out" % (
         show_count(size, "byte"), capacity * count, show_count(count, "chunk"), free, more, never)
 
@@ -90,5 +108,7 @@ def safe(printer, value, errors):
     """A value that is not initialised yet, or damaged, has no pretty form."""
     try:
         return printer(value)
+    except Implausible:
+        return "<not initialised, or damaged>"
     except (ValueError, OverflowError, TypeError, *errors) as e:
-        return "<cannot be read: %s>" % e
+        return "<cannot be read: %s>" % str(e).removeprefix("error: ")

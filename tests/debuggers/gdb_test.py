@@ -100,7 +100,7 @@ class Blocks:
 
     def test_says_where_blocks_are(self):
         library = self.library()
-        names = BLOCKS + ["&on_stack", "(char*)in_use+13", "(char*)page_run+5000", "(char*)large+500000", "(char*)large_freed+2000000"] + ["many[%d]" % i for i in range(0, 4000, 100)]
+        names = BLOCKS + ["&on_stack", "(char*)in_use+13", "(char*)page_run+5000", "(char*)large+500000", "(char*)large+1048580", "(char*)large_freed+2000000"] + ["many[%d]" % i for i in range(0, 4000, 100)]
         names += ["many[%d]" % i for i in range(1, 40, 2)] + ["sent[%d]" % i for i in range(30)]
         live, core, path = self.live_and_core(names, self.program, ":".join([NO_GUARDS, library]) if self.is_hardened else library)
         self.check(live)
@@ -140,6 +140,7 @@ class Blocks:
 
         self.assertEqual(says["large"]["state"], "in use")
         self.assertEqual(says["(char*)large+500000"]["block"], "%#x, 500,000 bytes before the address" % at("large"))
+        self.assertEqual(says["(char*)large+1048580"]["block"], "%#x, 1,048,580 bytes before the address, which is 4 bytes behind what was asked for" % at("large"))
         if self.is_hardened:
             self.assertRegex(says["large"]["seal"], "of a live block: 1,048,576 bytes asked for by malloc")
             self.assertRegex(says["large_freed"]["state"], "^free: nothing can touch it")
@@ -238,7 +239,7 @@ class Heap(Case):
         said = gdb(*STOP, "echo @@heap@@\\n", "heapwright heap", "echo @@info@@\\n",
                    "python subprocess = __import__('subprocess'); print(subprocess.run([%r, 'info', '--json', str(gdb.selected_inferior().pid)], "
                    "stdout=subprocess.PIPE, universal_newlines=True).stdout)" % HEAPWRIGHT,
-                   "echo @@spans@@\\n", "heapwright spans", "echo @@large@@\\n", "heapwright spans large", "echo @@free@@\\n", "heapwright spans free",
+                   "echo @@spans@@\\n", "heapwright spans", "echo @@all@@\\n", "heapwright spans all", "echo @@large@@\\n", "heapwright spans large all", "echo @@free@@\\n", "heapwright spans free",
                    "echo @@class@@\\n", "heapwright spans 7", "echo @@wrong@@\\n", "heapwright spans 999", "echo @@word@@\\n", "heapwright spans nonsense",
                    "echo @@end@@\\n", "generate-core-file " + core, program=KNOWN, preload=DEFAULT)
         self.no_traceback(said)
@@ -261,12 +262,15 @@ class Heap(Case):
         self.assertRegex(parts["heap"], r"and \d+ classes with .* in spans")
 
         self.assertRegex(parts["spans"], r"of small blocks: [\d,]+ blocks? allocated, \d+ free, \d+ never given out")
-        self.assertRegex(parts["spans"], r"and \d+ spans? with .*, left out")
+        self.assertRegex(parts["spans"], r"and \d+ spans? with .*, left out: `heapwright spans all` lists them, too")
+        self.assertEqual(parts["all"].count("\n") + 1, 51 + int(re.search(r"and (\d+) spans?", parts["spans"])[1]))
+        self.assertEqual(parts["all"].splitlines()[:51], parts["spans"].splitlines()[:51])
         self.assertLessEqual(parts["spans"].count("\n"), 52)
         self.assertRegex(parts["large"], r"1\.0 MiB +- +large")
         self.assertNotIn("of small blocks", parts["large"])
         self.assertIn("free, ", parts["free"])
         self.assertEqual(set(re.findall(r"^0x\w+ +\S+ \w+ +(\S+)", parts["class"], re.M)), {"7"})
+        self.assertEqual(sorted(re.findall(r"attached to the cache of thread (\d) \(LWP", parts["class"])), ["1", "2"])
         self.assertRegex(parts["wrong"], "There is no class 999. Give a number from 1 to ")
         self.assertRegex(parts["word"], "There is no class nonsense.")
         of_core = asked(gdb("echo @@heap@@\\n", "heapwright heap", "echo @@spans@@\\n", "heapwright spans", program=KNOWN, core=core))
@@ -281,9 +285,28 @@ class Refuses(Case):
             self.assertIn("There is no process and no core file. Start the program (run), or load a core file", said)
             self.no_traceback(said)
 
+    def test_a_process_that_runs(self):
+        said = gdb("run 30 &", "heapwright heap", "kill", program=shutil.which("sleep"), preload=DEFAULT)
+        self.assertIn("The process is running. Stop it first (interrupt).", said)
+
+    def test_the_first_instruction(self):
+        said = gdb("starti", "heapwright heap", program=KNOWN, preload=DEFAULT)
+        self.assertIn("or its libraries are not loaded yet (let it run to main).", said)
+
+    def test_code_that_would_run_in_the_program(self):
+        said = gdb(*STOP, "heapwright block function_of_program()", "print function_of_program()", "heapwright block $1", program=KNOWN, preload=DEFAULT)
+        self.assertIn("gdb would have to run code in the program to evaluate function_of_program(). Let `print function_of_program()` do that, and give the `$1` that "
+                      "it prints.", said)
+        self.assertIn("state    in use", said)
+
+    def test_the_word_alone(self):
+        said = asked(gdb("echo @@alone@@\\n", "heapwright", "echo @@nonsense@@\\n", "heapwright nonsense 1", program=KNOWN))
+        self.assertRegex(said["alone"], "heapwright block -- Describe the block of the heap that an address belongs to.")
+        self.assertEqual(said["nonsense"], "There is no command heapwright nonsense. `help heapwright` lists them.")
+
     def test_another_malloc(self):
         said = gdb(*STOP, "heapwright block in_use", program=KNOWN)
-        self.assertIn("There is no libheapwright in this process: its malloc is another one.", said)
+        self.assertIn("There is no libheapwright in this process: its malloc is another one, or ", said)
         self.no_traceback(said)
 
     def test_what_is_no_address(self):
@@ -350,12 +373,36 @@ class Damaged(Case):
         said = self.after("set {long}many[0] = 0x4141414141414141", "set {long}many[3998] = 0x4141414141414141",
                           ask=["heapwright block many[%d]" % i for i in (0, 1, 3998)])
         self.assertRegex(said, r"note: The (list of .*|free list of the span at 0x\w+) leads to 0x4141414141414141, which is no block of its class: "
-                               r"the block at 0x\w+ was written to after its free")
+                               r"the first word of the block at 0x\w+ was overwritten, after its free or by a write beyond the block before it")
+        self.assertRegex(said, r"\d+ blocks? with the program or behind the damage, ")
+
+    def test_a_link_of_zeros(self):
+        """Is the end of a list in the default malloc, which has a count."""
+        said = self.after(*("set {long}many[%d] = 0" % i for i in range(0, 4000, 100)), ask=["heapwright block many[0]"])
+        self.assertRegex(said, r"note: The (list of .*|free list of the span at 0x\w+) has \d+ blocks?, and counts \d+: a free block was written to, or a "
+                               r"thread is at work on the list\.")
+
+    def test_free_blocks_behind_a_damaged_place(self):
+        """They are in no list that can be followed."""
+        damage = ["set {long}many[%d] = 0x4141414141414141" % i for i in range(0, 4000, 2)]
+        ask = ["heapwright block many[%d]" % i for i in range(0, 200, 2)]
+        said = self.after(*damage, ask=ask)
+        self.assertNotRegex(said, "state    in use\n")
+        self.assertIn("state    in use, or free behind the damaged place of a list\n", said)
+        said = self.after(*damage, ask=ask, preload=HARDENED)
+        self.assertNotRegex(said, "state    in use")
+        self.assertIn("state    free, in no list: a list is damaged, or a thread is at work on the block\nseal     of a free block\n", said)
+
+    def test_a_write_beyond_into_a_free_block(self):
+        said = self.after(*("set {char[16]}((char*)many[%d] - 8) = \"AAAAAAAAAAAAAAA\"" % i for i in range(0, 4000, 200)),
+                          ask=["heapwright block many[%d]" % i for i in range(0, 4000, 200)], preload=HARDENED)
+        self.assertRegex(said, r"note: The .* (breaks off at|leads to) 0x\w+.*: its first word was overwritten, and so was the end of the block before it, at "
+                               r"0x\w+, which has been written beyond\.")
 
     def test_a_scrambled_link(self):
         """Zeros, too, are no link."""
         said = self.after("set {long}many[0] = 0", "set {long}many[3998] = 0", ask=["heapwright block many[%d]" % i for i in (0, 1, 3998)], preload=HARDENED)
-        self.assertRegex(said, r"note: The (list of .*|free list of the span at 0x\w+) ends at 0x\w+: the first word of that block was written to after its free")
+        self.assertRegex(said, r"note: The (list of .*|free list of the span at 0x\w+) breaks off at 0x\w+: the first word of that block was written to after its free")
 
     def test_a_circle(self):
         said = self.after("set {long}freed = (long)freed", ask=["heapwright block freed"])
@@ -368,10 +415,11 @@ class Damaged(Case):
 
     def test_a_guarded_sample(self):
         said = gdb("set environment HEAPWRIGHT_GUARD_SAMPLE 1", *STOP, "echo @@in_use@@\\n", "heapwright block (char*)in_use+7", "echo @@freed@@\\n",
-                   "heapwright block freed", program=KNOWN, preload=DEFAULT)
+                   "heapwright block freed", "echo @@behind@@\\n", "heapwright block (char*)in_use+2000", program=KNOWN, preload=DEFAULT)
         self.no_traceback(said)
         parts = asked(said)
         self.assertRegex(parts["in_use"] + parts["freed"], "span     none: a guarded sample, with pages of its own")
+        self.assertRegex(parts["behind"], r"^block    0x\w+, 2,000 bytes before the address, which is [\d,]+ bytes behind its end\nsize     112 bytes\n")
 
     # Python in gdb finds the words of the process to damage by the script itself, and mends them again.
     EACH = """
@@ -459,6 +507,14 @@ class Kit(Case):
         self.assertEqual(value["figures.mapped"], "4096")
         self.assertEqual(value["words"], "arena: 0 B in use of 256 B, in 0 chunks")
         self.assertIn("(heapwright::layout *)", value["&asked"])
+
+    def test_values_that_are_none(self):
+        """Of memory that nothing has initialised."""
+        damage = [line for name in ("asked", "scratch", "nodes", "orders", "words") for line in
+                  ("python gdb.selected_inferior().write_memory(int(gdb.parse_and_eval('&%s')), b'\\xc5' * int(gdb.parse_and_eval('sizeof %s')))" % (name, name),
+                   "echo @@%s@@\\n" % name, "print " + name)]
+        for name, answer in asked(gdb("break all_are_there", "run", "up", *damage, program=KIT)).items():
+            self.assertRegex(answer, r"<not initialised, or damaged>|<cannot be read: Cannot access memory at address 0xc5", name)
 
 
 class Loading(Case):

@@ -25,6 +25,7 @@ void* of_more_classes[4];
 void* sent[30];  ///< freed by the worker: more than a batch
 void* many[4000];
 
+[[gnu::noinline, gnu::used]] void* function_of_program() { return in_use; }
 [[gnu::noinline, gnu::used]] void all_are_there() { asm volatile("" ::: "memory"); }
 }
 

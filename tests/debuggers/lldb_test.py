@@ -141,7 +141,9 @@ class Commands(Case):
         heap, spans, large, of_class = (part.strip() for part in gdb.split("@@\n"))
         self.assertIn("held for blocks", said["heapwright heap"])
         self.assertTrue(heap.endswith(said["heapwright heap"]), heap + "\n" + said["heapwright heap"])
-        self.assertEqual([said["heapwright spans"], said["heapwright spans large"], said["heapwright spans 7"]], [spans, large, of_class])
+        # Of a core file gdb does not know the names of the threads.
+        answers = [re.sub(r"\(LWP (\d+) [^)]*\)", r"(LWP \1)", said["heapwright spans" + what]) for what in ("", " large", " 7")]
+        self.assertEqual(answers, [spans, large, of_class])
 
     def test_without_a_process(self):
         said = asked(lldb("heapwright block 1", "heapwright heap", "heapwright spans", program=KNOWN))
@@ -151,7 +153,7 @@ class Commands(Case):
 
     def test_another_malloc(self):
         said = asked(lldb(*STOP, "heapwright block in_use", program=KNOWN))
-        self.assertIn("There is no libheapwright in this process: its malloc is another one.", said["in_use"])
+        self.assertIn("There is no libheapwright in this process: its malloc is another one, or ", said["in_use"])
 
     def test_what_is_no_address(self):
         names = ["", "no_such_name", "has_worked", "0", "-1", "main", "&large", "many", '"abc"', "0x123456789000", "1.5"]
@@ -165,11 +167,12 @@ class Commands(Case):
         self.assertRegex(said["main"], r"is no address of the heap. It is main in section \.text of .*/known_blocks\.")
         self.assertRegex(said["&large"], r"is no address of the heap. It is large in section \.bss of ")
         self.assertRegex(said["many"], r"is no address of the heap. It is many in section \.bss of ")
-        self.assertEqual(said['"abc"'], 'error: lldb would have to run code in the program to evaluate "abc". Give a pointer or a number.')
+        self.assertEqual(said['"abc"'], 'error: lldb would have to run code in the program to evaluate "abc". Let `expression -- "abc"` do that, and give the `$0` '
+                                         'that it prints.')
         self.assertEqual(said["0x123456789000"], "0x123456789000 is no address of the heap. There is no memory at it.")
         self.assertIn("1.5 is a double, not an address.", said["1.5"])
-        self.assertEqual(said["heapwright"], "error: Which command? Give one of: heapwright block, heapwright heap, heapwright spans.")
-        self.assertIn("There is no command nonsense.", said["heapwright nonsense"])
+        self.assertRegex(said["heapwright"], "block -- Describe the block of the heap that an address belongs to.")
+        self.assertIn("invalid command 'heapwright nonsense'", said["heapwright nonsense"])
         self.assertIn("There is no class 999.", said["heapwright spans 999"])
         self.assertIn("takes no argument", said["heapwright heap 1"])
 
@@ -177,7 +180,19 @@ class Commands(Case):
         said = asked(lldb(*STOP, "expression -- *(long*)many[0] = 0x4141414141414141", "expression -- *(long*)many[3998] = 0x4141414141414141",
                           *questions(["many[0]", "many[1]", "many[3998]"]), program=KNOWN, preload=DEFAULT))
         self.assertRegex("\n".join(said.values()), r"note: The (list of .*|free list of the span at 0x\w+) leads to 0x4141414141414141, which is no "
-                                                   r"block of its class: the block at 0x\w+ was written to after its free")
+                                                   r"block of its class: the first word of the block at 0x\w+ was overwritten, after its free or by")
+
+    def test_is_loaded_twice(self):
+        said = dict(lldb("command script import " + SCRIPT, "help heapwright block", "help heapwright spans"))
+        self.assertEqual(said["command script import " + SCRIPT], "")
+        self.assertIn("Usage: heapwright block EXPRESSION", said["help heapwright block"])
+        self.assertIn("Usage: heapwright spans [CLASS] [all]", said["help heapwright spans"])
+
+    def test_code_that_would_run_in_the_program(self):
+        said = dict(lldb(*STOP, "heapwright block function_of_program()", "expression -- function_of_program()", "heapwright block $0", program=KNOWN,
+                         preload=DEFAULT))
+        self.assertIn("lldb would have to run code in the program", said["heapwright block function_of_program()"])
+        self.assertIn("state    in use", said["heapwright block $0"])
 
     def test_selects_what_was_selected(self):
         said = lldb(*STOP, "thread select 2", "frame select 1", "heapwright block of_worker", "frame info", program=KNOWN, preload=DEFAULT)

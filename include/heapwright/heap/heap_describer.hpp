@@ -120,6 +120,7 @@ struct heap_describer {
   static constexpr void describe_cache(heap_places& p) noexcept {
     using cache = thread_cache<R, OS>;
     has<decltype(cache::parked_at), 8>(), has<decltype(cache::id), 4>(), has<decltype(class_state::fresh_count), 2>();
+    has<decltype(class_state::room), 4>(), has<decltype(class_state::limit), 4>();
     p.cache_registered = offsetof(cache, next) - offsetof(registered_cache, next);
     p.cache_next = offsetof(cache, next);
     p.cache_parked_at = offsetof(cache, parked_at);
@@ -128,17 +129,20 @@ struct heap_describer {
     p.cache_class_bytes = sizeof(class_state);
     p.list_free = offsetof(class_state, free_list);
     p.list_deferred = offsetof(class_state, deferred);
+    p.list_room = offsetof(class_state, room);
+    p.list_limit = offsetof(class_state, limit);
     p.list_fresh = offsetof(class_state, fresh);
     p.list_fresh_count = offsetof(class_state, fresh_count);
     static_assert(sizeof(remote_inbox) == 8);
     p.cache_inbox = offsetof(cache, inbox_);
     p.inbox_address_bits = remote_inbox::address_bits;
     static_assert(sizeof(remote_outbox) == remote_outbox::places * sizeof(remote_batch));
-    has<decltype(remote_batch::tag), 4>();
+    has<decltype(remote_batch::tag), 4>(), has<decltype(remote_batch::count), 4>();
     p.cache_outbox = offsetof(cache, outbox_);
     p.outbox_batches = remote_outbox::places;
     p.batch_bytes = sizeof(remote_batch);
     p.batch_tag = offsetof(remote_batch, tag);
+    p.batch_count = offsetof(remote_batch, count);
     p.batch_first = offsetof(remote_batch, first);
   }
 

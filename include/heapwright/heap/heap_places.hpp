@@ -93,6 +93,8 @@ struct heap_places {
   std::uint32_t cache_class_bytes = absent;   ///< from one class to the next
   std::uint32_t list_free = absent;           ///< 8 bytes, from a class: first of the free list
   std::uint32_t list_deferred = absent;       ///< 8 bytes: first of the deferred frees
+  std::uint32_t list_room = absent;           ///< 4 bytes: how many more deferred frees it takes
+  std::uint32_t list_limit = absent;          ///< 4 bytes: how many it takes at most
   std::uint32_t list_fresh = absent;          ///< 8 bytes: the next fresh block
   std::uint32_t list_fresh_count = absent;    ///< 2 bytes: how many there are from there on
   std::uint32_t cache_inbox = absent;         ///< 8 bytes for each class: the address of a block, and a count
@@ -101,6 +103,7 @@ struct heap_places {
   std::uint32_t outbox_batches = absent;
   std::uint32_t batch_bytes = absent;
   std::uint32_t batch_tag = absent;          ///< 4 bytes: the tag of its blocks
+  std::uint32_t batch_count = absent;        ///< 4 bytes: how many blocks
   std::uint32_t batch_first = absent;        ///< 8 bytes: first block
   std::uint32_t cache_strip_begin = absent;  ///< 8 bytes: the next block of the strip
   std::uint32_t cache_strip_end = absent;    ///< 8 bytes

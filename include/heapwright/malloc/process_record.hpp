@@ -44,7 +44,7 @@ struct guarded_sample_places {
 /// What a process tells about itself. All addresses are addresses in that process.
 struct process_record {
   static constexpr char expected_magic[16] = "heapwright 0001";  ///< what `magic` is
-  static constexpr std::uint32_t current_layout = 7;             ///< what `layout` is in this version
+  static constexpr std::uint32_t current_layout = 8;             ///< what `layout` is in this version
 
   char magic[16];               ///< expected_magic
   std::uint32_t layout;         ///< current_layout
