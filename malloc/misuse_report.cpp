@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include <heapwright/core/check.hpp>
+#include <heapwright/core/errno_keeper.hpp>
 #include <heapwright/core/hash.hpp>
 
 #include "../abi/export.hpp"
@@ -76,7 +76,7 @@ void count(int report) noexcept {
 }
 
 void say_more(const char* line) noexcept {
-  const int kept = errno;
+  const detail::errno_keeper keep_errno;
   calls here{};
   here.note(unwind::current_state());
   const std::uint64_t hash = hash_of(here, line);
@@ -89,7 +89,6 @@ void say_more(const char* line) noexcept {
     known.report.store(report.number(), std::memory_order_relaxed);
     here.write("here,", report);
   }
-  errno = kept;
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <heapwright/core/errno_keeper.hpp>
+
 #include "../abi/written_at_start.hpp"
 #include "guarded_samples.hpp"
 #include "heap_statistics_of.hpp"
@@ -153,12 +155,11 @@ void report_at_exit(const char* file) noexcept {
 void report_exit() noexcept {
   if (state != report_state::wanted || reporting_process != ::getpid()) return;
   state = report_state::done;
-  const int kept = errno;
+  const detail::errno_keeper keep;
   if (report_file != nullptr)
     append(report_file, report_of_this_process());
   else
     write_statistics(2);
-  errno = kept;
 }
 
 }  // namespace heapwright::process

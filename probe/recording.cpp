@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <heapwright/core/bits.hpp>
+#include <heapwright/core/errno_keeper.hpp>
 #include <heapwright/core/text.hpp>
 #include <heapwright/sync/lock.hpp>
 
@@ -122,7 +123,7 @@ std::uint64_t take_place(std::uint64_t& taken) noexcept {
 bool wait_for_room(trace::ring_head& head, std::uint64_t place) noexcept {
   constexpr std::int64_t enough = ring_records / 2;  // to wake up for a few places costs more than they do
   constexpr unsigned looks_per_question = 256;       // some 130 ms
-  const int kept = errno;
+  const detail::errno_keeper keep;
   const std::uint64_t begun = monotonic_ns();
   const auto room = [&] { return static_cast<std::int64_t>(head.limit(ring_records) - place); };
   for (unsigned looks = 1; room() < enough && is_recording(); ++looks) {
@@ -131,13 +132,12 @@ bool wait_for_room(trace::ring_head& head, std::uint64_t place) noexcept {
     if (looks % looks_per_question == 0 && !has_recorder()) the_segment->recording.store(0, relaxed);
   }
   head.waited_ns.fetch_add(monotonic_ns() - begun, relaxed);
-  errno = kept;
   return room() > 0;
 }
 
 /// The calling thread gets its ring.
 [[gnu::noinline]] bool begin_ring() noexcept {
-  const int kept = errno;
+  const detail::errno_keeper keep;
   // First the slot: with it the child of a fork gets its segment, beside which its rings are.
   const std::uint32_t ring = number_of_own_slot();
   ring_file* const file = has_segment() ? the_rings() : nullptr;
@@ -147,7 +147,6 @@ bool wait_for_room(trace::ring_head& head, std::uint64_t place) noexcept {
     const trace::ring_head& head = file->head(ring);
     this_ring = {file->begin_of(ring), head.taken.load(relaxed), head.limit(ring_records), 0, 0};
   }
-  errno = kept;
   return is_there;
 }
 
@@ -209,10 +208,9 @@ inline std::uint64_t put(std::uint64_t what, std::uint64_t size, std::uint64_t s
   begin_large_blocks();
   const std::uint64_t bytes = large.take(p);
   if (bytes == 0) return;
-  const int kept = errno;
+  const detail::errno_keeper keep;
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   put(ring_record::pack(ring_kind::touched, address), resident_bytes(address, bytes), 0);
-  errno = kept;
 }
 
 }  // namespace

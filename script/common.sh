@@ -42,7 +42,7 @@ test_packages="googletest meson doxygen chromium prometheus musl-tools valgrind 
 command -v go >/dev/null || test_packages="$test_packages golang-go"
 checking_packages="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev"
 windows_packages="g++-mingw-w64-x86-64-posix wine64"
-other_system_packages="g++-aarch64-linux-gnu qemu-user $windows_packages python3-venv"
+other_system_packages="g++-aarch64-linux-gnu g++-riscv64-linux-gnu qemu-user $windows_packages python3-venv"
 all_test_packages="$test_packages $checking_packages $other_system_packages"
 
 # need PACKAGE...: installs what is missing, on Debian; elsewhere says what is needed and goes on.

@@ -12,14 +12,13 @@ import sys
 import tempfile
 import unittest
 
+import support
+from support import words_of
+
 HEAPWRIGHT, LIBRARIES, PROGRAMS, GDB = (os.path.abspath(p) for p in sys.argv[1:5])
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SCRIPT = os.path.join(ROOT, "debuggers", "heapwright_gdb.py")
-KNOWN = os.path.join(PROGRAMS, "known_blocks")
-STATIC = os.path.join(PROGRAMS, "known_blocks_static")
-NO_GUARDS = os.path.join(PROGRAMS, "libno_guards.so")
-KIT = os.path.join(PROGRAMS, "kit_values")
-DEFAULT, HARDENED = (os.path.join(LIBRARIES, name) for name in ("libheapwright.so", "libheapwright-hardened.so"))
+SCRIPT = support.script("heapwright_gdb.py")
+KNOWN, STATIC, KIT = support.programs(PROGRAMS)
+DEFAULT, HARDENED = support.libraries(LIBRARIES)
 
 BLOCKS = ("in_use freed beside_in_use longer page_run page_run_freed large large_freed aligned of_no_bytes by_new of_worker freed_by_worker "
           "of_ended").split()
@@ -52,21 +51,7 @@ def questions(names):
         yield "heapwright block %s" % name
 
 
-def words_of(answer):
-    """{word at the beginning of a line: the rest}"""
-    return {m[1]: m[2] for m in re.finditer(r"^(\w+) +(.*)$", answer, re.M)}
-
-
-class Case(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.directory = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.directory)
-
-    def core_path(self):
-        return os.path.join(self.directory, "core")
-
+class Case(support.Case):
     def no_traceback(self, said):
         for word in ("Traceback", "Python Exception", "make no sense to this script"):
             self.assertNotIn(word, said)
@@ -102,7 +87,7 @@ class Blocks:
         library = self.library()
         names = BLOCKS + ["&on_stack", "(char*)in_use+13", "(char*)page_run+5000", "(char*)large+500000", "(char*)large+1048580", "(char*)large_freed+2000000"] + ["many[%d]" % i for i in range(0, 4000, 100)]
         names += ["many[%d]" % i for i in range(1, 40, 2)] + ["sent[%d]" % i for i in range(30)]
-        live, core, path = self.live_and_core(names, self.program, ":".join([NO_GUARDS, library]) if self.is_hardened else library)
+        live, core, path = self.live_and_core(names, self.program, support.without_guards(PROGRAMS, library) if self.is_hardened else library)
         self.check(live)
         without_threads = lambda text: re.sub(r"thread (\d+) \([^)]*\)", r"thread \1", text)  # noqa: E731
         for name in live:
@@ -540,7 +525,7 @@ class Loading(Case):
         from heapwright_record import RECORD_FIELDS
 
         def fields(header, struct):
-            with open(os.path.join(ROOT, "include", "heapwright", *header.split("/"))) as file:
+            with open(os.path.join(support.ROOT, "include", "heapwright", *header.split("/"))) as file:
                 body = re.search(r"^struct %s \{$(.*?)^\};$" % struct, file.read(), re.S | re.M)[1]
             return re.findall(r"^  (?!static)(?:const )?[\w:]+[*]* (\w+)(?:\[\w+\])?(?: = [^;]*)?;", body, re.M)
         self.assertEqual(fields("heap/heap_places.hpp", "heap_places"), PLACES)

@@ -13,12 +13,13 @@ import sys
 import tempfile
 import unittest
 
+import support
+from support import words_of
+
 LIBRARIES, PROGRAMS, LLDB, GDB = (os.path.abspath(p) for p in sys.argv[1:5])
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SCRIPT = os.path.join(ROOT, "debuggers", "heapwright_lldb.py")
-KNOWN, STATIC, KIT = (os.path.join(PROGRAMS, name) for name in ("known_blocks", "known_blocks_static", "kit_values"))
-DEFAULT, HARDENED = (os.path.join(LIBRARIES, name) for name in ("libheapwright.so", "libheapwright-hardened.so"))
-NO_GUARDS = os.path.join(PROGRAMS, "libno_guards.so")
+SCRIPT = support.script("heapwright_lldb.py")
+KNOWN, STATIC, KIT = support.programs(PROGRAMS)
+DEFAULT, HARDENED = support.libraries(LIBRARIES)
 STOP = ["breakpoint set -n all_are_there", "run", "up"]
 
 # Debian's lldb 14 looks for its own modules of Python where they are not.
@@ -51,20 +52,10 @@ def questions(names):
     return ["heapwright block " + name for name in names]
 
 
-def words_of(answer):
-    return {m[1]: m[2] for m in re.finditer(r"^(\w+) +(.*)$", answer, re.M)}
-
-
-class Case(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self.directory = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.directory)
-
+class Case(support.Case):
     def core_of(self, program, preload):
         """gdb writes it: this lldb cannot, on Linux."""
-        core = os.path.join(self.directory, "core")
+        core = self.core_path()
         preloaded = ["-ex", "set environment LD_PRELOAD " + preload] if preload else []
         subprocess.run([GDB, "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set startup-with-shell off", *preloaded, "-ex", "break all_are_there",
                         "-ex", "run", "-ex", "generate-core-file " + core, program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
@@ -90,7 +81,7 @@ class Blocks:
 
     def test_of_a_core_file_whose_library_is_gone(self):
         library = self.library() if self.preload else None
-        core = self.core_of(self.program, ":".join([NO_GUARDS, library]) if library else None)
+        core = self.core_of(self.program, support.without_guards(PROGRAMS, library) if library else None)
         self.check(asked(lldb("up", *questions(self.NAMES), program=self.program, core=core)))
         if library:
             os.remove(library)
@@ -135,7 +126,7 @@ class Commands(Case):
     def test_heap_and_spans_as_gdb_has_them(self):
         core = self.core_of(KNOWN, DEFAULT)
         said = asked(lldb("heapwright heap", "heapwright spans", "heapwright spans large", "heapwright spans 7", program=KNOWN, core=core))
-        gdb = subprocess.run([GDB, "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "source " + os.path.join(ROOT, "debuggers", "heapwright_gdb.py"),
+        gdb = subprocess.run([GDB, "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "source " + support.script("heapwright_gdb.py"),
                               *(w for c in ("heapwright heap", "echo @@\\n", "heapwright spans", "echo @@\\n", "heapwright spans large", "echo @@\\n",
                                             "heapwright spans 7") for w in ("-ex", c)), KNOWN, core], capture_output=True, text=True, timeout=300).stdout
         heap, spans, large, of_class = (part.strip() for part in gdb.split("@@\n"))

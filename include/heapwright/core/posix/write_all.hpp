@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include <heapwright/core/errno_keeper.hpp>
 #include <heapwright/core/language.hpp>
 
 namespace heapwright::detail {
@@ -48,7 +49,7 @@ class without_sigpipe {
 
 /// Gives up on an error. Keeps errno.
 inline void write_all(int fd, const char* from, std::size_t bytes) noexcept {
-  const int kept = errno;
+  const errno_keeper keep;
   const without_sigpipe held;
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t n = ::write(fd, from + done, bytes - done);
@@ -56,7 +57,6 @@ inline void write_all(int fd, const char* from, std::size_t bytes) noexcept {
     if (n <= 0) break;
     done += static_cast<std::size_t>(n);
   }
-  errno = kept;
 }
 
 }  // namespace heapwright::detail

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <heapwright/core/errno_keeper.hpp>
 #include <heapwright/platform/concept.hpp>
 
 namespace heapwright {
@@ -41,36 +42,36 @@ class linux_os {
   }
 
   static void* map(std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? nullptr : p;
   }
 
   static bool unmap(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     return ::munmap(p, bytes) == 0;
   }
 
   static bool discard(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     return ::madvise(p, bytes, MADV_DONTNEED) == 0;
   }
 
   static void* remap(void* p, std::size_t from, std::size_t to) noexcept {
     // Not MREMAP_FIXED: before Linux 6.17 that unmaps its target first and may fail then.
-    errno_keeper keep;
+    detail::errno_keeper keep;
     void* moved = ::mremap(p, from, to, MREMAP_MAYMOVE);
     return moved == MAP_FAILED ? nullptr : moved;
   }
 
   static bool protect(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     if (has_guards()) return ::madvise(p, bytes, guard_install) == 0;
     return ::madvise(p, bytes, MADV_DONTNEED) == 0 && ::mprotect(p, bytes, PROT_NONE) == 0;
   }
 
   static bool unprotect(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     if (has_guards()) return ::madvise(p, bytes, guard_remove) == 0;
     return ::mprotect(p, bytes, PROT_READ | PROT_WRITE) == 0;
   }
@@ -81,24 +82,24 @@ class linux_os {
   }
 
   static void* map_huge(std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     constexpr int of_2_mib = MAP_HUGETLB | 21 << MAP_HUGE_SHIFT;
     void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | of_2_mib, -1, 0);
     return p == MAP_FAILED ? nullptr : p;
   }
 
   static bool advise_huge(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     return !never_huge() && ::madvise(p, bytes, MADV_HUGEPAGE) == 0;
   }
 
   static void advise_sparse(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     ::madvise(p, bytes, MADV_NOHUGEPAGE);
   }
 
   static void touch(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, Linux 5.14
     if (::madvise(p, bytes, populate_write) == 0) return;
     auto* const pages = static_cast<volatile unsigned char*>(p);
@@ -106,7 +107,7 @@ class linux_os {
   }
 
   static std::size_t resident(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     constexpr std::size_t at_once = 1024;
     unsigned char is_there[at_once];
     auto* const first = static_cast<std::byte*>(p);
@@ -122,7 +123,7 @@ class linux_os {
   }
 
   static bool lock_pages(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     if (::mlock(p, bytes) == 0) return true;
     // The quota is checked before anything changes. A lack of memory (EAGAIN) is noticed when the
     // pages are locked already.
@@ -131,12 +132,12 @@ class linux_os {
   }
 
   static bool unlock_pages(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     return ::munlock(p, bytes) == 0;
   }
 
   static bool bind(void* p, std::size_t bytes, int node) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     constexpr int bind_policy = 2;  // MPOL_BIND
     constexpr int bits = 64;
     if (node < 0 || node >= bits) return false;
@@ -147,7 +148,7 @@ class linux_os {
 
   /// That nobody can guess. No requirement of a platform: for heaps that are sealed.
   static std::uint64_t random_number() noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     std::uint64_t number = 0;
     constexpr unsigned not_waiting = GRND_NONBLOCK;
     if (::getrandom(&number, sizeof number, not_waiting) == sizeof number) return number;
@@ -164,12 +165,12 @@ class linux_os {
   }
 
   static void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
   }
 
   static void wake_one(std::atomic<std::uint32_t>& word) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
 
@@ -196,7 +197,7 @@ class linux_os {
     static constinit std::atomic<int> known{not_known};
     int has = known.load(std::memory_order_relaxed);
     if (has == not_known) [[unlikely]] {
-      errno_keeper keep;
+      detail::errno_keeper keep;
       // Of no memory it does nothing, and says whether it is known; but QEMU knows everything.
       constexpr int nothing_is_called_so = 9999;
       const bool tells_apart = ::madvise(nullptr, 0, nothing_is_called_so) != 0;
@@ -217,14 +218,6 @@ class linux_os {
     if (length < 0) return false;
     return std::string_view(choice, static_cast<std::size_t>(length)).find("[never]") != std::string_view::npos;
   }
-
-  struct errno_keeper {
-    errno_keeper() noexcept : kept(errno) {}
-    ~errno_keeper() { errno = kept; }
-    errno_keeper(const errno_keeper&) = delete;
-    errno_keeper& operator=(const errno_keeper&) = delete;
-    int kept;
-  };
 };
 
 static_assert(platform<linux_os>);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <heapwright/core/check.hpp>
+#include <heapwright/core/errno_keeper.hpp>
 #include <heapwright/platform/concept.hpp>
 
 namespace heapwright {
@@ -92,7 +93,7 @@ class macos_os {
   }
 
   static std::size_t resident(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     constexpr std::size_t at_once = 1024;
     char is_there[at_once];
     auto* const first = static_cast<char*>(p);
@@ -108,12 +109,12 @@ class macos_os {
   }
 
   static bool lock_pages(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     return ::mlock(p, bytes) == 0;
   }
 
   static bool unlock_pages(void* p, std::size_t bytes) noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     // Of what is not locked it unlocks nothing.
     return !is_locked(address(p), bytes) || ::munlock(p, bytes) == 0;
   }
@@ -123,7 +124,7 @@ class macos_os {
 
   /// That nobody can guess. No requirement of a platform: for heaps that are sealed.
   static std::uint64_t random_number() noexcept {
-    errno_keeper keep;
+    detail::errno_keeper keep;
     std::uint64_t number = 0;
     if (::getentropy(&number, sizeof number) != 0) die("the system has no random numbers");
     return number;
@@ -176,14 +177,6 @@ class macos_os {
     }
     return false;
   }
-
-  struct errno_keeper {
-    errno_keeper() noexcept : kept(errno) {}
-    ~errno_keeper() { errno = kept; }
-    errno_keeper(const errno_keeper&) = delete;
-    errno_keeper& operator=(const errno_keeper&) = delete;
-    int kept;
-  };
 };
 
 static_assert(platform<macos_os>);
