@@ -2,6 +2,7 @@
 
   each .cpp here     its first line has the sentence
   each public header and the single header, told to be C++17: they need C++20
+  a compiler for a system of 32 bits
 
 usage: run.py COMPILER INCLUDE_FOLDER SINGLE_HEADER_SCRIPT
 """
@@ -14,9 +15,9 @@ from pathlib import Path
 MOST_BEFORE = 3000  # characters: what was included from where, and what was instantiated
 
 
-def fault(compiler, include, standard, source, sentence, alone=False):
+def fault(compiler, include, standard, source, sentence, alone=False, options=()):
     """What is wrong with the compiler's answer, or None."""
-    result = subprocess.run([compiler, f"-std={standard}", "-fsyntax-only", "-I", include, "-x", "c++", "-"], input=source, capture_output=True, text=True)
+    result = subprocess.run([compiler, f"-std={standard}", "-fsyntax-only", "-I", include, *options, "-x", "c++", "-"], input=source, capture_output=True, text=True)
     if result.returncode == 0:
         return "it compiles"
     first = re.search(r"^.*?error: .*$", result.stderr, re.MULTILINE)
@@ -42,6 +43,8 @@ def main():
     for header in headers:
         name = header.relative_to(include)
         faults[f"{name} as C++17"] = fault(compiler, include, "c++17", f"#include <{name}>\n", needs, alone=True)
+    faults["32 bits"] = fault(compiler, include, "c++20", "#include <heapwright/core/language.hpp>\n", "Heapwright needs pointers of 64 bits: compile for a 64-bit system",
+                              alone=True, options=["-U__SIZEOF_POINTER__", "-D__SIZEOF_POINTER__=4"])
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, single_header_script, include, f"{folder}/heapwright.hpp"], check=True)
         faults["the single header as C++17"] = fault(compiler, folder, "c++17", "#include <heapwright.hpp>\n", needs, alone=True)
