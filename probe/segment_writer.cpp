@@ -7,11 +7,13 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <heapwright/core/bits.hpp>
@@ -220,6 +222,21 @@ void describe_process(segment_header& h) noexcept {
 
 }  // namespace
 
+namespace {
+
+/// Before Linux 5.14. The kernel adds 0 to a word of each page, by itself and atomically: where
+/// there is no memory for the page it says so, and sends no signal.
+bool make_each_present(std::byte* first, std::size_t bytes) noexcept {
+  std::uint32_t nobody_waits = 0;
+  for (std::byte* p = first; p != first + bytes; p += linux_os::page_size()) {
+    constexpr long add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0);
+    if (::syscall(SYS_futex, &nobody_waits, FUTEX_WAKE_OP_PRIVATE, 0, 0L, p, add_nothing) < 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool make_present(void* begin, std::size_t bytes) noexcept {
   constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, Linux 5.14
   const std::size_t page = linux_os::page_size();
@@ -228,7 +245,7 @@ bool make_present(void* begin, std::size_t bytes) noexcept {
   int result = 0;
   do result = ::madvise(first, length, populate_write);
   while (result != 0 && errno == EINTR);
-  return result == 0;
+  return result == 0 || (errno == EINVAL && make_each_present(first, length));
 }
 
 namespace {
