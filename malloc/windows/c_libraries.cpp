@@ -63,8 +63,9 @@ struct entries {
   }
 
   static void* aligned_malloc(std::size_t size, std::size_t alignment) noexcept {
-    if (!is_power_of_two(alignment)) return set_error(EINVAL), nullptr;
-    return or_no_memory(process::allocate_aligned(size, alignment));
+    // The library takes an alignment of 0 for that of a pointer.
+    if (alignment != 0 && !is_power_of_two(alignment)) return set_error(EINVAL), nullptr;
+    return or_no_memory(process::allocate_aligned(size, std::max(alignment, sizeof(void*))));
   }
 
   static void aligned_free(void* p) noexcept {
@@ -196,6 +197,18 @@ redirected_functions make_table(std::integer_sequence<unsigned, K...>) noexcept 
       HEAPWRIGHT_REDIRECT("_msize_base", msize, none),
       HEAPWRIGHT_REDIRECT("_expand_base", expand, none),
       HEAPWRIGHT_REDIRECT("_recalloc_base", recalloc, none),
+      // As libraries of Windows import them.
+      HEAPWRIGHT_REDIRECT("_o_malloc", malloc, none),
+      HEAPWRIGHT_REDIRECT("_o_free", free, none),
+      HEAPWRIGHT_REDIRECT("_o_calloc", calloc, none),
+      HEAPWRIGHT_REDIRECT("_o_realloc", realloc, none),
+      HEAPWRIGHT_REDIRECT("_o__msize", msize, none),
+      HEAPWRIGHT_REDIRECT("_o__expand", expand, none),
+      HEAPWRIGHT_REDIRECT("_o__recalloc", recalloc, none),
+      HEAPWRIGHT_REDIRECT("_o__aligned_malloc", aligned_malloc, none),
+      HEAPWRIGHT_REDIRECT("_o__aligned_free", aligned_free, none),
+      HEAPWRIGHT_REDIRECT("_o__strdup", strdup, none),
+      HEAPWRIGHT_REDIRECT("_o__wcsdup", wcsdup, none),
       HEAPWRIGHT_REDIRECT("_aligned_malloc", aligned_malloc, none),
       HEAPWRIGHT_REDIRECT("_aligned_free", aligned_free, HEAPWRIGHT_KEPT(aligned_free)),
       HEAPWRIGHT_REDIRECT("_aligned_realloc", aligned_realloc, HEAPWRIGHT_KEPT(aligned_realloc)),

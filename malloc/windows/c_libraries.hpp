@@ -46,7 +46,7 @@ struct redirected_function {
   std::size_t original;                      ///< offset in c_library; no_original: it is not called
 };
 
-inline constexpr std::size_t redirected_count = 32;
+inline constexpr std::size_t redirected_count = 43;
 using redirected_functions = std::array<redirected_function, redirected_count>;
 
 /// All of them.

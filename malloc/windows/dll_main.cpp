@@ -5,13 +5,19 @@
 #include <heapwright/malloc/process_report.hpp>
 
 #include "../options.hpp"
+#include "child_processes.hpp"
 #include "process_heap.hpp"
 #include "redirection.hpp"
+#include "utf8.hpp"
 
 namespace heapwright::process {
 namespace {
 
 constinit bool reports_at_end = false;
+
+/// Another heapwright.dll was here before, as of a program that is linked with one: all is left to
+/// that.
+constinit bool is_second = false;
 
 /// A variable of the environment; valid until the next call.
 const char* environment_variable(const char* name) noexcept {
@@ -39,7 +45,7 @@ void write_report() noexcept {
   r.process_id = ::GetCurrentProcessId();
   std::strncpy(r.version, HEAPWRIGHT_VERSION, sizeof r.version - 1);
   std::strncpy(r.build, HEAPWRIGHT_BUILD, sizeof r.build - 1);
-  std::strncpy(r.command, ::GetCommandLineA(), sizeof r.command - 1);
+  copy_as_utf8(::GetCommandLineW(), r.command, sizeof r.command);
   PROCESS_MEMORY_COUNTERS used{};
   if (::K32GetProcessMemoryInfo(::GetCurrentProcess(), &used, sizeof used) != 0) r.peak_rss = used.PeakWorkingSetSize;
   r.heap = collect_statistics();
@@ -49,6 +55,8 @@ void write_report() noexcept {
 }
 
 [[nodiscard]] bool begin_process(HINSTANCE module) noexcept {
+  is_second = ::GetModuleHandleW(L"heapwright.dll") != module;
+  if (is_second) return true;
   if (!begin()) {
     text<100>().add("heapwright: the process has no room for a thread's word; not redirected\n").write_to(2);
     return false;
@@ -61,6 +69,13 @@ void write_report() noexcept {
   settings.read(environment_variable);
   the_heap.pages().set_window(settings[option_id::purge_delay_ms]);
   reports_at_end = settings[option_id::stats] == 1;
+  // `run --stats` asks it of the program alone, not of the processes that the program starts.
+  if (environment_variable(stats_once_variable) != nullptr) {
+    ::SetEnvironmentVariableA(stats_once_variable, nullptr);
+    ::SetEnvironmentVariableA("HEAPWRIGHT_STATS", nullptr);
+  }
+  const char* const follows = environment_variable(children_variable);
+  if (follows != nullptr && std::strcmp(follows, "1") == 0) follow_children(module);
   redirect_modules();
   if (settings[option_id::verbose] == 1) write_modules();
   return true;
@@ -74,7 +89,9 @@ using namespace heapwright::process;
 extern "C" BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, LPVOID) {
   switch (reason) {
     case DLL_PROCESS_ATTACH: return begin_process(module) ? TRUE : FALSE;
-    case DLL_THREAD_DETACH: end_this_thread(); break;
+    case DLL_THREAD_DETACH:
+      if (!is_second) end_this_thread();
+      break;
     case DLL_PROCESS_DETACH:
       if (reports_at_end) write_report();
       break;

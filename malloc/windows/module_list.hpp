@@ -20,7 +20,7 @@ struct seen_module {
   HMODULE module;
   char name[84];  ///< of the file, cut off where it is longer
   module_kind kind;
-  std::uint32_t imports;  ///< slots that call our entries; those that the loader has filled in later are not counted
+  std::uint32_t imports;  ///< slots that lead to our entries
 
   /// A line for people.
   template <std::size_t N>

@@ -25,8 +25,10 @@
 #include <heapwright/core/text.hpp>
 
 #include "c_libraries.hpp"
+#include "child_processes.hpp"
 #include "loaded_module.hpp"
 #include "module_list.hpp"
+#include "utf8.hpp"
 
 extern "C" IMAGE_DOS_HEADER __ImageBase;  // of this module; the linker defines it
 
@@ -48,6 +50,13 @@ using addresses = std::array<void*, redirected_count>;
 constinit std::array<addresses, c_library::most> originals{};
 
 constexpr std::size_t page_bytes = 4 * KiB;
+
+// Where this module lies.
+constinit const std::byte* this_begin = nullptr;
+constinit const std::byte* this_end = nullptr;
+
+/// Of each C library the page of jumps, or null.
+constinit std::array<const std::byte*, c_library::most> jump_pages{};
 
 [[nodiscard]] HMODULE this_module() noexcept { return reinterpret_cast<HMODULE>(&__ImageBase); }
 
@@ -120,6 +129,7 @@ void write_jump(std::byte* at, const void* to) noexcept {
   static_assert(redirected_count * jump_bytes <= page_bytes);
   std::byte* const jumps = map_behind(m.begin(), m.end());
   if (jumps == nullptr) return true;  // imports are redirected all the same
+  jump_pages[k] = jumps;
   for (std::size_t i = 0; i < functions.size(); ++i)
     if (functions[i].entry[k] != nullptr) write_jump(jumps + i * jump_bytes, functions[i].entry[k]);
   DWORD before;
@@ -144,19 +154,35 @@ void write_jump(std::byte* at, const void* to) noexcept {
   return nullptr;
 }
 
+/// Whether a call to the address comes to an entry of ours, by itself or by a jump.
+[[nodiscard]] bool is_redirected(const void* address) noexcept {
+  const auto leads_to = [&](const redirected_function& f) {
+    return std::find(f.entry.begin(), f.entry.end(), address) != f.entry.end();
+  };
+  const auto has_jump = [&](const std::byte* page) {
+    return page != nullptr && address >= page && address < page + redirected_count * jump_bytes;
+  };
+  const redirected_functions& functions = functions_to_redirect();
+  return std::any_of(jump_pages.begin(), jump_pages.end(), has_jump) ||
+         (address >= this_begin && address < this_end && std::any_of(functions.begin(), functions.end(), leads_to));
+}
+
 [[nodiscard]] bool is_c_library_here(HMODULE module) noexcept {
   return std::any_of(c_libraries.begin(), c_libraries.begin() + library_count,
                      [&](const c_library& l) { return l.module == module; });
 }
 
-/// Returns how many imports it has redirected.
-unsigned redirect_imports(const loaded_module& m) noexcept {
+/// Returns how many imports of C libraries come to our entries, those included that the loader has
+/// filled in by changed exports.
+unsigned redirect_imports(HMODULE module) noexcept {
   unsigned count = 0;
-  m.for_each_import([&](void** slot) {
-    void* const entry = entry_for(*slot);
-    if (entry == nullptr) return;
-    write_protected(slot, entry);
-    ++count;
+  const bool has_starts = !starts_for_others(module);
+  loaded_module(module).for_each_import([&](void** slot) {
+    if (void* const entry = entry_for(*slot))
+      write_protected(slot, entry);
+    else if (void* const start = has_starts ? entry_for_start(*slot) : nullptr)
+      write_protected(slot, start);
+    if (is_redirected(*slot)) ++count;
   });
   return count;
 }
@@ -168,11 +194,11 @@ unsigned redirect_imports(const loaded_module& m) noexcept {
   if (seen.count == module_list::most) return nullptr;
   seen_module& fresh = seen.modules[seen.count];
   fresh = {.module = module, .name = {}, .kind = module_kind::other, .imports = 0};
-  char path[MAX_PATH];
-  const DWORD length = ::GetModuleFileNameA(module, path, sizeof path);
-  std::size_t from = length;
-  while (from > 0 && path[from - 1] != '\\' && path[from - 1] != '/') --from;
-  std::memcpy(fresh.name, path + from, std::min<std::size_t>(length - from, sizeof fresh.name - 1));
+  wchar_t path[MAX_PATH];
+  DWORD from = ::GetModuleFileNameW(module, path, MAX_PATH - 1);
+  path[from] = L'\0';
+  while (from > 0 && path[from - 1] != L'\\' && path[from - 1] != L'/') --from;
+  copy_as_utf8(path + from, fresh.name, sizeof fresh.name);
   ++seen.count;
   return &fresh;
 }
@@ -180,8 +206,8 @@ unsigned redirect_imports(const loaded_module& m) noexcept {
 void redirect(HMODULE module) noexcept {
   // Our own C library was there before us, and keeps its malloc.
   if (module == this_module()) return;
-  const unsigned imports = redirect_imports(loaded_module(module));
-  if (seen_module* const m = note(module)) m->imports += imports;
+  const unsigned imports = redirect_imports(module);
+  if (seen_module* const m = note(module)) m->imports = imports;
 }
 
 /// True: it is one that was not known.
@@ -238,6 +264,10 @@ void CALLBACK note_module(ULONG reason, const notification* of, void*) {
 }  // namespace
 
 void redirect_modules() noexcept {
+  MODULEINFO here{};
+  ::K32GetModuleInformation(::GetCurrentProcess(), this_module(), &here, sizeof here);
+  this_begin = static_cast<const std::byte*>(here.lpBaseOfDll);
+  this_end = this_begin + here.SizeOfImage;
   redirect_all();
   using register_function = LONG(NTAPI*)(ULONG, void(CALLBACK*)(ULONG, const notification*, void*), void*, void**);
   const HMODULE ntdll = ::GetModuleHandleW(L"ntdll.dll");

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "../../malloc/windows/child_processes.hpp"
 #include "../quantities.hpp"
 #include "../statistics.hpp"
 #include "command.hpp"
@@ -180,7 +181,11 @@ plan read_plan(const words& given) {
         throw failure(exit_code::bad_words, "compare: no such library: " + narrow(path));
       wchar_t whole[MAX_PATH];
       ::GetFullPathNameW(path.c_str(), MAX_PATH, whole, nullptr);
-      p.contestants.push_back({narrow(value.substr(0, equals)), whole});
+      const std::string name = narrow(value.substr(0, equals));
+      const auto has_name = [&](const contestant& c) { return c.name == name; };
+      if (std::any_of(p.contestants.begin(), p.contestants.end(), has_name))
+        throw failure(exit_code::bad_words, "compare: two are named " + name);
+      p.contestants.push_back({name, whole});
     } else {
       throw failure(exit_code::bad_words, "compare: unknown option " + narrow(given[i]));
     }
@@ -195,6 +200,7 @@ plan read_plan(const words& given) {
 
 int compare(const words& given) {
   plan p = read_plan(given);
+  ::SetEnvironmentVariableA(process::children_variable, "1");
   // The warm-up says what a run prints.
   const outcome first = measure(p.command, {});
   if (first.code != 0)
@@ -206,9 +212,13 @@ int compare(const words& given) {
     for (const unsigned which : order_of_round(round, count)) {
       contestant& c = p.contestants[which];
       if (!c.trouble.empty()) continue;
-      const outcome ran = measure(p.command, c.dll);
-      c.trouble = trouble_of(ran, first.output);
-      if (round > 0) c.rounds.push_back(ran.measured);
+      try {
+        const outcome ran = measure(p.command, c.dll);
+        c.trouble = trouble_of(ran, first.output);
+        if (round > 0) c.rounds.push_back(ran.measured);
+      } catch (const failure& f) {
+        c.trouble = f.what();
+      }
       if (which == 0 && !c.trouble.empty())
         throw failure(exit_code::trouble, fmt::format("{}, without any library: {}", narrow(p.command[0]), c.trouble));
     }

@@ -49,9 +49,12 @@ module_list read_list(HANDLE process, const std::string& name) {
 }  // namespace
 
 int info(const words& given) {
-  wchar_t* end = nullptr;
-  const unsigned long pid = given.size() == 1 ? std::wcstoul(given[0].c_str(), &end, 10) : 0;
-  if (pid == 0 || *end != L'\0') throw failure(exit_code::bad_words, "info: of which process? Give its number");
+  constexpr std::size_t most_digits = 10;  // of 32 bits
+  const bool is_number = given.size() == 1 && given[0].size() <= most_digits &&
+                         given[0].find_first_not_of(L"0123456789") == std::wstring::npos;
+  const unsigned long long number = is_number ? std::wcstoull(given[0].c_str(), nullptr, 10) : 0;
+  const auto pid = static_cast<DWORD>(number);
+  if (pid == 0 || pid != number) throw failure(exit_code::bad_words, "info: of which process? Give its number");
   const std::string name = "process " + std::to_string(pid);
   const handle process(::OpenProcess(PROCESS_QUERY_INFORMATION | PROCESS_VM_READ, FALSE, pid));
   if (!process) throw failure(exit_code::trouble, name + ": " + message_of(::GetLastError()));

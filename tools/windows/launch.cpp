@@ -1,5 +1,7 @@
 #include "launch.hpp"
 
+#include "../../malloc/windows/library_into_process.hpp"
+
 namespace heapwright::tool {
 namespace {
 
@@ -21,22 +23,17 @@ void append_argument(std::wstring& line, std::wstring_view argument) {
   line += L'"';
 }
 
+std::wstring line_of(const words& command) {
+  std::wstring line;
+  for (const std::wstring& word : command) append_argument(line, word);
+  return line;
+}
+
 /// Has a process load a library. Empty: it has; or what went wrong.
-std::string load_into(HANDLE process, const std::wstring& path) {
-  const std::size_t bytes = (path.size() + 1) * sizeof(wchar_t);
-  void* const there = ::VirtualAllocEx(process, nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
-  if (there == nullptr || ::WriteProcessMemory(process, there, path.c_str(), bytes, nullptr) == 0)
-    return message_of(::GetLastError());
-  // kernel32 lies at one place in all processes.
-  const auto load = reinterpret_cast<LPTHREAD_START_ROUTINE>(
-      reinterpret_cast<void*>(::GetProcAddress(::GetModuleHandleW(L"kernel32.dll"), "LoadLibraryW")));
-  const handle thread(::CreateRemoteThread(process, nullptr, 0, load, there, 0, nullptr));
-  if (!thread) return message_of(::GetLastError());
-  ::WaitForSingleObject(thread.get(), INFINITE);
-  DWORD loaded = 0;
-  ::GetExitCodeThread(thread.get(), &loaded);
-  ::VirtualFreeEx(process, there, 0, MEM_RELEASE);
-  return loaded != 0 ? std::string() : "the process has refused to load it";
+std::string load_into(HANDLE made, const std::wstring& path) {
+  const DWORD error = process::load_library_into(made, path.c_str());
+  if (error == ERROR_DLL_INIT_FAILED) return "the process has refused to load it";
+  return error != 0 ? message_of(error) : std::string();
 }
 
 }  // namespace
@@ -48,12 +45,20 @@ std::wstring path_of_dll() {
   path += L"heapwright.dll";
   if (::GetFileAttributesW(path.c_str()) == INVALID_FILE_ATTRIBUTES)
     throw failure(exit_code::not_started, "heapwright.dll is not in the folder of heapwright.exe");
+  // Nothing of it runs here.
+  const HMODULE copy = ::LoadLibraryExW(path.c_str(), nullptr, DONT_RESOLVE_DLL_REFERENCES);
+  if (copy == nullptr)
+    throw failure(exit_code::not_started,
+                  "heapwright.dll in the folder of heapwright.exe cannot be loaded: " + message_of(::GetLastError()));
+  const bool is_ours = ::GetProcAddress(copy, "heapwright_modules") != nullptr;
+  ::FreeLibrary(copy);
+  if (!is_ours)
+    throw failure(exit_code::not_started, "heapwright.dll in the folder of heapwright.exe is another library");
   return path;
 }
 
 launched launch(const words& command, const std::wstring& dll, standard_handles handles, HANDLE job) {
-  std::wstring line;
-  for (const std::wstring& word : command) append_argument(line, word);
+  if (command.front().empty()) throw failure(exit_code::not_found, "the name of the program is empty");
   const std::string name = narrow(command.front());
   STARTUPINFOW start{};
   start.cb = sizeof start;
@@ -64,12 +69,21 @@ launched launch(const words& command, const std::wstring& dll, standard_handles 
     start.hStdError = ::GetStdHandle(STD_ERROR_HANDLE);
   }
   PROCESS_INFORMATION made{};
-  if (::CreateProcessW(nullptr, line.data(), nullptr, nullptr, TRUE, CREATE_SUSPENDED, nullptr, nullptr, &start,
-                       &made) == 0) {
-    const DWORD error = ::GetLastError();
-    const bool is_missing = error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND;
-    throw failure(is_missing ? exit_code::not_found : exit_code::not_started, name + ": " + message_of(error));
+  const auto create = [&](std::wstring words_of_it) {
+    const BOOL is_made = ::CreateProcessW(nullptr, words_of_it.data(), nullptr, nullptr, TRUE, CREATE_SUSPENDED,
+                                          nullptr, nullptr, &start, &made);
+    return is_made != 0 ? DWORD{0} : ::GetLastError();
+  };
+  const auto is_missing = [](DWORD error) { return error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND; };
+  DWORD error = create(line_of(command));
+  // Windows itself adds .exe only where the name has no dot.
+  if (is_missing(error)) {
+    words with_exe = command;
+    with_exe.front() += L".exe";
+    if (create(line_of(with_exe)) == 0) error = 0;
   }
+  if (error != 0)
+    throw failure(is_missing(error) ? exit_code::not_found : exit_code::not_started, name + ": " + message_of(error));
   launched result{handle(made.hProcess), handle(made.hThread)};
   const auto give_up = [&](const std::string& why) {
     ::TerminateProcess(made.hProcess, exit_code::not_started);
@@ -80,8 +94,8 @@ launched launch(const words& command, const std::wstring& dll, standard_handles 
   if (!dll.empty() && ::IsWow64Process(made.hProcess, &is_32_bit) != 0 && is_32_bit)
     give_up("it is a program of 32 bits; heapwright.dll is of 64 bits, and cannot be loaded into it");
   if (!dll.empty()) {
-    if (const std::string error = load_into(made.hProcess, dll); !error.empty())
-      give_up(narrow(dll.substr(dll.find_last_of(L"\\/") + 1)) + " cannot be loaded into it: " + error);
+    if (const std::string why = load_into(made.hProcess, dll); !why.empty())
+      give_up(narrow(dll.substr(dll.find_last_of(L"\\/") + 1)) + " cannot be loaded into it: " + why);
   }
   ::ResumeThread(made.hThread);
   return result;

@@ -1,5 +1,8 @@
 // heapwright.exe: the command on Windows, as far as it goes.
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <string_view>
 
 #include "command.hpp"
 
@@ -7,20 +10,30 @@ namespace heapwright::tool {
 namespace {
 
 constexpr const char* usage =
-    "usage: heapwright run [--stats] [--verbose] -- PROGRAM ARGUMENT...   runs a program on heapwright.dll\n"
+    "usage: heapwright run [--stats] [--verbose] [--no-children] -- PROGRAM ARGUMENT...\n"
+    "                                                                    runs a program, and the processes that it\n"
+    "                                                                    starts, on heapwright.dll\n"
     "       heapwright compare [--rounds N] [--with NAME=LIBRARY.dll]... -- PROGRAM ARGUMENT...\n"
     "                                                                    beside the malloc of its C library\n"
     "       heapwright info PID                                          what is redirected in a process\n"
     "       heapwright --version\n";
 
+constexpr std::array<std::wstring_view, 10> for_linux{L"advise", L"build",  L"diff",   L"fit", L"leaks",
+                                                      L"live",   L"record", L"replay", L"top", L"trace"};
+
+bool is_help(std::wstring_view word) { return word == L"--help" || word == L"-h"; }
+
 int main_of(const words& given) {
   if (given.empty()) throw failure(exit_code::bad_words, "which subcommand?");
   const words rest(given.begin() + 1, given.end());
+  if (is_help(given[0]) || given[0] == L"help" || (!rest.empty() && is_help(rest[0])))
+    return std::fputs(usage, stdout), 0;
+  if (std::find(for_linux.begin(), for_linux.end(), given[0]) != for_linux.end())
+    throw failure(exit_code::bad_words, narrow(given[0]) + " is for Linux alone");
   if (given[0] == L"run") return run(rest);
   if (given[0] == L"compare") return compare(rest);
   if (given[0] == L"info") return info(rest);
   if (given[0] == L"--version") return std::puts("heapwright " HEAPWRIGHT_VERSION), 0;
-  if (given[0] == L"--help" || given[0] == L"-h") return std::fputs(usage, stdout), 0;
   throw failure(exit_code::bad_words, "unknown subcommand " + narrow(given[0]));
 }
 
