@@ -12,6 +12,7 @@
 #include <heapwright/core/check.hpp>
 #include <heapwright/core/errno_keeper.hpp>
 #include <heapwright/core/hash.hpp>
+#include <heapwright/core/posix/without_cancellation.hpp>
 
 #include "../abi/export.hpp"
 #include "../abi/misuse_reports.hpp"
@@ -77,6 +78,7 @@ void count(int report) noexcept {
 
 void say_more(const char* line) noexcept {
   const detail::errno_keeper keep_errno;
+  const detail::without_cancellation goes_on;
   calls here{};
   here.note(unwind::current_state());
   const std::uint64_t hash = hash_of(here, line);

@@ -13,6 +13,7 @@
 
 #include <heapwright/core/bits.hpp>
 #include <heapwright/core/errno_keeper.hpp>
+#include <heapwright/core/posix/without_cancellation.hpp>
 #include <heapwright/core/text.hpp>
 #include <heapwright/sync/lock.hpp>
 
@@ -124,6 +125,7 @@ bool wait_for_room(trace::ring_head& head, std::uint64_t place) noexcept {
   constexpr std::int64_t enough = ring_records / 2;  // to wake up for a few places costs more than they do
   constexpr unsigned looks_per_question = 256;       // some 130 ms
   const detail::errno_keeper keep;
+  const detail::without_cancellation goes_on;
   const std::uint64_t begun = monotonic_ns();
   const auto room = [&] { return static_cast<std::int64_t>(head.limit(ring_records) - place); };
   for (unsigned looks = 1; room() < enough && is_recording(); ++looks) {
@@ -138,6 +140,7 @@ bool wait_for_room(trace::ring_head& head, std::uint64_t place) noexcept {
 /// The calling thread gets its ring.
 [[gnu::noinline]] bool begin_ring() noexcept {
   const detail::errno_keeper keep;
+  const detail::without_cancellation goes_on;
   // First the slot: with it the child of a fork gets its segment, beside which its rings are.
   const std::uint32_t ring = number_of_own_slot();
   ring_file* const file = has_segment() ? the_rings() : nullptr;
@@ -209,6 +212,7 @@ inline std::uint64_t put(std::uint64_t what, std::uint64_t size, std::uint64_t s
   const std::uint64_t bytes = large.take(p);
   if (bytes == 0) return;
   const detail::errno_keeper keep;
+  const detail::without_cancellation goes_on;
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   put(ring_record::pack(ring_kind::touched, address), resident_bytes(address, bytes), 0);
 }

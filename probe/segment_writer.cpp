@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <heapwright/core/bits.hpp>
+#include <heapwright/core/posix/without_cancellation.hpp>
 #include <heapwright/core/text.hpp>
 
 #include "clocks.hpp"
@@ -290,6 +291,7 @@ settings read_settings(char** environment) noexcept {
 }
 
 segment_header* create_segment(const settings& of) noexcept {
+  const detail::without_cancellation goes_on;
   const std::size_t page = linux_os::page_size();
   const bool wants_all = of.interval == 1 || of.is_recording;
   const std::uint32_t stack_buckets = wants_all ? stack_buckets_for_all : stack_buckets_for_few;

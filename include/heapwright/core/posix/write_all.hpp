@@ -10,6 +10,7 @@
 
 #include <heapwright/core/errno_keeper.hpp>
 #include <heapwright/core/language.hpp>
+#include <heapwright/core/posix/without_cancellation.hpp>
 
 namespace heapwright::detail {
 
@@ -50,6 +51,7 @@ class without_sigpipe {
 /// Gives up on an error. Keeps errno.
 inline void write_all(int fd, const char* from, std::size_t bytes) noexcept {
   const errno_keeper keep;
+  const without_cancellation goes_on;
   const without_sigpipe held;
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t n = ::write(fd, from + done, bytes - done);

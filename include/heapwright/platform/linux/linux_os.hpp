@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <heapwright/core/errno_keeper.hpp>
+#include <heapwright/core/posix/without_cancellation.hpp>
 #include <heapwright/platform/concept.hpp>
 
 namespace heapwright {
@@ -149,6 +150,7 @@ class linux_os {
   /// That nobody can guess. No requirement of a platform: for heaps that are sealed.
   static std::uint64_t random_number() noexcept {
     detail::errno_keeper keep;
+    const detail::without_cancellation held;
     std::uint64_t number = 0;
     constexpr unsigned not_waiting = GRND_NONBLOCK;
     if (::getrandom(&number, sizeof number, not_waiting) == sizeof number) return number;
@@ -210,6 +212,7 @@ class linux_os {
   // madvise says yes where the administrator has said never, so we look. Not cached: the setting
   // may change.
   static bool never_huge() noexcept {
+    const detail::without_cancellation held;
     const int fd = ::open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
     char choice[64];  // the one in force is in brackets
