@@ -32,6 +32,11 @@ inline constexpr call_names size_names{"malloc_usable_size of a foreign pointer"
                                        "malloc_usable_size of a pointer into a block",
                                        "malloc_usable_size of a freed block"};
 
+/// A pointer that the page map does not know.
+inline void report_foreign(const void* p, const call_names& by) noexcept {
+  report_mistake(by.of_foreign, p, "(not the beginning of a block of this heap, or of a large one freed already)");
+}
+
 template <const recipe& R, platform OS>
 class misuse {
   using classes = class_table<R>;
@@ -128,8 +133,7 @@ class misuse {
 
   /// A pointer that the page map does not know. False: nothing was said of it.
   static bool note_foreign(void* p, const call_names& by) noexcept {
-    if constexpr (checks)
-      report_mistake(by.of_foreign, p, "(not the beginning of a block of this heap, or of a large one freed already)");
+    if constexpr (checks) report_foreign(p, by);
     return checks;
   }
 
