@@ -151,7 +151,7 @@ class central_free_list {
   struct found_mistake {
     const char* what = nullptr;
     const block* at = nullptr;
-    const char* detail = "(found some time after the free)";
+    const char* detail = "(found at its free or some time later)";
   };
 
   /// Holds the lock for a scope. What the program did wrong and was found in it ends the process

@@ -80,7 +80,7 @@ class misuse {
   static void check_run([[maybe_unused]] const block* b, [[maybe_unused]] const span& s) noexcept {
     if constexpr (looks_in_slow_steps) {
       if (address_of(b) != address_of(s.block_begin())) [[unlikely]]
-        die("free of a pointer into a block", b, "(found some time after the free)");
+        die("free of a pointer into a block", b, "(found at its free or some time later)");
     }
   }
 
