@@ -1,4 +1,5 @@
-// Starts itself in each way there is. Each process says whether heapwright.dll is in it, and how it was started.
+// Starts itself in each way there is. Each process says whether heapwright.dll is in it, and how it
+// was started.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +13,8 @@ namespace {
 constexpr unsigned code_of_child = 40;
 
 void say(const char* started_by) {
-  std::printf("%s: %s\n", started_by, ::GetModuleHandleW(L"heapwright.dll") != nullptr ? "redirected" : "not redirected");
+  std::printf("%s: %s\n", started_by,
+              ::GetModuleHandleW(L"heapwright.dll") != nullptr ? "redirected" : "not redirected");
   std::fflush(stdout);
 }
 
@@ -35,7 +37,8 @@ void by_create_process_w(const wchar_t* self) {
   STARTUPINFOW start{};
   start.cb = sizeof start;
   PROCESS_INFORMATION made{};
-  if (!::CreateProcessW(nullptr, line.data(), nullptr, nullptr, TRUE, 0, nullptr, nullptr, &start, &made)) fail("CreateProcessW");
+  if (!::CreateProcessW(nullptr, line.data(), nullptr, nullptr, TRUE, 0, nullptr, nullptr, &start, &made))
+    fail("CreateProcessW");
   if (code_of(made) != code_of_child) fail("CreateProcessW's code");
 }
 
@@ -45,7 +48,8 @@ void by_create_process_a(const char* self) {
   STARTUPINFOA start{};
   start.cb = sizeof start;
   PROCESS_INFORMATION made{};
-  if (!::CreateProcessA(self, line.data(), nullptr, nullptr, TRUE, CREATE_SUSPENDED, nullptr, nullptr, &start, &made)) fail("CreateProcessA");
+  if (!::CreateProcessA(self, line.data(), nullptr, nullptr, TRUE, CREATE_SUSPENDED, nullptr, nullptr, &start, &made))
+    fail("CreateProcessA");
   if (::WaitForSingleObject(made.hProcess, 200) != WAIT_TIMEOUT) fail("CREATE_SUSPENDED");
   ::ResumeThread(made.hThread);
   if (code_of(made) != code_of_child) fail("CreateProcessA's code");
@@ -70,12 +74,14 @@ int main(int argc, char** argv) {
   say("begin");
   by_create_process_w(wide_self);
   by_create_process_a(self);
-  if (::_spawnl(_P_WAIT, self, self, "_spawnl", static_cast<const char*>(nullptr)) != static_cast<int>(code_of_child)) fail("_spawnl");
+  if (::_spawnl(_P_WAIT, self, self, "_spawnl", static_cast<const char*>(nullptr)) != static_cast<int>(code_of_child))
+    fail("_spawnl");
   // What is not there is told as without us.
   STARTUPINFOW start{};
   start.cb = sizeof start;
   PROCESS_INFORMATION made{};
   wchar_t missing[] = L"nowhere.exe";
-  if (::CreateProcessW(nullptr, missing, nullptr, nullptr, TRUE, 0, nullptr, nullptr, &start, &made) || ::GetLastError() != ERROR_FILE_NOT_FOUND)
+  if (::CreateProcessW(nullptr, missing, nullptr, nullptr, TRUE, 0, nullptr, nullptr, &start, &made) ||
+      ::GetLastError() != ERROR_FILE_NOT_FOUND)
     fail("nowhere.exe");
 }

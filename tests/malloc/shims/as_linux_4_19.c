@@ -1,5 +1,6 @@
-// as_linux_4_19 COMMAND ARGUMENT...: runs it where the system calls and the advice that came after Linux 4.19 are not known, nor rseq. For programs
-// that ask the kernel and go by its answer; not for what Linux 4.19 does otherwise.
+// as_linux_4_19 COMMAND ARGUMENT...: runs it where the system calls and the advice that came after
+// Linux 4.19 are not known, nor rseq. For programs that ask the kernel and go by its answer; not
+// for what Linux 4.19 does otherwise.
 //
 // 77: the kernel filters no system calls. 127: there is no such command.
 #include <errno.h>
