@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include <heapwright/core/check.hpp>
-#include <heapwright/core/errno_keeper.hpp>
 #include <heapwright/core/hash.hpp>
+#include <heapwright/core/posix/errno_keeper.hpp>
 #include <heapwright/core/posix/without_cancellation.hpp>
 
 #include "../abi/export.hpp"

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <heapwright/core/errno_keeper.hpp>
+#include <heapwright/core/posix/errno_keeper.hpp>
 
 #include "../abi/written_at_start.hpp"
 #include "guarded_samples.hpp"

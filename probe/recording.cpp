@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <heapwright/core/bits.hpp>
-#include <heapwright/core/errno_keeper.hpp>
+#include <heapwright/core/posix/errno_keeper.hpp>
 #include <heapwright/core/posix/without_cancellation.hpp>
 #include <heapwright/core/text.hpp>
 #include <heapwright/sync/lock.hpp>

@@ -15,7 +15,7 @@ KIT = "include/heapwright/"
 
 # The layers of the library, each of which may use those before it.
 LAYERS = {
-    "core": "dlfcn.h elf.h fcntl.h mach-o/loader.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
+    "core": "dlfcn.h elf.h fcntl.h mach-o/loader.h pthread.h sanitizer/asan_interface.h sys/syscall.h sys/wait.h unistd.h unwind.h valgrind/memcheck.h",
     "platform": "fcntl.h linux/futex.h mach/mach.h os/lock.h pthread.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h time.h unistd.h",
     "sync": "",
     "source": "malloc.h",
@@ -46,7 +46,8 @@ AROUND = {
     # libheapwright.dylib.
     "malloc/macos": (["malloc/chosen_recipe.hpp", "malloc/heap_statistics_of.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS],
                      "mach/mach.h malloc/malloc.h pthread.h sys/resource.h unistd.h"),
-    "tools/windows": ([KIT + "core", "malloc/windows/module_list.hpp", "malloc/windows/windows_headers.hpp", "tools/quantities.hpp",
+    "tools/windows": ([KIT + "core", "malloc/windows/child_processes.hpp", "malloc/windows/library_into_process.hpp", "malloc/windows/module_list.hpp",
+                       "malloc/windows/windows_headers.hpp", "tools/quantities.hpp",
                        "tools/statistics.hpp"], "fmt/format.h"),
     # The format: its readers need nothing but the C++ library.
     "segment": ([], "fcntl.h sys/mman.h sys/stat.h time.h unistd.h"),
@@ -55,7 +56,7 @@ AROUND = {
     # Is loaded into other people's programs, and brings little.
     "probe": (["abi", "unwind", "segment/segment.hpp", "segment/sample_weight.hpp", "trace/anonymous_memory.hpp", "trace/ring.hpp", "trace/stamp.hpp", KIT + "core", KIT + "platform", KIT + "sync",
                KIT + "heap/block_claim.hpp", KIT + "live.h"],
-              "dirent.h dlfcn.h fcntl.h link.h pthread.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
+              "dirent.h dlfcn.h fcntl.h link.h linux/futex.h pthread.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
               "sys/syscall.h time.h unistd.h"),
 }
 

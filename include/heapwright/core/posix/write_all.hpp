@@ -8,8 +8,8 @@
 
 #include <unistd.h>
 
-#include <heapwright/core/errno_keeper.hpp>
 #include <heapwright/core/language.hpp>
+#include <heapwright/core/posix/errno_keeper.hpp>
 #include <heapwright/core/posix/without_cancellation.hpp>
 
 namespace heapwright::detail {

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <heapwright/core/errno_keeper.hpp>
+#include <heapwright/core/posix/errno_keeper.hpp>
 #include <heapwright/core/posix/without_cancellation.hpp>
 #include <heapwright/platform/concept.hpp>
 

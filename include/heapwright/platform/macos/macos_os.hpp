@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include <heapwright/core/check.hpp>
-#include <heapwright/core/errno_keeper.hpp>
+#include <heapwright/core/posix/errno_keeper.hpp>
 #include <heapwright/platform/concept.hpp>
 
 namespace heapwright {
