@@ -32,6 +32,11 @@ def words_of(answer):
     return {m[1]: m[2] for m in re.finditer(r"^(\w+) +(.*)$", answer, re.M)}
 
 
+def without_names(text):
+    """Of threads: gdb does not know them of a core file."""
+    return re.sub(r"\(LWP (\d+) [^)]*\)", r"(LWP \1)", text)
+
+
 class Case(unittest.TestCase):
     maxDiff = None
 
