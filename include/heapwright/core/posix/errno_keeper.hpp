@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright::detail {
 
 /// errno is at its end what it was at its beginning.

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include <heapwright/core/language.hpp>
+
 namespace heapwright::detail {
 
 /// A thread that is asked to end goes on for as long as this lives.
