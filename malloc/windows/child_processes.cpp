@@ -34,22 +34,13 @@ void enter(const PROCESS_INFORMATION& made, DWORD flags) noexcept {
   ::SetLastError(error);
 }
 
-template <std::size_t I>
-BOOL WINAPI create_w(LPCWSTR program, LPWSTR line, LPSECURITY_ATTRIBUTES process, LPSECURITY_ATTRIBUTES thread,
-                     BOOL inherits, DWORD flags, LPVOID environment, LPCWSTR folder, LPSTARTUPINFOW start,
-                     LPPROCESS_INFORMATION made) {
-  const BOOL is_made = systems[I].create_w(program, line, process, thread, inherits, flags | CREATE_SUSPENDED,
-                                           environment, folder, start, made);
-  if (is_made != FALSE) enter(*made, flags);
-  return is_made;
-}
-
-template <std::size_t I>
-BOOL WINAPI create_a(LPCSTR program, LPSTR line, LPSECURITY_ATTRIBUTES process, LPSECURITY_ATTRIBUTES thread,
-                     BOOL inherits, DWORD flags, LPVOID environment, LPCSTR folder, LPSTARTUPINFOA start,
-                     LPPROCESS_INFORMATION made) {
-  const BOOL is_made = systems[I].create_a(program, line, process, thread, inherits, flags | CREATE_SUSPENDED,
-                                           environment, folder, start, made);
+/// In the place of CreateProcessW and CreateProcessA: `Create` is the member of system_library.
+template <std::size_t I, auto Create, class Letter, class Start>
+BOOL WINAPI create(const Letter* program, Letter* line, LPSECURITY_ATTRIBUTES process, LPSECURITY_ATTRIBUTES thread,
+                   BOOL inherits, DWORD flags, LPVOID environment, const Letter* folder, Start* start,
+                   LPPROCESS_INFORMATION made) {
+  const BOOL is_made = (systems[I].*Create)(program, line, process, thread, inherits, flags | CREATE_SUSPENDED,
+                                            environment, folder, start, made);
   if (is_made != FALSE) enter(*made, flags);
   return is_made;
 }
@@ -62,8 +53,10 @@ template <class F>
 template <std::size_t I>
 [[nodiscard]] void* entry_of(const void* address) noexcept {
   const system_library& s = systems[I];
-  if (s.create_w != nullptr && address == as_address(s.create_w)) return as_address(&create_w<I>);
-  if (s.create_a != nullptr && address == as_address(s.create_a)) return as_address(&create_a<I>);
+  if (s.create_w != nullptr && address == as_address(s.create_w))
+    return as_address(&create<I, &system_library::create_w, WCHAR, STARTUPINFOW>);
+  if (s.create_a != nullptr && address == as_address(s.create_a))
+    return as_address(&create<I, &system_library::create_a, CHAR, STARTUPINFOA>);
   return nullptr;
 }
 
