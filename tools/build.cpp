@@ -12,6 +12,7 @@
 
 #include "commands.hpp"
 #include "failure.hpp"
+#include "interruptible.hpp"
 #include "loader.hpp"
 #include "output_file.hpp"
 #include "recipe_build.hpp"

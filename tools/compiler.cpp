@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <map>
-#include <regex>
-#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -16,16 +13,13 @@
 #include <unistd.h>
 
 #include "awaited_signals.hpp"
+#include "compiler_text.hpp"
 #include "failure.hpp"
+#include "interruptible.hpp"
 #include "scratch_file.hpp"
 
 namespace heapwright::tool {
 namespace {
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream input(line);
-  return {std::istream_iterator<std::string>(input), {}};
-}
 
 pid_t start(const std::vector<std::string>& command, const scratch_file& errors) {
   std::vector<char*> arguments;
@@ -58,11 +52,7 @@ pid_t start(const std::vector<std::string>& command, const scratch_file& errors)
 
 }  // namespace
 
-compiler::compiler(const std::string& command, bool (*is_interrupted)()) : is_interrupted_(is_interrupted) {
-  const char* const variable = std::getenv("CXX");
-  words_ = words_of(!command.empty() ? command : variable != nullptr ? variable : "");
-  if (words_.empty()) words_ = {"c++"};
-}
+compiler::compiler(const std::string& command) : words_(compiler_words(command)) {}
 
 std::vector<compiler_result> compiler::run(const std::vector<compiler_run>& runs,
                                            const std::function<void(std::size_t)>& done) const {
@@ -84,7 +74,7 @@ std::vector<compiler_result> compiler::run(const std::vector<compiler_run>& runs
     }
     int status = 0;
     const pid_t child = wait(&status);
-    if (is_interrupted_()) {
+    if (interruptible::is_noted()) {
       all_good = false;
       for (const auto& [pid, index] : running) kill(pid, SIGTERM);
     }
@@ -100,34 +90,10 @@ std::vector<compiler_result> compiler::run(const std::vector<compiler_run>& runs
       result.complaints += fmt::format("error: {} was killed by signal {}\n", name(), WTERMSIG(status));
     all_good = all_good && result.good;
     running.erase(ended);
-    if (done && !is_interrupted_()) done(++finished);
+    if (done && !interruptible::is_noted()) done(++finished);
   }
-  if (is_interrupted_()) throw failure(exit_code::bad_input, "interrupted");
+  if (interruptible::is_noted()) throw failure(exit_code::bad_input, "interrupted");
   return results;
-}
-
-std::string recipe_errors(const std::string& complaints) {
-  // GCC: "static assertion failed: SENTENCE"; Clang: "static assertion failed due to requirement
-  // '...': SENTENCE", before 16 "static_assert failed due to requirement '...' "SENTENCE"".
-  static const std::regex asserted(R"re(static[_ ]assert(?:ion)? failed(?: due to requirement '.*')?:? "?(.*?)"?)re");
-  std::vector<std::string> sentences, others;
-  std::istringstream lines(complaints);
-  for (std::string line; std::getline(lines, line);) {
-    const auto at = line.find("error: ");
-    if (at == std::string::npos) continue;
-    std::smatch match;
-    const std::string text = line.substr(at + 7);
-    if (std::regex_match(text, match, asserted)) {
-      if (std::find(sentences.begin(), sentences.end(), match[1]) == sentences.end()) sentences.push_back(match[1]);
-    } else {
-      others.push_back(line.size() > 300 ? line.substr(0, 300) + "..." : line);
-    }
-  }
-  constexpr std::size_t most = 10;
-  const auto& shown = sentences.empty() ? others : sentences;
-  std::string text = shown.empty() ? "\n  the compiler failed without naming an error" + complaints : "";
-  for (std::size_t i = 0; i < std::min(most, shown.size()); ++i) text += fmt::format("\n  {}", shown[i]);
-  return text;
 }
 
 }  // namespace heapwright::tool

@@ -1,4 +1,5 @@
-// The user's C++ compiler, run several times at once, and what it had to say.
+// The user's C++ compiler, run several times at once, and what it had to say. How it is run is the
+// system's: compiler.cpp here, and the one in windows/.
 #pragma once
 
 #include <functional>
@@ -19,13 +20,12 @@ struct compiler_result {
 class compiler {
  public:
   /// `command`: as the user gave it, or empty for $CXX, or else c++. May have options of its own:
-  /// "ccache g++ -m64". What runs is ended as soon as a signal has come and `is_interrupted` says
-  /// so.
-  compiler(const std::string& command, bool (*is_interrupted)());
+  /// "ccache g++ -m64".
+  explicit compiler(const std::string& command);
 
   /// Runs until one fails or all are done, as many at once as there are processors; `done` hears
   /// how many are. The results are in order, of those that were begun. Throws `failure` if there is
-  /// no such compiler.
+  /// no such compiler, or what runs was interrupted, as the user asked for the end.
   std::vector<compiler_result> run(const std::vector<compiler_run>& runs,
                                    const std::function<void(std::size_t)>& done = {}) const;
 
@@ -33,12 +33,6 @@ class compiler {
 
  private:
   std::vector<std::string> words_;
-  bool (*is_interrupted_)();
 };
-
-/// The error lines of a compiler's complaints about a recipe: the sentences of its static_asserts
-/// alone, if there are any; otherwise every line that says "error:", shortened to what one can
-/// read. Each on a line of its own, after a line break.
-std::string recipe_errors(const std::string& complaints);
 
 }  // namespace heapwright::tool

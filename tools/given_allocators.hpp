@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocators.hpp"
+#include "interruptible.hpp"
 #include "recipe_build.hpp"
 
 namespace heapwright::tool {

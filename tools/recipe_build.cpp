@@ -3,20 +3,19 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <regex>
 #include <sstream>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
+#include <fmt/ranges.h>
 
-#include "descriptor.hpp"
-#include "elf_file.hpp"
+#include "compiler_text.hpp"
 #include "recipe_names.hpp"
-#include "scratch_file.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
@@ -26,9 +25,11 @@ namespace files = std::filesystem;
 
 std::string read_header(const std::string& path) {
   if (files::is_directory(path)) throw failure(exit_code::bad_input, fmt::format("{} is a folder, not a header", path));
-  const auto text = read_file(path);
-  if (!text) throw failure(exit_code::bad_input, fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
-  return *text;
+  std::ifstream file(files::path(path), std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad())
+    throw failure(exit_code::bad_input, fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+  return text;
 }
 
 /// The advice to give a name, with that name.
@@ -98,49 +99,37 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 
 }  // namespace
 
-scratch_folder::scratch_folder() : path_(scratch_place() + "/heapwright-XXXXXX") {
-  if (mkdtemp(path_.data()) == nullptr)
-    throw failure(exit_code::bad_input, fmt::format("cannot make a folder {}: {}", path_, std::strerror(errno)));
-  chmod(path_.c_str(), 0755);
-}
-
-scratch_folder::~scratch_folder() {
-  std::error_code ignored;
-  files::remove_all(path_, ignored);
-}
-
-std::string folder_of_this_program() { return files::read_symlink("/proc/self/exe").parent_path(); }
-
 void write_source(const std::string& path, const std::string& text) {
-  std::FILE* const out = std::fopen(path.c_str(), "w");
-  if (out == nullptr) throw failure(exit_code::bad_input, fmt::format("{}: {}", path, std::strerror(errno)));
-  const bool is_written = std::fputs(text.c_str(), out) >= 0;
-  if (std::fclose(out) != 0 || !is_written)
+  std::ofstream out{files::path(path)};
+  if (!out.is_open()) throw failure(exit_code::bad_input, fmt::format("{}: {}", path, std::strerror(errno)));
+  out << text;
+  out.close();
+  if (!out)
     throw failure(exit_code::bad_input, fmt::format("could not write all of {}: {}", path, std::strerror(errno)));
 }
 
 recipe_build::recipe_build(const std::string& header, const std::string& recipe, const std::string& compiler,
                            const std::string& choose)
     : given_(header),
-      header_(files::absolute(header)),
+      header_(files::absolute(header).string()),
       name_(recipe.empty() ? find_recipe(header, read_header(header), choose)
                            : recipe_named(recipe, header, read_header(header))),
       from_(find_sources()),
-      with_(compiler, interruptible::is_noted) {}
+      with_(compiler) {}
 
 /// Those installed with this program, or those it was built from.
 recipe_build::sources recipe_build::find_sources() {
   const files::path here = folder_of_this_program();
+  const std::string first = words_in(HEAPWRIGHT_MALLOC_FAST_SOURCES).front();
   for (const auto& [headers, malloc] :
-       {sources{here / "../" HEAPWRIGHT_INCLUDEDIR, here / "../" HEAPWRIGHT_DATADIR "/heapwright/malloc"},
-        sources{here / HEAPWRIGHT_SOURCES_FROM_BIN "/include", here / HEAPWRIGHT_SOURCES_FROM_BIN "/malloc"}}) {
-    if (files::exists(files::path(malloc) / "process_heap.cpp") &&
-        files::exists(files::path(headers) / "heapwright/heap/recipe.hpp"))
-      return {files::weakly_canonical(headers), files::weakly_canonical(malloc)};
+       {std::pair{HEAPWRIGHT_HEADERS_FROM_BIN, HEAPWRIGHT_MALLOC_FROM_BIN},
+        std::pair{HEAPWRIGHT_SOURCES_FROM_BIN "/include", HEAPWRIGHT_SOURCES_FROM_BIN "/malloc"}}) {
+    if (files::exists(here / malloc / first) && files::exists(here / headers / "heapwright/heap/recipe.hpp"))
+      return {files::weakly_canonical(here / headers).generic_string(),
+              files::weakly_canonical(here / malloc).generic_string()};
   }
-  throw failure(exit_code::bad_input,
-                fmt::format("the sources of the malloc are not in {}; install heapwright as a whole (cmake --install)",
-                            (here / "../" HEAPWRIGHT_DATADIR "/heapwright").lexically_normal().string()));
+  throw failure(exit_code::bad_input, fmt::format("the sources of the malloc are not in {}; " HEAPWRIGHT_INSTALL_ADVICE,
+                                                  (here / HEAPWRIGHT_MALLOC_FROM_BIN).lexically_normal().string()));
 }
 
 std::vector<std::string> recipe_build::arguments(const std::string& header, const std::string& recipe) const {
@@ -225,6 +214,7 @@ void recipe_build::make(const std::string& library, const std::string& header, c
 
   show_step("linking");
   link.insert(link.end(), {"-shared", "-o", library});
+  for (const std::string& word : words_in(HEAPWRIGHT_MALLOC_LINK_LIBRARIES)) link.push_back(word);
   if (const compiler_result linked = with_.run({{link}}).front(); !linked.good) {
     if (const auto names = defined_twice(linked.complaints); !names.empty())
       throw not_built(fmt::format(
@@ -233,7 +223,7 @@ void recipe_build::make(const std::string& library, const std::string& header, c
     throw failure(exit_code::bad_input,
                   fmt::format("the malloc cannot be linked as {}:\n{}", library, linked.complaints));
   }
-  if (const auto made = elf_file::open(library); !made || !made->exports("malloc"))
+  if (!is_malloc(library))
     throw not_built(fmt::format("\n  {} ended well, but has made no malloc: is it a C++ compiler?", with_.name()));
 }
 

@@ -13,24 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "build_surroundings.hpp"
 #include "compiler.hpp"
 #include "failure.hpp"
-#include "interruptible.hpp"
 
 namespace heapwright::tool {
-
-/// Goes away with all that is in it. Other users can read what is in it: a server may run as one.
-class scratch_folder {
- public:
-  scratch_folder();
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-  ~scratch_folder();
-  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 class recipe_build {
  public:
@@ -77,8 +64,6 @@ class recipe_build {
   compiler with_;
   scratch_folder scratch_;
 };
-
-std::string folder_of_this_program();
 
 void write_source(const std::string& path, const std::string& text);
 

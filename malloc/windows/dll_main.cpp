@@ -15,7 +15,7 @@ namespace {
 
 constinit bool reports_at_end = false;
 
-/// Another heapwright.dll was here before, as of a program that is linked with one: all is left to
+/// Another malloc of ours was here before, as of a program that is linked with one: all is left to
 /// that.
 constinit bool is_second = false;
 
@@ -55,7 +55,7 @@ void write_report() noexcept {
 }
 
 [[nodiscard]] bool begin_process(HINSTANCE module) noexcept {
-  is_second = ::GetModuleHandleW(L"heapwright.dll") != module;
+  is_second = is_redirected_already();
   if (is_second) return true;
   if (!begin()) {
     text<100>().add("heapwright: the process has no room for a thread's word; not redirected\n").write_to(2);

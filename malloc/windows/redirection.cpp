@@ -263,6 +263,19 @@ void CALLBACK note_module(ULONG reason, const notification* of, void*) {
 
 }  // namespace
 
+bool is_redirected_already() noexcept {
+  bool is_any = false;
+  for_each_module([&](HMODULE module) {
+    const loaded_module m(module);
+    const DWORD* const place = module == this_module() ? nullptr : m.export_named("heapwright_modules");
+    if (place == nullptr) return;
+    const auto* const other = reinterpret_cast<const module_list*>(m.begin() + *place);
+    const bool is_list = std::memcmp(other->magic, module_list::expected_magic, sizeof other->magic) == 0;
+    is_any |= is_list && other->count > 0;
+  });
+  return is_any;
+}
+
 void redirect_modules() noexcept {
   MODULEINFO here{};
   ::K32GetModuleInformation(::GetCurrentProcess(), this_module(), &here, sizeof here);

@@ -33,6 +33,10 @@ grep -q 'heapwright .*process' "$place/told"
 printf '#include <heapwright/heap.hpp>\nint main() { heapwright::heap<> h("own"); void* p = h.allocate({100, 16}); h.deallocate(p); return p == nullptr; }\n' >"$place/heap.cpp"
 x86_64-w64-mingw32-g++-posix -std=c++20 -static -I"$windows/include" -o "$place/heap.exe" "$place/heap.cpp" -lsynchronization
 cmake/under_wine "$place/heap.exe"
+# The sources of the malloc are in it as a whole.
+for source in options windows/c_libraries windows/child_processes windows/dll_main windows/process_heap windows/redirection; do
+  x86_64-w64-mingw32-g++-posix -std=c++20 -fsyntax-only -I"$windows/include" -DHEAPWRIGHT_VERSION='"0"' -DHEAPWRIGHT_BUILD='"x"' "$windows/malloc/$source.cpp"
+done
 
 for processor in arm64 x86_64; do
   python3 tests/macos/dylib_test.py "$(echo "$place"/heapwright-*-macos)/$processor/libheapwright.dylib" "$processor"

@@ -5,6 +5,7 @@ usage: command_test.py UNDER_WINE HEAPWRIGHT.exe FOLDER   FOLDER has the program
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -77,7 +78,8 @@ class Run(unittest.TestCase):
 
     def test_words_that_it_does_not_know(self):
         for words in ([], ["walk"], ["run"], ["run", "--"], ["run", "--fast", "--", "arguments.exe"], ["info"],
-                      ["info", "x"], ["info", "1", "2"], ["info", "-5"], ["info", "99999999999999999999"], ["info", ""]):
+                      ["info", "x"], ["info", "1", "2"], ["info", "-5"], ["info", "99999999999999999999"], ["info", ""], ["run", "--with"],
+                      ["run", "--with", "nowhere.dll", "--", "arguments.exe"]):
             done = run(*words)
             self.assertIn("usage: heapwright run", done.stderr, words)
             self.assertEqual(done.returncode, 2, words)
@@ -166,29 +168,141 @@ class Compare(unittest.TestCase):
             self.assertEqual(done.returncode, 2, words)
 
 
-class Info(unittest.TestCase):
-    def shown(self, words):
-        """What `info` says of a process that sleeps, started as `words` say."""
-        sleeper = subprocess.Popen([WINE, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=FOLDER)
-        try:
-            return run("info", sleeper.stdout.readline().strip())
-        finally:
-            sleeper.communicate("\n", timeout=60)
+RECIPE = "#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe mine = {.classes = {.exact = {%s}}};\n"
 
+
+def as_in_wine(path):
+    return "Z:" + path.replace("/", "\\")
+
+
+class Build(unittest.TestCase):
+    """The compiler is that of mingw-w64, which runs outside of wine."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.env = {"CXX": as_in_wine(FOLDER) + "\\outside_compiler.exe"}
+        cls.write("mine.hpp", RECIPE % "48, 96")
+        cls.made = cls.build("-o", "mine.dll", "mine.hpp")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def write(cls, name, text):
+        with open(f"{cls.folder.name}/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+
+    @classmethod
+    def build(cls, *words, env=None):
+        return run("build", *words, env=env or cls.env, cwd=cls.folder.name)
+
+    def library(self):
+        self.assertEqual(self.made.returncode, 0, self.made.stderr)
+        return self.folder.name + "/mine.dll"
+
+    def left_behind(self):
+        return [name for name in os.listdir(self.folder.name) if "unfinished" in name]
+
+    def test_a_malloc_from_a_recipe(self):
+        library = self.library()
+        self.assertRegex(self.made.stdout, r"mine.dll: a malloc from mine of mine.hpp, \d+ KiB, \d+ s\n +heapwright run --with mine.dll -- PROGRAM\n")
+        self.assertEqual(self.left_behind(), [])
+        done = run("run", "--verbose", "--with", library, "--", "threads.exe")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"heapwright \S+ \(recipe mine\): loaded into process \d+")
+        self.assertRegex(done.stderr, r"(?m)^  threads.exe: redirected, \d+ imports$")
+
+    def test_info_knows_it_by_any_name(self):
+        done = shown_of_a_sleeper([HEAPWRIGHT, "run", "--with", self.library(), "--", "sleeper.exe"])
+        self.assertRegex(done.stdout, r"(?m)^sleeper.exe: redirected, \d+ imports$", done.stderr)
+
+    def test_a_program_that_is_linked_with_another_one(self):
+        done = run("run", "--with", self.library(), "--verbose", "--", "linked.exe")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("(release): loaded into", done.stderr)
+        self.assertNotIn("(recipe mine)", done.stderr)
+
+    def test_compare_takes_a_recipe(self):
+        done = run("compare", "--rounds", "2", "--with", "built=" + self.library(), "--with", f"fresh={self.folder.name}/mine.hpp", "--", "arguments.exe", env=self.env)
+        for name in ("built", "fresh"):
+            self.assertRegex(done.stdout, rf"(?m)^{name} +[\d.]+ m?s ", done.stderr)
+
+    def test_what_is_wrong_with_a_recipe(self):
+        self.write("bad.hpp", RECIPE % "48, 40")
+        self.write("none.hpp", "int x;\n")
+        self.write("broken.hpp", RECIPE % "48, 96" + "int x = ;\n")
+        for words, sentence in (
+                (["bad.hpp"], "bad.hpp: mine cannot be built:\n  recipe.classes.exact: at most 32 sizes, rising, multiples of 8, from 16 on\n"),
+                (["none.hpp"], "none.hpp defines no recipe. It should say: inline constexpr heapwright::recipe NAME"),
+                (["broken.hpp"], "broken.hpp:3:9: error: "), (["nowhere.hpp"], "nowhere.hpp cannot be read: "), (["."], ". is a folder, not a header"),
+                (["--recipe", "other", "mine.hpp"], "mine.hpp defines no recipe named other; it defines mine")):
+            done = self.build("-o", "bad.dll", *words)
+            self.assertIn(sentence, done.stderr)
+            self.assertEqual((done.returncode, done.stdout), (125, ""))
+        self.assertFalse(os.path.exists(self.folder.name + "/bad.dll"))
+        self.assertEqual(self.left_behind(), [])
+
+    def test_where_it_cannot_go(self):
+        for output, sentence in (("nowhere/x.dll", "nowhere/x.dll: its folder does not exist"), (".", ". is there and is no file that could be replaced"),
+                                 ("mine.hpp", "mine.hpp is the recipe itself")):
+            done = self.build("-o", output, "mine.hpp")
+            self.assertIn(sentence, done.stderr)
+            self.assertEqual(done.returncode, 125)
+
+    def test_no_compiler(self):
+        done = self.build("-o", "x.dll", "mine.hpp", env={"CXX": "nowhere++"})
+        self.assertIn("the C++ compiler cannot be run: nowhere++: ", done.stderr)
+        self.assertEqual(done.returncode, 125)
+        done = self.build("--compiler", as_in_wine(FOLDER) + "\\arguments.exe 0", "-o", "x.dll", "mine.hpp")
+        self.assertIn("ended well, but has made no malloc: is it a C++ compiler?", done.stderr)
+        self.assertEqual(done.returncode, 125)
+
+    def test_interrupted(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            build = subprocess.Popen([WINE, HEAPWRIGHT, "build", "-o", "slow.dll", "mine.hpp"], stderr=subprocess.PIPE, text=True, cwd=self.folder.name,
+                                     env={**os.environ, **self.env, "TMP": as_in_wine(scratch)})
+            limit = time.monotonic() + 60
+            while not any(name.startswith("heapwright-") for name in os.listdir(scratch)) and time.monotonic() < limit:
+                time.sleep(0.05)
+            build.send_signal(signal.SIGINT)
+            self.assertIn("heapwright: interrupted: slow.dll is not made", build.communicate(timeout=60)[1])
+            self.assertNotEqual(build.returncode, 0)
+            self.assertEqual([name for name in os.listdir(scratch) if name.startswith("heapwright-")], [])
+        self.assertEqual(self.left_behind(), [])
+
+    def test_words_that_it_does_not_know(self):
+        for words in ([], ["mine.hpp"], ["-o", "x.dll"], ["-o"], ["-o", "", "mine.hpp"], ["--check", "-o", "x.dll", "mine.hpp"], ["-o", "x.dll", "mine.hpp", "mine.hpp"]):
+            done = self.build(*words)
+            self.assertIn("heapwright: build: ", done.stderr, words)
+            self.assertEqual(done.returncode, 2, words)
+
+
+def shown_of_a_sleeper(words):
+    """What `info` says of a process that sleeps, started as `words` say."""
+    sleeper = subprocess.Popen([WINE, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=FOLDER)
+    try:
+        return run("info", sleeper.stdout.readline().strip())
+    finally:
+        sleeper.communicate("\n", timeout=60)
+
+
+class Info(unittest.TestCase):
     def test_of_a_process_that_is_redirected(self):
-        done = self.shown([HEAPWRIGHT, "run", "--", "sleeper.exe"])
+        done = shown_of_a_sleeper([HEAPWRIGHT, "run", "--", "sleeper.exe"])
         self.assertRegex(done.stdout, r"(?m)^sleeper.exe: redirected, \d+ imports$", done.stderr)
         self.assertRegex(done.stdout, r"(?m)^msvcrt.dll: a C library; what others import from it is redirected$")
         self.assertRegex(done.stdout, r"(?m)^kernel32.dll: no import of malloc and the like: ")
         self.assertEqual(done.returncode, 0)
 
     def test_of_modules_that_are_loaded_later(self):
-        done = self.shown([HEAPWRIGHT, "run", "--", "sleeper.exe", "windows_later.dll"])
+        done = shown_of_a_sleeper([HEAPWRIGHT, "run", "--", "sleeper.exe", "windows_later.dll"])
         self.assertRegex(done.stdout, r"(?m)^windows_later.dll: redirected, \d+ imports?$", done.stderr)
 
     def test_of_one_that_is_not(self):
-        done = self.shown(["sleeper.exe"])
-        self.assertIn("heapwright.dll is not in it: it runs on the malloc of its C library", done.stderr)
+        done = shown_of_a_sleeper(["sleeper.exe"])
+        self.assertIn("neither heapwright.dll nor a malloc of heapwright build is in it: it runs on the malloc of its C library", done.stderr)
         self.assertEqual(done.returncode, 1)
 
     def test_of_none(self):

@@ -29,6 +29,7 @@
 #include "fit_report.hpp"
 #include "given_allocators.hpp"
 #include "given_input.hpp"
+#include "interruptible.hpp"
 #include "output_file.hpp"
 #include "plan_builder.hpp"
 #include "printable.hpp"

@@ -11,6 +11,7 @@
 
 #include "allocators.hpp"
 #include "failure.hpp"
+#include "interruptible.hpp"
 #include "proof.hpp"
 #include "terminal.hpp"
 

@@ -1,36 +1,36 @@
 // What all subcommands of heapwright.exe share: how they end, and words.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../../malloc/windows/windows_headers.hpp"
+#include "../failure.hpp"
 
 namespace heapwright::tool {
 
+/// Beside those of ../failure.hpp.
 namespace exit_code {
 inline constexpr int trouble = 1;
 inline constexpr int bad_words = 2;
 inline constexpr int not_started = 125;  ///< the program did not run, or not on the library
-inline constexpr int not_found = 127;    ///< there is no such program
 }  // namespace exit_code
-
-/// Ends the command with a sentence.
-struct failure : std::runtime_error {
-  failure(int with, const std::string& what) : std::runtime_error(what), code(with) {}
-  int code;
-};
 
 using words = std::vector<std::wstring>;
 
-int run(const words& given);
-int info(const words& given);
+int build(const words& given);
 int compare(const words& given);
+int info(const words& given);
+int run(const words& given);
 
-/// UTF-8.
+/// To UTF-8, in which all text and names of files are but those of the system's own calls.
 [[nodiscard]] std::string narrow(std::wstring_view s);
+[[nodiscard]] std::wstring wide(std::string_view s);
+
+/// A file that is there, as the user named it. Throws `failure`.
+[[nodiscard]] std::wstring library_named(const std::wstring& name, const char* subcommand);
 
 /// What the system says of an error number.
 [[nodiscard]] std::string message_of(DWORD error);
@@ -40,7 +40,10 @@ class handle {
  public:
   explicit handle(HANDLE h = nullptr) noexcept : is_(h) {}
   handle(handle&& other) noexcept : is_(other.is_) { other.is_ = nullptr; }
-  handle& operator=(handle&&) = delete;
+  handle& operator=(handle&& other) noexcept {
+    std::swap(is_, other.is_);
+    return *this;
+  }
   handle(const handle&) = delete;
   handle& operator=(const handle&) = delete;
   ~handle() {

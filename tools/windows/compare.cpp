@@ -9,17 +9,23 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cwchar>
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "../../malloc/windows/child_processes.hpp"
 #include "../quantities.hpp"
+#include "../recipe_build.hpp"
 #include "../statistics.hpp"
+#include "../terminal.hpp"
 #include "command.hpp"
+#include "ctrl_c.hpp"
 #include "launch.hpp"
+#include "scratch_file.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -49,33 +55,13 @@ struct plan {
   unsigned rounds = 10;
   std::vector<contestant> contestants;
   words command;
+  std::vector<std::unique_ptr<recipe_build>> built;  ///< their mallocs go with them
 };
 
 constexpr double tolerance = 0.03;
 
 double seconds_of(const FILETIME& t) {
   return (static_cast<double>(t.dwHighDateTime) * 4294967296.0 + static_cast<double>(t.dwLowDateTime)) / 1e7;
-}
-
-/// A file that goes when it is closed. Inherited by what is started.
-handle scratch_file() {
-  wchar_t folder[MAX_PATH], path[MAX_PATH];
-  if (::GetTempPathW(MAX_PATH, folder) == 0 || ::GetTempFileNameW(folder, L"hw", 0, path) == 0)
-    throw failure(exit_code::trouble, "no temporary file: " + message_of(::GetLastError()));
-  SECURITY_ATTRIBUTES inherited{sizeof inherited, nullptr, TRUE};
-  handle file(::CreateFileW(path, GENERIC_READ | GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_WRITE, &inherited,
-                            CREATE_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE, nullptr));
-  if (!file) throw failure(exit_code::trouble, narrow(path) + ": " + message_of(::GetLastError()));
-  return file;
-}
-
-std::string content_of(HANDLE file) {
-  std::string content;
-  ::SetFilePointer(file, 0, nullptr, FILE_BEGIN);
-  char piece[65'536];
-  DWORD n = 0;
-  while (::ReadFile(file, piece, sizeof piece, &n, nullptr) != 0 && n > 0) content.append(piece, n);
-  return content;
 }
 
 struct outcome {
@@ -85,17 +71,13 @@ struct outcome {
 };
 
 outcome measure(const words& command, const std::wstring& dll) {
-  SECURITY_ATTRIBUTES inherited{sizeof inherited, nullptr, TRUE};
-  const handle nothing(
-      ::CreateFileW(L"NUL", GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, &inherited, OPEN_EXISTING, 0, nullptr));
+  const handle nothing = no_input();
   const handle output = scratch_file();
-  // Ends what is left of the program when it is closed.
-  const handle job(::CreateJobObjectW(nullptr, nullptr));
-  JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits{};
-  limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
-  ::SetInformationJobObject(job.get(), JobObjectExtendedLimitInformation, &limits, sizeof limits);
+  const handle job = ending_job();
   const launched program = launch(command, dll, {.input = nothing.get(), .output = output.get()}, job.get());
-  ::WaitForSingleObject(program.process.get(), INFINITE);
+  const HANDLE awaited[] = {program.process.get(), awaited_ctrl_c::event()};
+  ::WaitForMultipleObjects(2, awaited, FALSE, INFINITE);
+  if (awaited_ctrl_c::has_come()) throw interrupted{SIGINT};
 
   outcome result;
   ::GetExitCodeProcess(program.process.get(), &result.code);
@@ -157,6 +139,19 @@ void print_table(const plan& p) {
   std::fputs(text.c_str(), stdout);
 }
 
+bool is_header(const std::wstring& name) { return name.ends_with(L".hpp") || name.ends_with(L".h"); }
+
+/// The malloc of a recipe's header.
+std::wstring build_malloc(const std::wstring& header, plan& p) {
+  p.built.push_back(std::make_unique<recipe_build>(narrow(header), "", "", "keep one in the header"));
+  const recipe_build& recipe = *p.built.back();
+  recipe.check();
+  const std::string library = recipe.scratch().file("malloc.dll");
+  recipe.make(library);
+  show_step("");
+  return wide(library);
+}
+
 plan read_plan(const words& given) {
   plan p;
   p.contestants = {{"as it is", L""}, {"heapwright", path_of_dll()}};
@@ -175,17 +170,14 @@ plan read_plan(const words& given) {
     } else if (given[i] == L"--with") {
       const std::size_t equals = value.find(L'=');
       if (equals == value.npos || equals == 0)
-        throw failure(exit_code::bad_words, "compare: --with takes NAME=LIBRARY.dll");
-      const std::wstring path = value.substr(equals + 1);
-      if (::GetFileAttributesW(path.c_str()) == INVALID_FILE_ATTRIBUTES)
-        throw failure(exit_code::bad_words, "compare: no such library: " + narrow(path));
-      wchar_t whole[MAX_PATH];
-      ::GetFullPathNameW(path.c_str(), MAX_PATH, whole, nullptr);
+        throw failure(exit_code::bad_words, "compare: --with takes NAME=LIBRARY.dll or NAME=RECIPE.hpp");
+      const std::wstring from = value.substr(equals + 1);
+      const std::wstring library = is_header(from) ? build_malloc(from, p) : library_named(from, "compare");
       const std::string name = narrow(value.substr(0, equals));
       const auto has_name = [&](const contestant& c) { return c.name == name; };
       if (std::any_of(p.contestants.begin(), p.contestants.end(), has_name))
         throw failure(exit_code::bad_words, "compare: two are named " + name);
-      p.contestants.push_back({name, whole});
+      p.contestants.push_back({name, library});
     } else {
       throw failure(exit_code::bad_words, "compare: unknown option " + narrow(given[i]));
     }
@@ -199,6 +191,7 @@ plan read_plan(const words& given) {
 }  // namespace
 
 int compare(const words& given) {
+  const awaited_ctrl_c guard;
   plan p = read_plan(given);
   ::SetEnvironmentVariableA(process::children_variable, "1");
   // The warm-up says what a run prints.

@@ -14,6 +14,23 @@ namespace {
 
 using process::module_list;
 
+/// Where a library has its list, in bytes from its beginning; 0: it has none. That is seen in a
+/// copy of the file, of which nothing runs here.
+std::ptrdiff_t place_of_list(const wchar_t* path) {
+  const HMODULE copy = ::LoadLibraryExW(path, nullptr, DONT_RESOLVE_DLL_REFERENCES);
+  if (copy == nullptr) return 0;
+  const auto* const list = reinterpret_cast<const char*>(::GetProcAddress(copy, "heapwright_modules"));
+  const std::ptrdiff_t place = list == nullptr ? 0 : list - reinterpret_cast<const char*>(copy);
+  ::FreeLibrary(copy);
+  return place;
+}
+
+bool is_of_the_system(std::wstring_view path) {
+  wchar_t system[MAX_PATH];
+  const std::wstring_view folder(system, ::GetSystemDirectoryW(system, MAX_PATH));
+  return path.size() > folder.size() && ::_wcsnicmp(path.data(), folder.data(), folder.size()) == 0;
+}
+
 /// The list of a process. Throws `failure` where it has none.
 module_list read_list(HANDLE process, const std::string& name) {
   const auto refuse = [&](const std::string& why) { throw failure(exit_code::trouble, name + ": " + why); };
@@ -26,23 +43,17 @@ module_list read_list(HANDLE process, const std::string& name) {
   for (const HMODULE module : modules) {
     wchar_t path[MAX_PATH];
     const std::wstring_view file(path, ::K32GetModuleFileNameExW(process, module, path, MAX_PATH));
-    if (!file.ends_with(L"\\heapwright.dll")) continue;
-    // Where the list lies in it is seen in a copy of the file, of which nothing runs here.
-    const HMODULE copy = ::LoadLibraryExW(path, nullptr, DONT_RESOLVE_DLL_REFERENCES);
-    const auto* const here =
-        copy == nullptr ? nullptr : reinterpret_cast<const char*>(::GetProcAddress(copy, "heapwright_modules"));
+    const std::ptrdiff_t place = is_of_the_system(file) ? 0 : place_of_list(path);
+    if (place == 0) continue;
     module_list list{};
-    if (here != nullptr) {
-      const auto offset = here - reinterpret_cast<const char*>(copy);
-      const void* const there = reinterpret_cast<const char*>(module) + offset;
-      const bool is_read = ::ReadProcessMemory(process, there, &list, sizeof list, nullptr) != 0;
-      if (is_read && std::memcmp(list.magic, module_list::expected_magic, sizeof list.magic) == 0 &&
-          list.bytes == sizeof list)
-        return list;
-    }
-    refuse("its " + narrow(file) + " is of another version than this command");
+    const bool is_read =
+        ::ReadProcessMemory(process, reinterpret_cast<const char*>(module) + place, &list, sizeof list, nullptr) != 0;
+    if (!is_read || std::memcmp(list.magic, module_list::expected_magic, sizeof list.magic) != 0 ||
+        list.bytes != sizeof list)
+      refuse("its " + narrow(file) + " is of another version than this command");
+    if (list.count > 0) return list;  // of a second copy, which does nothing, it is empty
   }
-  refuse("heapwright.dll is not in it: it runs on the malloc of its C library");
+  refuse("neither heapwright.dll nor a malloc of heapwright build is in it: it runs on the malloc of its C library");
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "launch.hpp"
 
 #include "../../malloc/windows/library_into_process.hpp"
+#include "../build_surroundings.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -39,20 +40,10 @@ std::string load_into(HANDLE made, const std::wstring& path) {
 }  // namespace
 
 std::wstring path_of_dll() {
-  std::wstring path(32'768, L'\0');
-  path.resize(::GetModuleFileNameW(nullptr, path.data(), static_cast<DWORD>(path.size())));
-  path.resize(path.find_last_of(L"\\/") + 1);
-  path += L"heapwright.dll";
+  const std::wstring path = wide(folder_of_this_program()) + L"\\heapwright.dll";
   if (::GetFileAttributesW(path.c_str()) == INVALID_FILE_ATTRIBUTES)
     throw failure(exit_code::not_started, "heapwright.dll is not in the folder of heapwright.exe");
-  // Nothing of it runs here.
-  const HMODULE copy = ::LoadLibraryExW(path.c_str(), nullptr, DONT_RESOLVE_DLL_REFERENCES);
-  if (copy == nullptr)
-    throw failure(exit_code::not_started,
-                  "heapwright.dll in the folder of heapwright.exe cannot be loaded: " + message_of(::GetLastError()));
-  const bool is_ours = ::GetProcAddress(copy, "heapwright_modules") != nullptr;
-  ::FreeLibrary(copy);
-  if (!is_ours)
+  if (!is_malloc(narrow(path)))
     throw failure(exit_code::not_started, "heapwright.dll in the folder of heapwright.exe is another library");
   return path;
 }
@@ -62,11 +53,11 @@ launched launch(const words& command, const std::wstring& dll, standard_handles 
   const std::string name = narrow(command.front());
   STARTUPINFOW start{};
   start.cb = sizeof start;
-  if (handles.input != nullptr || handles.output != nullptr) {
+  if (handles.input != nullptr || handles.output != nullptr || handles.error != nullptr) {
     start.dwFlags = STARTF_USESTDHANDLES;
     start.hStdInput = handles.input != nullptr ? handles.input : ::GetStdHandle(STD_INPUT_HANDLE);
     start.hStdOutput = handles.output != nullptr ? handles.output : ::GetStdHandle(STD_OUTPUT_HANDLE);
-    start.hStdError = ::GetStdHandle(STD_ERROR_HANDLE);
+    start.hStdError = handles.error != nullptr ? handles.error : ::GetStdHandle(STD_ERROR_HANDLE);
   }
   PROCESS_INFORMATION made{};
   const auto create = [&](std::wstring words_of_it) {

@@ -23,7 +23,7 @@ struct launched {
 
 /// Standard handles of a program; null: those of this one.
 struct standard_handles {
-  HANDLE input = nullptr, output = nullptr;
+  HANDLE input = nullptr, output = nullptr, error = nullptr;
 };
 
 /// `dll` empty: no library. In `job`, if that is not null: the process, and those that it starts,

@@ -10,16 +10,20 @@ namespace heapwright::tool {
 namespace {
 
 constexpr const char* usage =
-    "usage: heapwright run [--stats] [--verbose] [--no-children] -- PROGRAM ARGUMENT...\n"
+    "usage: heapwright run [--stats] [--verbose] [--no-children] [--with LIBRARY.dll] -- PROGRAM ARGUMENT...\n"
     "                                                                    runs a program, and the processes that it\n"
     "                                                                    starts, on heapwright.dll\n"
-    "       heapwright compare [--rounds N] [--with NAME=LIBRARY.dll]... -- PROGRAM ARGUMENT...\n"
-    "                                                                    beside the malloc of its C library\n"
+    "       heapwright compare [--rounds N] [--with NAME=MALLOC]... -- PROGRAM ARGUMENT...\n"
+    "                                                                    beside the malloc of its C library; MALLOC "
+    "is\n"
+    "                                                                    another LIBRARY.dll, or a RECIPE.hpp\n"
+    "       heapwright build [--recipe NAME] [--compiler COMPILER] -o LIBRARY.dll RECIPE.hpp\n"
+    "                                                                    makes a malloc from a recipe\n"
     "       heapwright info PID                                          what is redirected in a process\n"
     "       heapwright --version\n";
 
-constexpr std::array<std::wstring_view, 10> for_linux{L"advise", L"build",  L"diff",   L"fit", L"leaks",
-                                                      L"live",   L"record", L"replay", L"top", L"trace"};
+constexpr std::array<std::wstring_view, 9> for_linux{L"advise", L"diff",   L"fit", L"leaks", L"live",
+                                                     L"record", L"replay", L"top", L"trace"};
 
 bool is_help(std::wstring_view word) { return word == L"--help" || word == L"-h"; }
 
@@ -31,6 +35,7 @@ int main_of(const words& given) {
   if (std::find(for_linux.begin(), for_linux.end(), given[0]) != for_linux.end())
     throw failure(exit_code::bad_words, narrow(given[0]) + " is for Linux alone");
   if (given[0] == L"run") return run(rest);
+  if (given[0] == L"build") return build(rest);
   if (given[0] == L"compare") return compare(rest);
   if (given[0] == L"info") return info(rest);
   if (given[0] == L"--version") return std::puts("heapwright " HEAPWRIGHT_VERSION), 0;
@@ -44,6 +49,21 @@ std::string narrow(std::wstring_view s) {
   std::string out(static_cast<std::size_t>(n), '\0');
   ::WideCharToMultiByte(CP_UTF8, 0, s.data(), static_cast<int>(s.size()), out.data(), n, nullptr, nullptr);
   return out;
+}
+
+std::wstring wide(std::string_view s) {
+  const int n = ::MultiByteToWideChar(CP_UTF8, 0, s.data(), static_cast<int>(s.size()), nullptr, 0);
+  std::wstring out(static_cast<std::size_t>(n), L'\0');
+  ::MultiByteToWideChar(CP_UTF8, 0, s.data(), static_cast<int>(s.size()), out.data(), n);
+  return out;
+}
+
+std::wstring library_named(const std::wstring& name, const char* subcommand) {
+  if (name.empty() || ::GetFileAttributesW(name.c_str()) == INVALID_FILE_ATTRIBUTES)
+    throw failure(exit_code::bad_words, std::string(subcommand) + ": no such library: " + narrow(name));
+  std::wstring whole(32'768, L'\0');
+  whole.resize(::GetFullPathNameW(name.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr));
+  return whole;
 }
 
 std::string message_of(DWORD error) {
@@ -60,9 +80,11 @@ int wmain(int count, wchar_t** given) {
   using namespace heapwright::tool;
   try {
     return main_of(words(given + 1, given + count));
+  } catch (const interrupted&) {
+    return static_cast<int>(STATUS_CONTROL_C_EXIT);
   } catch (const failure& f) {
     std::fprintf(stderr, "heapwright: %s\n", f.what());
-    if (f.code == exit_code::bad_words) std::fputs(usage, stderr);
-    return f.code;
+    if (f.code() == exit_code::bad_words) std::fputs(usage, stderr);
+    return f.code();
   }
 }

@@ -1,0 +1,108 @@
+// `heapwright build`: a malloc from a recipe of the user's own, for programs of Windows.
+//
+// ../recipe_build.hpp makes it, in a file beside the result, which takes its name when it is whole.
+#include <chrono>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "../recipe_build.hpp"
+#include "../terminal.hpp"
+#include "command.hpp"
+#include "ctrl_c.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+namespace files = std::filesystem;
+
+struct build_options {
+  std::string header, output, recipe, compiler;
+};
+
+build_options read_options(const words& given) {
+  build_options options;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::wstring& word = given[i];
+    std::string* const value = word == L"-o" || word == L"--output" ? &options.output
+                               : word == L"--recipe"                ? &options.recipe
+                               : word == L"--compiler"              ? &options.compiler
+                                                                    : nullptr;
+    if (value != nullptr) {
+      if (++i == given.size() || given[i].empty())
+        throw failure(exit_code::bad_words, "build: " + narrow(word) + " needs a value");
+      *value = narrow(given[i]);
+    } else if (word.starts_with(L"-")) {
+      throw failure(exit_code::bad_words, "build: unknown option " + narrow(word));
+    } else if (!options.header.empty()) {
+      throw failure(exit_code::bad_words, "build: one recipe at a time; unknown word " + narrow(word));
+    } else {
+      options.header = narrow(word);
+    }
+  }
+  if (options.header.empty()) throw failure(exit_code::bad_words, "build: which recipe? Give its header");
+  if (options.output.empty()) throw failure(exit_code::bad_words, "build: where to? Give -o LIBRARY.dll");
+  return options;
+}
+
+/// Goes with this object, unless it has taken its name.
+class unfinished_file {
+ public:
+  explicit unfinished_file(const files::path& target)
+      : target_(target), path_(fmt::format("{}.{}.unfinished", target.string(), ::GetCurrentProcessId())) {}
+  unfinished_file(const unfinished_file&) = delete;
+  unfinished_file& operator=(const unfinished_file&) = delete;
+  ~unfinished_file() {
+    std::error_code ignored;
+    files::remove(path_, ignored);
+  }
+
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+  void take_name() const {
+    if (::MoveFileExW(path_.c_str(), target_.c_str(), MOVEFILE_REPLACE_EXISTING) == 0)
+      throw failure(exit_code::bad_input,
+                    fmt::format("cannot write {}: {}", target_.string(), message_of(::GetLastError())));
+  }
+
+ private:
+  files::path target_, path_;
+};
+
+}  // namespace
+
+int build(const words& given) {
+  const build_options options = read_options(given);
+  const auto begin = std::chrono::steady_clock::now();
+  const awaited_ctrl_c guard;
+  const recipe_build recipe(options.header, options.recipe, options.compiler,
+                            "say which: heapwright build --recipe NAME");
+  const files::path library = files::absolute(options.output);
+  if (!files::is_directory(library.parent_path()))
+    throw failure(exit_code::bad_input, fmt::format("{}: its folder does not exist", options.output));
+  if (files::exists(library) && !files::is_regular_file(library))
+    throw failure(exit_code::bad_input,
+                  fmt::format("{} is there and is no file that could be replaced", options.output));
+  std::error_code no_library;
+  if (files::equivalent(library, options.header, no_library))
+    throw failure(
+        exit_code::bad_input,
+        fmt::format("{} is the recipe itself, which the library would replace; give -o another name", options.output));
+  try {
+    recipe.check();
+    const unfinished_file unfinished(library);
+    recipe.make(unfinished.path());
+    unfinished.take_name();
+  } catch (const interrupted&) {
+    show_step("");
+    tell("heapwright: interrupted: {} is {}\n", options.output, files::exists(library) ? "as it was" : "not made");
+    throw;
+  }
+  show_step("");
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  fmt::print("{}: a malloc from {} of {}, {} KiB, {:.0f} s\n  heapwright run --with {} -- PROGRAM\n", options.output,
+             recipe.name(), options.header, files::file_size(library) / 1024, took.count(), options.output);
+  return 0;
+}
+
+}  // namespace heapwright::tool
