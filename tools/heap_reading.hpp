@@ -6,13 +6,22 @@
 //             figures one after the other, so their sums may be off by what has changed meanwhile.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
-#include "heap_record.hpp"
+#include <heapwright/malloc/process_record.hpp>
 
 namespace heapwright::tool {
+
+/// A size class that is cut from spans, at one moment.
+struct class_reading {
+  std::uint32_t block_bytes = 0;
+  std::uint64_t outside = 0;  ///< blocks with the program or in the cache of a thread
+  std::uint64_t span_bytes = 0;
+};
 
 /// Bytes.
 struct heap_reading {
@@ -35,7 +44,10 @@ struct heap_reading {
   }
 };
 
-/// Nothing: the process is gone.
-[[nodiscard]] std::optional<heap_reading> read_heap(const heap_record& of);
+/// Copies memory of a process. False: the process is gone, or has no such memory.
+using memory_reader = std::function<bool(const void* there, void* into, std::size_t bytes)>;
+
+/// Of a process that holds this record. Nothing: the process is gone.
+[[nodiscard]] std::optional<heap_reading> read_heap(const process_record& record, const memory_reader& read);
 
 }  // namespace heapwright::tool

@@ -138,29 +138,14 @@ std::unique_ptr<heap_record> heap_record::find(pid_t pid, known_files& without) 
   return nullptr;
 }
 
-bool heap_record::read(heap_figures& into) const {
+bool heap_record::read_figures(heap_figures& into) const {
   return record_.figures != nullptr && read_memory(pid_, address_of(record_.figures), &into, sizeof into);
 }
 
-std::vector<class_reading> heap_record::read_classes() const {
-  constexpr std::size_t most = 255, longest_stride = 4096;
-  const std::size_t count = record_.class_count, stride = record_.class_stride;
-  if (count > most || stride < sizeof(class_figures) || stride > longest_stride) return {};
-  std::vector<std::uint32_t> block_bytes(count);
-  std::vector<std::byte> figures(count * stride);
-  // The last one's stride may reach beyond the heap.
-  const std::size_t whole = figures.size() - stride + sizeof(class_figures);
-  if (count == 0 ||
-      !read_memory(pid_, address_of(record_.class_bytes), block_bytes.data(), count * sizeof(std::uint32_t)) ||
-      !read_memory(pid_, address_of(record_.first_of_class), figures.data(), whole))
-    return {};
-  std::vector<class_reading> classes;
-  for (std::size_t c = 0; c < count; ++c) {
-    class_figures one;
-    std::memcpy(&one, figures.data() + c * stride, sizeof one);
-    classes.push_back({block_bytes[c], one.outside, one.span_bytes});
-  }
-  return classes;
+std::optional<heap_reading> heap_record::read() const {
+  return read_heap(record_, [this](const void* there, void* into, std::size_t bytes) {
+    return read_memory(pid_, address_of(there), into, bytes);
+  });
 }
 
 }  // namespace heapwright::tool

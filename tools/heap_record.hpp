@@ -18,16 +18,10 @@
 
 #include <heapwright/malloc/process_record.hpp>
 
+#include "heap_reading.hpp"
 #include "process_image.hpp"
 
 namespace heapwright::tool {
-
-/// A size class that is cut from spans, at one moment.
-struct class_reading {
-  std::uint32_t block_bytes = 0;
-  std::uint64_t outside = 0;  ///< blocks with the program or in the cache of a thread
-  std::uint64_t span_bytes = 0;
-};
 
 class heap_record {
  public:
@@ -48,10 +42,10 @@ class heap_record {
   [[nodiscard]] bool is_deleted() const noexcept { return is_deleted_; }
 
   /// The figures now. False: the process is gone.
-  [[nodiscard]] bool read(heap_figures& into) const;
+  [[nodiscard]] bool read_figures(heap_figures& into) const;
 
-  /// The classes now, the smallest blocks first; empty if the process is gone.
-  [[nodiscard]] std::vector<class_reading> read_classes() const;
+  /// The heap now. Nothing: the process is gone.
+  [[nodiscard]] std::optional<heap_reading> read() const;
 
  private:
   /// By path and inode: files that hold no note need not be looked into again for the next

@@ -169,7 +169,7 @@ int about_process(const info_options& options) {
   check_readable(options.pid);
   const auto found = heap_record::find(options.pid);
   heap_figures figures;
-  if (found) (void)found->read(figures);
+  if (found) (void)found->read_figures(figures);
   const std::uint64_t rss = proc_bytes(options.pid, "smaps_rollup", "Rss");
   std::string malloc = malloc_of(options.pid).value_or("");
   // The file of a library that is gone says nothing of what it defined.

@@ -95,7 +95,7 @@ std::string ran_before_it_waits(pid_t pid) {
 std::optional<recipe_evidence> heap_of(const tree_member& process) {
   try {
     const auto record = heap_record::find(process.pid);
-    const auto heap = record ? read_heap(*record) : std::nullopt;
+    const auto heap = record ? record->read() : std::nullopt;
     if (!heap) return std::nullopt;
     return evidence_of(*heap, process.resident, proc_bytes(process.pid, "status", "RssAnon"));
   } catch (const std::exception&) {

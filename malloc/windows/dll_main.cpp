@@ -2,13 +2,41 @@
 #include <cstring>
 
 #include <heapwright/core/text.hpp>
+#include <heapwright/malloc/process_record.hpp>
 #include <heapwright/malloc/process_report.hpp>
 
+#include "../heap_record_of.hpp"
 #include "../options.hpp"
 #include "child_processes.hpp"
 #include "process_heap.hpp"
 #include "redirection.hpp"
 #include "utf8.hpp"
+
+extern "C" {
+/// `heapwright top` reads it from outside, by its name. It has no figures where this library does
+/// nothing.
+__declspec(dllexport) constinit heapwright::process_record heapwright_process_record{
+    .magic = "heapwright 0001",
+    .layout = heapwright::process_record::current_layout,
+    .bytes = sizeof(heapwright::process_record),
+    .version = HEAPWRIGHT_VERSION,
+    .build = HEAPWRIGHT_BUILD,
+    .recipe = "",
+    .figures = nullptr,
+    .options = "",
+    .class_count = 0,
+    .class_stride = 0,
+    .class_bytes = nullptr,
+    .first_of_class = nullptr,
+    .page_bytes = heapwright::heap_page,
+    .page_map_bytes_per_page = heapwright::process::heap_type::page_map_bytes_per_page,
+    .values = heapwright::process::recorded_values,
+    .places = nullptr,
+    .places_bytes = 0,
+    .cache_from_thread = 0,
+    .samples = nullptr,
+};
+}
 
 namespace heapwright::process {
 namespace {
@@ -65,6 +93,7 @@ void write_report() noexcept {
   HMODULE pinned;
   ::GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
                        reinterpret_cast<const wchar_t*>(module), &pinned);
+  record_figures(heapwright_process_record, the_heap);
   options settings;
   settings.read(environment_variable);
   the_heap.pages().set_window(settings[option_id::purge_delay_ms]);

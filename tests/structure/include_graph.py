@@ -42,13 +42,13 @@ AROUND = {
     "malloc": (["abi", "unwind"] + [KIT + layer for layer in LAYERS],
                "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/socket.h sys/syscall.h sys/un.h unistd.h"),
     # heapwright.dll, and the command beside it.
-    "malloc/windows": (["malloc/chosen_recipe.hpp", "malloc/heap_statistics_of.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS], "intrin.h psapi.h windows.h"),
+    "malloc/windows": (["malloc/chosen_recipe.hpp", "malloc/heap_record_of.hpp", "malloc/heap_statistics_of.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS], "intrin.h psapi.h windows.h"),
     # libheapwright.dylib.
     "malloc/macos": (["malloc/chosen_recipe.hpp", "malloc/heap_statistics_of.hpp", "malloc/options.hpp"] + [KIT + layer for layer in LAYERS],
                      "mach/mach.h malloc/malloc.h pthread.h sys/resource.h unistd.h"),
-    "tools/windows": ([KIT + "core", "malloc/windows/child_processes.hpp", "malloc/windows/library_into_process.hpp", "malloc/windows/module_list.hpp",
+    "tools/windows": ([KIT + "core", KIT + "malloc/process_record.hpp", "malloc/windows/child_processes.hpp", "malloc/windows/library_into_process.hpp", "malloc/windows/module_list.hpp",
                        "malloc/windows/windows_headers.hpp", "tools/build_surroundings.hpp", "tools/compiler.hpp", "tools/compiler_text.hpp", "tools/failure.hpp",
-                       "tools/quantities.hpp", "tools/recipe_build.hpp", "tools/statistics.hpp", "tools/terminal.hpp"], "fmt/format.h io.h"),
+                       "tools/heap_reading.hpp", "tools/heap_text.hpp", "tools/quantities.hpp", "tools/recipe_build.hpp", "tools/statistics.hpp", "tools/terminal.hpp"], "fmt/format.h io.h"),
     # The format: its readers need nothing but the C++ library.
     "segment": ([], "fcntl.h sys/mman.h sys/stat.h time.h unistd.h"),
     # Of its own too: what threads write (ring.hpp) is for the probe.

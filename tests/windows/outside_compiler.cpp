@@ -1,8 +1,8 @@
 // A C++ compiler for heapwright.exe under wine, where none can be installed: the one that has built
 // this program, which runs outside of wine (outside_compiler.sh).
 //
-// wine starts programs that are not of Windows, but does not wait for them. So the script writes how
-// it has ended to a file, which is awaited here.
+// wine starts programs that are not of Windows, but does not wait for them. So the script writes
+// how it has ended to a file, which is awaited here.
 #include <cstdio>
 #include <string>
 
@@ -32,11 +32,13 @@ int main() {
   std::wstring given = ::GetCommandLineW();
   const std::size_t end_of_name = given.starts_with(L'"') ? given.find(L'"', 1) : given.find(L' ');
   given = end_of_name == given.npos ? L"" : given.substr(end_of_name + 1);
-  std::wstring line = in_quotes(L"" OUTSIDE_COMPILER) + L" " + in_quotes(output) + L" " + in_quotes(status) + L" " + given;
+  std::wstring line =
+      in_quotes(L"" OUTSIDE_COMPILER) + L" " + in_quotes(output) + L" " + in_quotes(status) + L" " + given;
   STARTUPINFOW start{};
   start.cb = sizeof start;
   PROCESS_INFORMATION made{};
-  if (::CreateProcessW(L"" OUTSIDE_COMPILER, line.data(), nullptr, nullptr, FALSE, 0, nullptr, nullptr, &start, &made) == 0) {
+  if (::CreateProcessW(L"" OUTSIDE_COMPILER, line.data(), nullptr, nullptr, FALSE, 0, nullptr, nullptr, &start,
+                       &made) == 0) {
     std::fprintf(stderr, "outside_compiler: error %lu\n", ::GetLastError());
     return 125;
   }

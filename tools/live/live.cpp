@@ -91,7 +91,7 @@ int print_list() {
     }
   }
   for (const auto& heap : heap_record::find_all()) {
-    const auto figures = read_heap(*heap);
+    const auto figures = heap->read();
     const segment::process_figures process = describe(heap->process());
     if (figures && running.insert(process.process_id).second)
       print(list_line(process, true, static_cast<double>(figures->outside())) + "  (without the probe)");

@@ -16,6 +16,7 @@
 #include "call_sites.hpp"
 #include "failure.hpp"
 #include "full_screen.hpp"
+#include "heap_text.hpp"
 #include "printable.hpp"
 #include "quantities.hpp"
 #include "segment_choice.hpp"
@@ -97,22 +98,9 @@ void write_heap(screen_text& text, const moment& m) {
   text.wrapped(fmt::format("blocks and thread caches {}   RSS {}", shown(static_cast<std::uint64_t>(m.live())),
                            m.memory ? shown(m.memory->rss) : "-"));
   if (!m.heap) return;
-  const heap_reading& h = *m.heap;
-  text.wrapped(fmt::format("mapped {}   free in spans {}   free, not given back {}   free, given back or new {}",
-                           shown(h.mapped), shown(h.spans - std::min(h.spans, h.outside() - h.large)),
-                           shown(h.free_resident), shown(h.free_decommitted)));
-  text.wrapped(fmt::format("records of the heap {} ({} reserved)", shown(h.records()), shown(h.metadata)));
-  std::vector<class_reading> classes = h.classes;
-  std::sort(classes.begin(), classes.end(),
-            [](const class_reading& a, const class_reading& b) { return a.span_bytes > b.span_bytes; });
-  text.wrapped("outside: blocks with the program, or kept by its threads");
+  for (const std::string& line : lines_of_heap(*m.heap)) text.wrapped(line);
   text.line("");
-  text.line(fmt::format("{:>12} {:>12} {:>12} {:>12}", "block size", "outside", "bytes", "in spans"));
-  for (const class_reading& c : classes) {
-    if (c.span_bytes == 0) break;
-    text.line(fmt::format("{:>12} {:>12} {:>12} {:>12}", c.block_bytes, show_count(static_cast<double>(c.outside)),
-                          shown(c.outside * c.block_bytes), shown(c.span_bytes)));
-  }
+  for (const std::string& line : lines_of_classes(*m.heap)) text.line(line);
 }
 
 /// How exact the sites are, and what that costs.

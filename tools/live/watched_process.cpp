@@ -289,7 +289,7 @@ std::shared_ptr<const moment> watched_process::read(bool with_details) {
     }
     set_last_moment(m.figures, at_ns);
   }
-  if (m.state == life::running && heap_) m.heap = read_heap(*heap_);
+  if (m.state == life::running && heap_) m.heap = heap_->read();
   if (!m.heap && last_) m.heap = last_->heap;
   const bool knows_rss = m.state == life::running && m.memory;
   history_.add(

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "detailed_looks.hpp"
+#include "heap_record.hpp"
 #include "history.hpp"
 #include "memory_picture.hpp"
 #include "places.hpp"

@@ -24,6 +24,7 @@ int build(const words& given);
 int compare(const words& given);
 int info(const words& given);
 int run(const words& given);
+int top(const words& given);
 
 /// To UTF-8, in which all text and names of files are but those of the system's own calls.
 [[nodiscard]] std::string narrow(std::wstring_view s);

@@ -27,8 +27,8 @@ running start(const std::vector<std::string>& command, std::size_t index, HANDLE
   const handle nothing = no_input();
   handle messages = scratch_file();
   try {
-    launched made = launch(wide_words, {},
-                           {.input = nothing.get(), .output = messages.get(), .error = messages.get()}, job);
+    launched made =
+        launch(wide_words, {}, {.input = nothing.get(), .output = messages.get(), .error = messages.get()}, job);
     return {index, std::move(made), std::move(messages)};
   } catch (const failure& why) {
     throw failure(exit_code::bad_input,
@@ -44,8 +44,8 @@ compiler::compiler(const std::string& command) : words_(compiler_words(command))
 
 std::vector<compiler_result> compiler::run(const std::vector<compiler_run>& runs,
                                            const std::function<void(std::size_t)>& done) const {
-  const std::size_t most = std::min<std::size_t>(std::max(std::thread::hardware_concurrency(), 1U),
-                                                 MAXIMUM_WAIT_OBJECTS - 1);
+  const std::size_t most =
+      std::min<std::size_t>(std::max(std::thread::hardware_concurrency(), 1U), MAXIMUM_WAIT_OBJECTS - 1);
   const handle job = ending_job();
   std::vector<compiler_result> results;
   std::vector<running> now;

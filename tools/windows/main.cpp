@@ -19,11 +19,13 @@ constexpr const char* usage =
     "                                                                    another LIBRARY.dll, or a RECIPE.hpp\n"
     "       heapwright build [--recipe NAME] [--compiler COMPILER] -o LIBRARY.dll RECIPE.hpp\n"
     "                                                                    makes a malloc from a recipe\n"
+    "       heapwright top [--every SECONDS] [--looks N] PID             the heap of a process, and what changes in "
+    "it\n"
     "       heapwright info PID                                          what is redirected in a process\n"
     "       heapwright --version\n";
 
-constexpr std::array<std::wstring_view, 9> for_linux{L"advise", L"diff",   L"fit", L"leaks", L"live",
-                                                     L"record", L"replay", L"top", L"trace"};
+constexpr std::array<std::wstring_view, 8> for_linux{L"advise", L"diff",   L"fit",    L"leaks",
+                                                     L"live",   L"record", L"replay", L"trace"};
 
 bool is_help(std::wstring_view word) { return word == L"--help" || word == L"-h"; }
 
@@ -33,11 +35,14 @@ int main_of(const words& given) {
   if (is_help(given[0]) || given[0] == L"help" || (!rest.empty() && is_help(rest[0])))
     return std::fputs(usage, stdout), 0;
   if (std::find(for_linux.begin(), for_linux.end(), given[0]) != for_linux.end())
-    throw failure(exit_code::bad_words, narrow(given[0]) + " is for Linux alone");
+    throw failure(exit_code::bad_words,
+                  narrow(given[0]) + " is for Linux alone" +
+                      (given[0] == L"live" ? "; heapwright top PID shows the heap of a process" : ""));
   if (given[0] == L"run") return run(rest);
   if (given[0] == L"build") return build(rest);
   if (given[0] == L"compare") return compare(rest);
   if (given[0] == L"info") return info(rest);
+  if (given[0] == L"top") return top(rest);
   if (given[0] == L"--version") return std::puts("heapwright " HEAPWRIGHT_VERSION), 0;
   throw failure(exit_code::bad_words, "unknown subcommand " + narrow(given[0]));
 }
