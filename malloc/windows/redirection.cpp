@@ -204,8 +204,8 @@ unsigned redirect_imports(HMODULE module) noexcept {
 }
 
 void redirect(HMODULE module) noexcept {
-  // Our own C library was there before us, and keeps its malloc.
-  if (module == this_module()) return;
+  // The C library in heapwright.dll was there before us, and keeps its malloc.
+  if (module == this_module() && module != ::GetModuleHandleW(nullptr)) return;
   const unsigned imports = redirect_imports(module);
   if (seen_module* const m = note(module)) m->imports = imports;
 }

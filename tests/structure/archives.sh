@@ -30,11 +30,13 @@ x86_64-w64-mingw32-gcc -o "$place/own.exe" "$place/own.c"
 cmake/under_wine "$windows/heapwright.exe" run --stats -- "$place/own.exe" >"$place/said" 2>"$place/told"
 grep -q done "$place/said"
 grep -q 'heapwright .*process' "$place/told"
+x86_64-w64-mingw32-gcc -o "$place/within.exe" "$place/own.c" -Wl,--whole-archive "$windows/libheapwright.a" -Wl,--no-whole-archive -lntdll -lsynchronization
+HEAPWRIGHT_STATS=1 cmake/under_wine "$place/within.exe" 2>&1 | grep -q 'heapwright .*process'
 printf '#include <heapwright/heap.hpp>\nint main() { heapwright::heap<> h("own"); void* p = h.allocate({100, 16}); h.deallocate(p); return p == nullptr; }\n' >"$place/heap.cpp"
 x86_64-w64-mingw32-g++-posix -std=c++20 -static -I"$windows/include" -o "$place/heap.exe" "$place/heap.cpp" -lsynchronization
 cmake/under_wine "$place/heap.exe"
 # The sources of the malloc are in it as a whole.
-for source in options windows/c_libraries windows/child_processes windows/dll_main windows/process_heap windows/redirection; do
+for source in options windows/c_libraries windows/child_processes windows/dll_main windows/process_heap windows/process_life windows/redirection; do
   x86_64-w64-mingw32-g++-posix -std=c++20 -fsyntax-only -I"$windows/include" -DHEAPWRIGHT_VERSION='"0"' -DHEAPWRIGHT_BUILD='"x"' "$windows/malloc/$source.cpp"
 done
 

@@ -37,7 +37,7 @@ PRINTED = ("malloc   override/ ", "heapwright leaks: ", "On this program, ", "he
 # Under wine, in tests/windows.
 # On musl, in tests/malloc/life.
 # With a real Java and a real Python, in tests/live/programs_test.py; in real debuggers, in tests/debuggers.
-RUN_ELSEWHERE = ("cmake --preset windows", "tests/macos/build.sh .", "DYLD_INSERT_LIBRARIES=", "heapwright run -- program.exe", "heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ",
+RUN_ELSEWHERE = ("cmake --preset windows", "tests/macos/build.sh .", "DYLD_INSERT_LIBRARIES=", "heapwright run -- program.exe", "x86_64-w64-mingw32-g++ ", "heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ",
                  "(gdb) ", "(lldb) ", "add-auto-load-safe-path ", "seal     of a live block", "state    in use, or free behind", "LD_PRELOAD=/path/to/", "note: The list of deferred frees ")
 
 

@@ -113,6 +113,15 @@ class Run(unittest.TestCase):
         self.assertEqual(done.stderr.count("mapped at the peak"), 1, done.stderr)
         self.assertEqual(len(re.findall(r"(?m)^linked.exe: redirected, |^  linked.exe: redirected, ", done.stderr)), 1, done.stderr)
 
+    def test_a_program_that_has_the_malloc_within(self):
+        alone = subprocess.run([WINE, FOLDER + "/within.exe"], capture_output=True, text=True, cwd=FOLDER, timeout=120,
+                               env={**os.environ, "HEAPWRIGHT_STATS": "1", "HEAPWRIGHT_VERBOSE": "1"})
+        started = run("run", "--stats", "--verbose", "--", "within.exe")
+        for done in (alone, started):
+            self.assertEqual((done.returncode, done.stdout), (0, "all hold\n"), done.stderr)
+            self.assertEqual(done.stderr.count("mapped at the peak"), 1, done.stderr)
+            self.assertEqual(len(re.findall(r"(?m)^  within.exe: redirected, ", done.stderr)), 1, done.stderr)
+
     def test_names_in_other_letters_and_with_dots(self):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(FOLDER + "/arguments.exe", folder + "/pr\u00fcf \u0434.ted.exe")
