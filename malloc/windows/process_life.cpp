@@ -15,9 +15,9 @@
 #include "utf8.hpp"
 
 extern "C" {
-/// `heapwright top` reads it from outside, by its name. It has no figures where this library does
+/// `heapwright top` reads it from outside, by its name. It has no figures where this malloc does
 /// nothing.
-__declspec(dllexport) constinit heapwright::process_record heapwright_process_record{
+__declspec(dllexport) constinit heapwright::process_record heapwright_record{
     .magic = "heapwright 0001",
     .layout = heapwright::process_record::current_layout,
     .bytes = sizeof(heapwright::process_record),
@@ -97,7 +97,7 @@ bool begin_process(HMODULE module) noexcept {
   HMODULE pinned;
   ::GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
                        reinterpret_cast<const wchar_t*>(module), &pinned);
-  record_figures(heapwright_process_record, the_heap);
+  record_figures(heapwright_record, the_heap);
   options settings;
   settings.read(environment_variable);
   the_heap.pages().set_window(settings[option_id::purge_delay_ms]);

@@ -1,6 +1,6 @@
 // libheapwright.a: the malloc within a program. The system calls what a program has in its table of
-// callbacks of thread-local storage as it calls DllMain of a library: before any code of the program,
-// when a thread ends, and when the process ends.
+// callbacks of thread-local storage as it calls DllMain of a library: before any code of the
+// program, when a thread ends, and when the process ends.
 #include "process_life.hpp"
 
 namespace heapwright::process {

@@ -23,7 +23,7 @@ before(async () => {
     // On a busy machine noise may look like a harm, and then nothing is fitted.
     for (let tries = 0, verdict; verdict !== (what === "rounding" ? "fitted" : "keep-default"); ++tries) {
       assert.ok(tries < 4, `of ${what}: ${verdict}`);
-      const done = spawnSync(heapwright, ["fit", "--for", "memory", "--minutes", "0.7", "--only", "glibc", "-o", join(folder, what), "--json", "-", "--", program, what]);
+      const done = spawnSync(heapwright, ["fit", "--for", "memory", "--minutes", "0.3", "--only", "glibc", "-o", join(folder, what), "--json", "-", "--", program, what]);
       assert.equal(done.status, 0, done.stderr.toString());
       ({ verdict } = JSON.parse(done.stdout.toString()));
     }

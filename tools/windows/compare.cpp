@@ -156,11 +156,7 @@ plan read_plan(const words& given) {
   plan p;
   p.contestants = {{"as it is", L""}, {"heapwright", path_of_dll()}};
   std::size_t i = 0;
-  for (; i < given.size() && given[i].starts_with(L"--"); ++i) {
-    if (given[i] == L"--") {
-      ++i;
-      break;
-    }
+  for (; i < given.size() && given[i].starts_with(L"--") && given[i] != L"--"; i += 2) {
     const std::wstring value = i + 1 < given.size() ? given[i + 1] : L"";
     if (given[i] == L"--rounds") {
       wchar_t* end = nullptr;
@@ -181,9 +177,9 @@ plan read_plan(const words& given) {
     } else {
       throw failure(exit_code::bad_words, "compare: unknown option " + narrow(given[i]));
     }
-    ++i;
   }
-  p.command.assign(given.begin() + static_cast<std::ptrdiff_t>(i), given.end());
+  if (i < given.size() && given[i] == L"--") ++i;
+  p.command.assign(given.begin() + static_cast<std::ptrdiff_t>(std::min(i, given.size())), given.end());
   if (p.command.empty()) throw failure(exit_code::bad_words, "compare: which program?");
   return p;
 }

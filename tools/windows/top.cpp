@@ -24,7 +24,7 @@ namespace {
 
 /// Throws `failure` where it has none.
 process_record read_record(const other_process& process) {
-  for (const auto& [library, there] : process.exports_named("heapwright_process_record")) {
+  for (const auto& [library, there] : process.exports_named("heapwright_record")) {
     process_record record{};
     if (!process.read(there, &record, sizeof record) || record.layout != process_record::current_layout ||
         record.bytes != sizeof record ||

@@ -21,6 +21,11 @@ struct _RTL_SRWLOCK;
 struct _SECURITY_ATTRIBUTES;
 struct _TOKEN_PRIVILEGES;
 
+// Headers of newer mingw-w64 declare some of these without dllimport, which changes nothing.
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdll-attribute-on-redeclaration"
+#endif
 extern "C" {
 #define HEAPWRIGHT_OF_WINDOWS(result) __declspec(dllimport) result __stdcall
 HEAPWRIGHT_OF_WINDOWS(void) AcquireSRWLockExclusive(_RTL_SRWLOCK*);
@@ -68,6 +73,9 @@ int __stdcall WaitOnAddress(volatile void*, void* expected, std::size_t bytes, u
 void __stdcall WakeByAddressSingle(void*);
 __declspec(dllimport) std::intptr_t __cdecl _get_osfhandle(int);
 }
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 namespace heapwright::detail {
 
