@@ -53,16 +53,7 @@ int build(const build_options& options) {
   const recipe_build recipe(options.header, options.recipe, options.compiler,
                             "say which: heapwright build --recipe NAME");
   const files::path library = followed(options.output);
-  if (!files::is_directory(library.parent_path()))
-    throw failure(exit_code::bad_input, fmt::format("{}: its folder does not exist", options.output));
-  if (files::exists(library) && !files::is_regular_file(library))
-    throw failure(exit_code::bad_input,
-                  fmt::format("{} is there and is no file that could be replaced", options.output));
-  std::error_code no_library;
-  if (files::equivalent(library, options.header, no_library))
-    throw failure(
-        exit_code::bad_input,
-        fmt::format("{} is the recipe itself, which the library would replace; give -o another name", options.output));
+  recipe.check_place(options.output, library.string());
   if (access(library.parent_path().c_str(), W_OK) != 0)
     throw failure(exit_code::bad_input,
                   fmt::format("{}: its folder cannot be written to: {}", options.output, std::strerror(errno)));

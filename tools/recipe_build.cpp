@@ -187,6 +187,17 @@ void recipe_build::check() const {
   must_be_good({all});
 }
 
+void recipe_build::check_place(const std::string& output, const std::string& library) const {
+  const files::path place(library);
+  const auto refuse = [](const std::string& why) { throw failure(exit_code::bad_input, why); };
+  if (!files::is_directory(place.parent_path())) refuse(fmt::format("{}: its folder does not exist", output));
+  if (files::exists(place) && !files::is_regular_file(place))
+    refuse(fmt::format("{} is there and is no file that could be replaced", output));
+  std::error_code no_library;
+  if (files::equivalent(place, header_, no_library))
+    refuse(fmt::format("{} is the recipe itself, which the library would replace; give -o another name", output));
+}
+
 void recipe_build::make(const std::string& library, const std::string& header, const std::string& recipe) const {
   std::vector<compiler_run> compilations;
   std::vector<std::string> link = words_in(HEAPWRIGHT_MALLOC_LINK_OPTIONS);

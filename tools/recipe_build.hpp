@@ -35,6 +35,10 @@ class recipe_build {
   /// Throws `failure` with the sentences of the static_asserts that the recipe violates.
   void check() const;
 
+  /// Throws `failure` where a library cannot be put at this path, which the user has given as
+  /// `output`, or would replace the recipe.
+  void check_place(const std::string& output, const std::string& library) const;
+
   /// Compiles and links all of the malloc to this file. Throws `failure`.
   void make(const std::string& library) const { make(library, header_, name_); }
   /// Of a recipe that another header makes of this one.

@@ -4,12 +4,7 @@
 #   usage: build.sh PROJECT
 set -euo pipefail
 cd "$1"
-zig=build/zig
-if [ ! -x "$zig/bin/python" ]; then
-  python3 -m venv "$zig"
-  "$zig/bin/pip" install --quiet ziglang==0.13.0
-fi
-HEAPWRIGHT_ZIG=$("$zig/bin/python" -c 'import os, ziglang; print(os.path.join(os.path.dirname(os.path.abspath(ziglang.__file__)), "zig"))')
+HEAPWRIGHT_ZIG=$(cmake/install_zig build/zig)
 export HEAPWRIGHT_ZIG
 for processor in arm64 x86_64; do
   cmake --preset "macos-$processor"

@@ -108,11 +108,11 @@ template class heap_slots<native_os>;
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool mlock_does_nothing = true;
+[[maybe_unused]] constexpr bool mlock_does_nothing = true;
 #elif defined(__has_feature)
-constexpr bool mlock_does_nothing = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+[[maybe_unused]] constexpr bool mlock_does_nothing = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
-constexpr bool mlock_does_nothing = false;
+[[maybe_unused]] constexpr bool mlock_does_nothing = false;
 #endif
 
 template <class Heap>

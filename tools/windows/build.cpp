@@ -78,16 +78,7 @@ int build(const words& given) {
   const recipe_build recipe(options.header, options.recipe, options.compiler,
                             "say which: heapwright build --recipe NAME");
   const files::path library = files::absolute(options.output);
-  if (!files::is_directory(library.parent_path()))
-    throw failure(exit_code::bad_input, fmt::format("{}: its folder does not exist", options.output));
-  if (files::exists(library) && !files::is_regular_file(library))
-    throw failure(exit_code::bad_input,
-                  fmt::format("{} is there and is no file that could be replaced", options.output));
-  std::error_code no_library;
-  if (files::equivalent(library, options.header, no_library))
-    throw failure(
-        exit_code::bad_input,
-        fmt::format("{} is the recipe itself, which the library would replace; give -o another name", options.output));
+  recipe.check_place(options.output, library.string());
   try {
     recipe.check();
     const unfinished_file unfinished(library);
