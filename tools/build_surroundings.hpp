@@ -3,9 +3,20 @@
 // here, and the one in windows/.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace heapwright::tool {
+
+// Names of files are UTF-8 in the command, also where the system has them otherwise.
+[[nodiscard]] inline std::filesystem::path path_of(const std::string& name) {
+  return std::u8string(name.begin(), name.end());
+}
+/// With "/" between folders.
+[[nodiscard]] inline std::string name_of(const std::filesystem::path& path) {
+  const std::u8string name = path.generic_u8string();
+  return {name.begin(), name.end()};
+}
 
 /// Goes away with all that is in it. Other users can read what is in it: a server may run as one.
 class scratch_folder {

@@ -24,8 +24,9 @@ namespace {
 namespace files = std::filesystem;
 
 std::string read_header(const std::string& path) {
-  if (files::is_directory(path)) throw failure(exit_code::bad_input, fmt::format("{} is a folder, not a header", path));
-  std::ifstream file(files::path(path), std::ios::binary);
+  if (files::is_directory(path_of(path)))
+    throw failure(exit_code::bad_input, fmt::format("{} is a folder, not a header", path));
+  std::ifstream file(path_of(path), std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file.is_open() || file.bad())
     throw failure(exit_code::bad_input, fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
@@ -100,7 +101,7 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 }  // namespace
 
 void write_source(const std::string& path, const std::string& text) {
-  std::ofstream out{files::path(path)};
+  std::ofstream out(path_of(path));
   if (!out.is_open()) throw failure(exit_code::bad_input, fmt::format("{}: {}", path, std::strerror(errno)));
   out << text;
   out.close();
@@ -111,7 +112,7 @@ void write_source(const std::string& path, const std::string& text) {
 recipe_build::recipe_build(const std::string& header, const std::string& recipe, const std::string& compiler,
                            const std::string& choose)
     : given_(header),
-      header_(files::absolute(header).string()),
+      header_(name_of(files::absolute(path_of(header)))),
       name_(recipe.empty() ? find_recipe(header, read_header(header), choose)
                            : recipe_named(recipe, header, read_header(header))),
       from_(find_sources()),
@@ -119,17 +120,16 @@ recipe_build::recipe_build(const std::string& header, const std::string& recipe,
 
 /// Those installed with this program, or those it was built from.
 recipe_build::sources recipe_build::find_sources() {
-  const files::path here = folder_of_this_program();
+  const files::path here = path_of(folder_of_this_program());
   const std::string first = words_in(HEAPWRIGHT_MALLOC_FAST_SOURCES).front();
   for (const auto& [headers, malloc] :
        {std::pair{HEAPWRIGHT_HEADERS_FROM_BIN, HEAPWRIGHT_MALLOC_FROM_BIN},
         std::pair{HEAPWRIGHT_SOURCES_FROM_BIN "/include", HEAPWRIGHT_SOURCES_FROM_BIN "/malloc"}}) {
     if (files::exists(here / malloc / first) && files::exists(here / headers / "heapwright/heap/recipe.hpp"))
-      return {files::weakly_canonical(here / headers).generic_string(),
-              files::weakly_canonical(here / malloc).generic_string()};
+      return {name_of(files::weakly_canonical(here / headers)), name_of(files::weakly_canonical(here / malloc))};
   }
   throw failure(exit_code::bad_input, fmt::format("the sources of the malloc are not in {}; " HEAPWRIGHT_INSTALL_ADVICE,
-                                                  (here / HEAPWRIGHT_MALLOC_FROM_BIN).lexically_normal().string()));
+                                                  name_of((here / HEAPWRIGHT_MALLOC_FROM_BIN).lexically_normal())));
 }
 
 std::vector<std::string> recipe_build::arguments(const std::string& header, const std::string& recipe) const {
@@ -188,13 +188,13 @@ void recipe_build::check() const {
 }
 
 void recipe_build::check_place(const std::string& output, const std::string& library) const {
-  const files::path place(library);
+  const files::path place = path_of(library);
   const auto refuse = [](const std::string& why) { throw failure(exit_code::bad_input, why); };
   if (!files::is_directory(place.parent_path())) refuse(fmt::format("{}: its folder does not exist", output));
   if (files::exists(place) && !files::is_regular_file(place))
     refuse(fmt::format("{} is there and is no file that could be replaced", output));
   std::error_code no_library;
-  if (files::equivalent(place, header_, no_library))
+  if (files::equivalent(place, path_of(header_), no_library))
     refuse(fmt::format("{} is the recipe itself, which the library would replace; give -o another name", output));
 }
 

@@ -110,7 +110,8 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 [[maybe_unused]] constexpr bool mlock_does_nothing = true;
 #elif defined(__has_feature)
-[[maybe_unused]] constexpr bool mlock_does_nothing = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+[[maybe_unused]] constexpr bool mlock_does_nothing =
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
 [[maybe_unused]] constexpr bool mlock_does_nothing = false;
 #endif

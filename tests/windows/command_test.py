@@ -86,7 +86,7 @@ class Run(unittest.TestCase):
                       ["info", "x"], ["info", "1", "2"], ["info", "-5"], ["info", "99999999999999999999"], ["info", ""], ["run", "--with"],
                       ["run", "--with", "nowhere.dll", "--", "arguments.exe"]):
             done = run(*words)
-            self.assertIn("usage: heapwright run", done.stderr, words)
+            self.assertIn("heapwright --help says how it is used", done.stderr, words)
             self.assertEqual(done.returncode, 2, words)
 
     def test_without_the_dll(self):
@@ -136,6 +136,13 @@ class Run(unittest.TestCase):
             done = run(*words)
             self.assertIn("usage:", done.stdout)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_an_answer_that_is_lost(self):
+        for words in (["--version"], ["--help"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([WINE, HEAPWRIGHT, *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=FOLDER, timeout=120)
+            self.assertIn("the answer was lost", done.stderr)
+            self.assertEqual(done.returncode, 1)
 
     def test_what_is_for_linux(self):
         done = run("live", "--", "arguments.exe")
@@ -229,9 +236,30 @@ class Build(unittest.TestCase):
         self.assertRegex(done.stderr, r"heapwright \S+ \(recipe mine\): loaded into process \d+")
         self.assertRegex(done.stderr, r"(?m)^  arguments.exe: redirected, \d+ imports$")
 
+    def test_names_in_other_letters_and_with_spaces(self):
+        os.mkdir(self.folder.name + "/pr\u00fcf \u0434")
+        self.write("pr\u00fcf \u0434/mine.hpp", RECIPE % "48, 96")
+        done = self.build("-o", "pr\u00fcf \u0434/x y.dll", "pr\u00fcf \u0434/mine.hpp")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('run --with "pr\u00fcf \u0434/x y.dll" -- PROGRAM', done.stdout)
+        self.assertEqual(sorted(os.listdir(self.folder.name + "/pr\u00fcf \u0434")), ["mine.hpp", "x y.dll"])
+        done = run("run", "--with", "pr\u00fcf \u0434/x y.dll", "--verbose", "--", FOLDER + "/arguments.exe", cwd=self.folder.name)
+        self.assertIn("(recipe mine)", done.stderr)
+
     def test_info_knows_it_by_any_name(self):
         done = shown_of_a_sleeper([HEAPWRIGHT, "run", "--with", self.library(), "--", "sleeper.exe"])
         self.assertRegex(done.stdout, r"(?m)^sleeper.exe: redirected, \d+ imports$", done.stderr)
+
+    def test_one_that_is_in_use(self):
+        shutil.copy(self.library(), self.folder.name + "/used.dll")
+        sleeper = subprocess.Popen([WINE, HEAPWRIGHT, "run", "--with", self.folder.name + "/used.dll", "--", "sleeper.exe"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True, cwd=FOLDER)
+        sleeper.stdout.readline()
+        done = self.build("-o", "used.dll", "mine.hpp")
+        sleeper.communicate("\n", timeout=60)
+        self.assertRegex(done.stderr, "cannot write .*used.dll: .*; is it loaded into a process")
+        self.assertEqual(done.returncode, 125)
+        self.assertEqual(self.left_behind(), [])
 
     def test_a_program_that_is_linked_with_another_one(self):
         done = run("run", "--with", self.library(), "--verbose", "--", "linked.exe")

@@ -49,7 +49,7 @@ build_options read_options(const words& given) {
 class unfinished_file {
  public:
   explicit unfinished_file(const files::path& target)
-      : target_(target), path_(fmt::format("{}.{}.unfinished", target.string(), ::GetCurrentProcessId())) {}
+      : target_(target), path_(path_of(fmt::format("{}.{}.unfinished", name_of(target), ::GetCurrentProcessId()))) {}
   unfinished_file(const unfinished_file&) = delete;
   unfinished_file& operator=(const unfinished_file&) = delete;
   ~unfinished_file() {
@@ -57,12 +57,12 @@ class unfinished_file {
     files::remove(path_, ignored);
   }
 
-  [[nodiscard]] std::string path() const { return path_.string(); }
+  [[nodiscard]] std::string path() const { return name_of(path_); }
 
   void take_name() const {
     if (::MoveFileExW(path_.c_str(), target_.c_str(), MOVEFILE_REPLACE_EXISTING) == 0)
-      throw failure(exit_code::bad_input,
-                    fmt::format("cannot write {}: {}", target_.string(), message_of(::GetLastError())));
+      throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}; is it loaded into a process?",
+                                                      name_of(target_), message_of(::GetLastError())));
   }
 
  private:
@@ -77,8 +77,8 @@ int build(const words& given) {
   const awaited_ctrl_c guard;
   const recipe_build recipe(options.header, options.recipe, options.compiler,
                             "say which: heapwright build --recipe NAME");
-  const files::path library = files::absolute(options.output);
-  recipe.check_place(options.output, library.string());
+  const files::path library = files::absolute(path_of(options.output));
+  recipe.check_place(options.output, name_of(library));
   try {
     recipe.check();
     const unfinished_file unfinished(library);
@@ -91,8 +91,10 @@ int build(const words& given) {
   }
   show_step("");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  fmt::print("{}: a malloc from {} of {}, {} KiB, {:.0f} s\n  heapwright run --with {} -- PROGRAM\n", options.output,
-             recipe.name(), options.header, files::file_size(library) / 1024, took.count(), options.output);
+  const char* const quote = options.output.find(' ') == options.output.npos ? "" : "\"";
+  fmt::print("{}: a malloc from {} of {}, {} KiB, {:.0f} s\n  heapwright run --with {}{}{} -- PROGRAM\n",
+             options.output, recipe.name(), options.header, files::file_size(library) / 1024, took.count(), quote,
+             options.output, quote);
   return 0;
 }
 

@@ -23,7 +23,7 @@ scratch_folder::scratch_folder() {
 
 scratch_folder::~scratch_folder() {
   std::error_code ignored;
-  files::remove_all(files::path(wide(path_)), ignored);
+  files::remove_all(path_of(path_), ignored);
 }
 
 std::string folder_of_this_program() {

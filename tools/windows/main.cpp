@@ -84,12 +84,15 @@ std::string message_of(DWORD error) {
 int wmain(int count, wchar_t** given) {
   using namespace heapwright::tool;
   try {
-    return main_of(words(given + 1, given + count));
+    const int code = main_of(words(given + 1, given + count));
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      throw failure(exit_code::trouble, "the answer was lost: standard output does not take it");
+    return code;
   } catch (const interrupted&) {
     return static_cast<int>(STATUS_CONTROL_C_EXIT);
   } catch (const failure& f) {
     std::fprintf(stderr, "heapwright: %s\n", f.what());
-    if (f.code() == exit_code::bad_words) std::fputs(usage, stderr);
+    if (f.code() == exit_code::bad_words) std::fputs("heapwright --help says how it is used\n", stderr);
     return f.code();
   }
 }

@@ -124,8 +124,7 @@ int top(const words& given) {
     std::string page = replaces ? "\033[H" : n > 1 ? "\n" : "";
     for (const std::string& line : lines) page += line + (replaces ? "\033[K\n" : "\n");
     if (replaces) page += "\033[J";
-    if (std::fwrite(page.data(), 1, page.size(), stdout) != page.size() || std::fflush(stdout) != 0)
-      throw failure(exit_code::trouble, "top: the answer was lost: standard output takes no more");
+    if (std::fwrite(page.data(), 1, page.size(), stdout) != page.size() || std::fflush(stdout) != 0) return 0;
     before = now;
     if (n == options.looks) return 0;
     const HANDLE awaited[] = {process.get(), awaited_ctrl_c::event()};

@@ -1,11 +1,17 @@
 // A library without a symbol table: of the second function nothing but the address is known, and
 // the first, which is exported, is the nearest before it.
+#ifdef _WIN32
+#define EXPORTED __declspec(dllexport)
+#else
+#define EXPORTED
+#endif
+
 typedef void callback(void*);
 
 // Something behind the call: without it the call would be a jump.
 static volatile int calls;
 
-void stripped_library_exported(callback* f, void* argument) {
+EXPORTED void stripped_library_exported(callback* f, void* argument) {
   f(argument);
   ++calls;
 }
@@ -16,4 +22,4 @@ __attribute__((noinline, section(".text.behind"))) static void not_exported(call
 }
 
 typedef void caller(callback*, void*);
-caller* stripped_library_other(void) { return not_exported; }
+EXPORTED caller* stripped_library_other(void) { return not_exported; }
