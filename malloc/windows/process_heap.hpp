@@ -27,6 +27,8 @@ namespace heapwright::process {
 static_assert(!chosen_recipe.notes_requests, "recipe.notes_requests: for heaps of one's own, not for a malloc");
 static_assert(chosen_recipe.concurrency == concurrency_mode::thread_caching,
               "recipe.concurrency: central and single_threaded are for heaps of one's own; a malloc is thread_caching");
+static_assert(!chosen_recipe.hardening.check_callers,
+              "recipe.hardening.check_callers: not for a malloc on Windows, to which blocks of C libraries come too");
 static_assert(!chosen_recipe.hardening.sealed, "recipe.hardening.sealed: not yet for a malloc on Windows");
 
 using heap_type = heap_core<chosen_recipe, windows_os>;

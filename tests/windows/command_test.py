@@ -275,9 +275,11 @@ class Build(unittest.TestCase):
     def test_what_is_wrong_with_a_recipe(self):
         self.write("bad.hpp", RECIPE % "48, 40")
         self.write("none.hpp", "int x;\n")
+        self.write("checks.hpp", "#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe mine = {.hardening = {.check_callers = true}};\n")
         self.write("broken.hpp", RECIPE % "48, 96" + "int x = ;\n")
         for words, sentence in (
                 (["bad.hpp"], "bad.hpp: mine cannot be built:\n  recipe.classes.exact: at most 32 sizes, rising, multiples of 8, from 16 on\n"),
+                (["checks.hpp"], "recipe.hardening.check_callers: not for a malloc on Windows"),
                 (["none.hpp"], "none.hpp defines no recipe. It should say: inline constexpr heapwright::recipe NAME"),
                 (["broken.hpp"], "broken.hpp:3:9: error: "), (["nowhere.hpp"], "nowhere.hpp cannot be read: "), (["."], ". is a folder, not a header"),
                 (["--recipe", "other", "mine.hpp"], "mine.hpp defines no recipe named other; it defines mine")):
@@ -329,6 +331,14 @@ class Build(unittest.TestCase):
         self.assertTrue(becomes(lambda: not compilers()))
         self.assertEqual(folders(), before)
         self.assertEqual(self.left_behind(), [])
+
+    def test_an_answer_that_is_lost(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([WINE, HEAPWRIGHT, "build", "-o", "lost.dll", "mine.hpp"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  cwd=self.folder.name, timeout=120, env={**os.environ, **self.env})
+        self.assertIn("the answer was lost", done.stderr)
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(os.path.exists(self.folder.name + "/lost.dll"))
 
     def test_words_that_it_does_not_know(self):
         for words in ([], ["mine.hpp"], ["-o", "x.dll"], ["-o"], ["-o", "", "mine.hpp"], ["--check", "-o", "x.dll", "mine.hpp"], ["-o", "x.dll", "mine.hpp", "mine.hpp"]):
@@ -394,7 +404,7 @@ class Top(unittest.TestCase):
         self.assertIn("neither heapwright.dll nor a malloc of heapwright build is in it", done.stderr)
         self.assertEqual(done.returncode, 1)
         done = run("top", "999999")
-        self.assertIn("process 999999: ", done.stderr)
+        self.assertIn("process 999999: there is no such process", done.stderr)
         self.assertEqual(done.returncode, 1)
 
     def test_words_that_it_does_not_know(self):

@@ -2,6 +2,7 @@
 //
 // ../recipe_build.hpp makes it, in a file beside the result, which takes its name when it is whole.
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -92,9 +93,10 @@ int build(const words& given) {
   show_step("");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const char* const quote = options.output.find(' ') == options.output.npos ? "" : "\"";
-  fmt::print("{}: a malloc from {} of {}, {} KiB, {:.0f} s\n  heapwright run --with {}{}{} -- PROGRAM\n",
-             options.output, recipe.name(), options.header, files::file_size(library) / 1024, took.count(), quote,
-             options.output, quote);
+  const std::string made = fmt::format(
+      "{}: a malloc from {} of {}, {} KiB, {:.0f} s\n  heapwright run --with {}{}{} -- PROGRAM\n", options.output,
+      recipe.name(), options.header, files::file_size(library) / 1024, took.count(), quote, options.output, quote);
+  std::fputs(made.c_str(), stdout);
   return 0;
 }
 

@@ -197,7 +197,7 @@ int compare(const words& given) {
                   fmt::format("{} exited with status {}, without any library", narrow(p.command[0]), first.code));
   const auto count = static_cast<unsigned>(p.contestants.size());
   for (unsigned round = 0; round <= p.rounds; ++round) {  // the first is to warm up
-    std::fprintf(stderr, "\rround %u of %u ", round, p.rounds);
+    show_step(fmt::format("round {} of {}", round, p.rounds));
     for (const unsigned which : order_of_round(round, count)) {
       contestant& c = p.contestants[which];
       if (!c.trouble.empty()) continue;
@@ -212,7 +212,7 @@ int compare(const words& given) {
         throw failure(exit_code::trouble, fmt::format("{}, without any library: {}", narrow(p.command[0]), c.trouble));
     }
   }
-  std::fputs("\r                         \r", stderr);
+  show_step("");
   print_table(p);
   return 0;
 }

@@ -35,12 +35,18 @@ other_process::other_process(const words& given, const char* subcommand) {
     throw failure(exit_code::bad_words, std::string(subcommand) + ": of which process? Give its number");
   name_ = "process " + std::to_string(pid);
   process_ = handle(::OpenProcess(PROCESS_QUERY_INFORMATION | PROCESS_VM_READ | SYNCHRONIZE, FALSE, pid));
-  if (!process_) throw failure(exit_code::trouble, name_ + ": " + message_of(::GetLastError()));
+  if (!process_) {
+    const DWORD error = ::GetLastError();
+    throw failure(exit_code::trouble,
+                  name_ + ": " + (error == ERROR_INVALID_PARAMETER ? "there is no such process" : message_of(error)));
+  }
   wchar_t path[MAX_PATH];
   DWORD length = MAX_PATH;
   if (::QueryFullProcessImageNameW(get(), 0, path, &length) == 0) return;
   const std::wstring_view whole(path, length);
   name_ += ", " + narrow(whole.substr(whole.find_last_of(L"\\/") + 1));
+  // It stays, without its memory, as long as somebody has a handle of it.
+  if (::WaitForSingleObject(get(), 0) == WAIT_OBJECT_0) throw failure(exit_code::trouble, name_ + " has ended");
 }
 
 bool other_process::read(const void* there, void* into, std::size_t bytes) const noexcept {

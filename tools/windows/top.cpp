@@ -133,7 +133,7 @@ int top(const words& given) {
     if (which == WAIT_OBJECT_0) break;
   }
   if (!before) throw failure(exit_code::trouble, process.name() + " has ended");
-  fmt::print("{} has ended\n", process.name());
+  std::fputs((process.name() + " has ended\n").c_str(), stdout);
   return 0;
 }
 
