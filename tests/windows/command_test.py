@@ -389,6 +389,7 @@ class Top(unittest.TestCase):
             self.assertRegex(look, r"^(process )?\d+, sleeper.exe  heapwright \d+\.\d+\.\d+ \(release\)\n")
             blocks = re.search(r"(?m)^ +1024 +(1,0\d\d) +[\d.]+ [KM]iB +[\d.]+ [KM]iB$", look)
             self.assertTrue(blocks, look)
+            self.assertRegex(look, r"(?m)^blocks and thread caches 11\.\d MiB.*   large blocks 10\.\d MiB   ")
 
     def test_until_the_process_ends(self):
         sleeper = subprocess.Popen([WINE, HEAPWRIGHT, "run", "--", "sleeper.exe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=FOLDER)

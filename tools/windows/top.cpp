@@ -66,10 +66,11 @@ std::vector<std::string> lines_of(const other_process& process, const process_re
   const std::uint64_t outside = now.heap.outside();
   std::vector<std::string> lines{
       fmt::format("{}  heapwright {:.31} ({:.31})", process.name(), record.version, record.build),
-      fmt::format(
-          "blocks and thread caches {}{}   working set {}{}   threads {}", shown(outside),
-          change_text(outside, before ? std::optional(before->heap.outside()) : std::nullopt), shown(now.working_set),
-          change_text(now.working_set, before ? std::optional(before->working_set) : std::nullopt), now.heap.threads)};
+      fmt::format("blocks and thread caches {}{}   large blocks {}   working set {}{}   threads {}", shown(outside),
+                  change_text(outside, before ? std::optional(before->heap.outside()) : std::nullopt),
+                  shown(now.heap.large), shown(now.working_set),
+                  change_text(now.working_set, before ? std::optional(before->working_set) : std::nullopt),
+                  now.heap.threads)};
   for (std::string& line : lines_of_heap(now.heap)) lines.push_back(std::move(line));
   lines.emplace_back();
   for (std::string& line : lines_of_classes(now.heap)) lines.push_back(std::move(line));
