@@ -16,12 +16,36 @@
 
 namespace heapwright::process {
 
-inline constexpr recipe_values recorded_values{.last_span_bytes = chosen_recipe.spans.last.min_bytes,
-                                               .steps_per_doubling = chosen_recipe.classes.steps_per_doubling,
-                                               .share_bytes = chosen_recipe.thread_cache.share_bytes,
-                                               .max_long_bytes = chosen_recipe.thread_cache.max_long_bytes,
-                                               .max_free_resident = chosen_recipe.pages.max_free_resident,
-                                               .give_back = chosen_recipe.pages.give_back};
+/// The record before the process has begun: all that a compiler knows.
+template <class Heap>
+consteval process_record initial_record() noexcept {
+  return {
+      .magic = "heapwright 0001",
+      .layout = process_record::current_layout,
+      .bytes = sizeof(process_record),
+      .version = HEAPWRIGHT_VERSION,
+      .build = HEAPWRIGHT_BUILD,
+      .recipe = "",
+      .figures = nullptr,
+      .options = "",
+      .class_count = 0,
+      .class_stride = 0,
+      .class_bytes = nullptr,
+      .first_of_class = nullptr,
+      .page_bytes = heap_page,
+      .page_map_bytes_per_page = Heap::page_map_bytes_per_page,
+      .values = {.last_span_bytes = chosen_recipe.spans.last.min_bytes,
+                 .steps_per_doubling = chosen_recipe.classes.steps_per_doubling,
+                 .share_bytes = chosen_recipe.thread_cache.share_bytes,
+                 .max_long_bytes = chosen_recipe.thread_cache.max_long_bytes,
+                 .max_free_resident = chosen_recipe.pages.max_free_resident,
+                 .give_back = chosen_recipe.pages.give_back},
+      .places = nullptr,
+      .places_bytes = 0,
+      .cache_from_thread = 0,
+      .samples = nullptr,
+  };
+}
 
 /// Of the classes that are cut from spans.
 inline constexpr auto recorded_class_bytes = [] {

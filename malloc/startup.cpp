@@ -1,6 +1,6 @@
 // What happens once per process: options are read, fork is hooked, the record for outside readers
 // is completed. malloc works before this has run, with the defaults.
-#include <array>
+#include <cstring>
 
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -12,41 +12,15 @@
 #include "../abi/export.hpp"
 #include "chosen_recipe.hpp"
 #include "guarded_samples.hpp"
+#include "heap_record_of.hpp"
 #include "misuse_report.hpp"
 #include "options.hpp"
 #include "process_heap.hpp"
 #include "statistics.hpp"
 
-#define HEAPWRIGHT_NAME_OF(x) HEAPWRIGHT_WORD(x)
-#define HEAPWRIGHT_WORD(x) #x
-
 extern "C" {
-HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record{
-    .magic = "heapwright 0001",
-    .layout = heapwright::process_record::current_layout,
-    .bytes = sizeof(heapwright::process_record),
-    .version = HEAPWRIGHT_VERSION,
-    .build = HEAPWRIGHT_BUILD,
-    .recipe = "",
-    .figures = nullptr,
-    .options = "",
-    .class_count = 0,
-    .class_stride = 0,
-    .class_bytes = nullptr,
-    .first_of_class = nullptr,
-    .page_bytes = heapwright::heap_page,
-    .page_map_bytes_per_page = heapwright::process::heap_type::page_map_bytes_per_page,
-    .values = {.last_span_bytes = heapwright::process::chosen_recipe.spans.last.min_bytes,
-               .steps_per_doubling = heapwright::process::chosen_recipe.classes.steps_per_doubling,
-               .share_bytes = heapwright::process::chosen_recipe.thread_cache.share_bytes,
-               .max_long_bytes = heapwright::process::chosen_recipe.thread_cache.max_long_bytes,
-               .max_free_resident = heapwright::process::chosen_recipe.pages.max_free_resident,
-               .give_back = heapwright::process::chosen_recipe.pages.give_back},
-    .places = nullptr,
-    .places_bytes = 0,
-    .cache_from_thread = 0,
-    .samples = nullptr,
-};
+HEAPWRIGHT_EXPORT constinit heapwright::process_record heapwright_process_record =
+    heapwright::process::initial_record<heapwright::process::heap_type>();
 }
 
 // record_note. The linker keeps notes together, in the first pages of what it makes. A program may
@@ -67,13 +41,6 @@ static_assert(heapwright::record_note::owner_bytes == 11 && sizeof(heapwright::r
 namespace heapwright::process {
 namespace {
 
-using classes = class_table<chosen_recipe>;
-constexpr auto class_bytes = [] {
-  std::array<std::uint32_t, classes::cut_end - 1> all{};
-  for (unsigned c = 1; c < classes::cut_end; ++c) all[c - 1] = classes::of(c).size;
-  return all;
-}();
-
 constexpr auto described = heap_describer::describe(the_heap);
 constexpr guarded_sample_places places_of_samples = the_samples.describe();
 
@@ -84,14 +51,7 @@ void record_heap() noexcept {
   record.cache_from_thread =
       reinterpret_cast<std::intptr_t>(&this_cache) - reinterpret_cast<std::intptr_t>(__builtin_thread_pointer());
   record.samples = &places_of_samples;
-  record.class_count = class_bytes.size();
-  record.class_stride = heap_type::class_figures_stride;
-  record.class_bytes = class_bytes.data();
-  record.first_of_class = &the_heap.figures_of(1);
-  record.figures = &the_heap.figures();
-  text<sizeof(process_record::recipe) - 1> name;
-  name.add(HEAPWRIGHT_NAME_OF(HEAPWRIGHT_RECIPE));
-  std::memcpy(record.recipe, name.c_str(), name.size() + 1);
+  record_figures(record, the_heap);
 }
 
 void record_options(const options& settings) noexcept {

@@ -17,27 +17,8 @@
 extern "C" {
 /// `heapwright top` reads it from outside, by its name. It has no figures where this malloc does
 /// nothing.
-__declspec(dllexport) constinit heapwright::process_record heapwright_record{
-    .magic = "heapwright 0001",
-    .layout = heapwright::process_record::current_layout,
-    .bytes = sizeof(heapwright::process_record),
-    .version = HEAPWRIGHT_VERSION,
-    .build = HEAPWRIGHT_BUILD,
-    .recipe = "",
-    .figures = nullptr,
-    .options = "",
-    .class_count = 0,
-    .class_stride = 0,
-    .class_bytes = nullptr,
-    .first_of_class = nullptr,
-    .page_bytes = heapwright::heap_page,
-    .page_map_bytes_per_page = heapwright::process::heap_type::page_map_bytes_per_page,
-    .values = heapwright::process::recorded_values,
-    .places = nullptr,
-    .places_bytes = 0,
-    .cache_from_thread = 0,
-    .samples = nullptr,
-};
+__declspec(dllexport) constinit heapwright::process_record heapwright_record =
+    heapwright::process::initial_record<heapwright::process::heap_type>();
 }
 
 namespace heapwright::process {
