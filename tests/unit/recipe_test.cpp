@@ -103,6 +103,34 @@ TEST(ExactSizes, BlocksAreWhatTheyShouldBe) {
   fill_and_check(fresh);
 }
 
+// Pages of a database with a record in front of each; buffers with a header.
+constexpr recipe longer_than_pages{.classes = {.exact = {16, 64, 4368, 5120, 8208, 12304, 16384}}};
+
+TEST(ExactSizes, MayBeLongerThanPages) {
+  heap<longer_than_pages> h;
+  EXPECT_EQ(h.usable_size(h.allocate(4368)), 4368u);
+  EXPECT_EQ(h.usable_size(h.allocate(4369)), 5120u);
+  EXPECT_EQ(h.usable_size(h.allocate(8208)), 8272u) << "longer by a line, as others of two pages and more";
+  EXPECT_EQ(h.usable_size(h.allocate(65)), 4368u);
+  EXPECT_EQ(h.usable_size(h.allocate(16385)), 18432u + 64);
+  heap<longer_than_pages> fresh;
+  fill_and_check(fresh);
+  for (const std::size_t alignment : {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096}) {
+    std::vector<std::byte*> blocks;
+    for (std::size_t size = 3000; size < 40'000; size += 500) {
+      auto* const p = static_cast<std::byte*>(fresh.allocate({size, alignment}));
+      ASSERT_TRUE(p != nullptr && is_aligned(p, alignment)) << size << " aligned to " << alignment;
+      ASSERT_GE(fresh.usable_size(p), size);
+      std::memset(p, 1, size);
+      blocks.push_back(p);
+    }
+    std::ranges::sort(blocks);
+    for (std::size_t i = 1; i < blocks.size(); ++i) ASSERT_LE(blocks[i - 1] + fresh.usable_size(blocks[i - 1]), blocks[i]);
+    for (std::byte* const p : blocks) fresh.deallocate(p);
+  }
+  EXPECT_EQ(fresh.statistics().in_use, 0u);
+}
+
 TEST(ExactSizes, PowersOfTwo) {
   heap<powers_of_two> h;
   EXPECT_EQ(h.usable_size(h.allocate(33)), 64u);

@@ -3,16 +3,40 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <memory>
 #include <set>
 
+#include <heapwright/core/bits.hpp>
+#include <heapwright/heap/class_table.hpp>
 #include <heapwright/heap/recipe.hpp>
 
 namespace heapwright::tool {
 namespace {
 
 constexpr std::uint64_t grain = size_class_plan::smallest_step;
-constexpr std::uint64_t longest = 4096;  ///< that `exact` may end with
+constexpr std::uint64_t longest = default_recipe.spans.largest_cut;  ///< that `exact` may end with
 constexpr std::size_t grains = longest / grain;
+
+/// Bytes that a block of a class takes: with the line by which longer blocks are longer, and its
+/// part of what is left over at the end of a long span.
+constexpr std::uint64_t taken(std::uint64_t size, const span_length& span) {
+  const std::uint64_t block = size < 2 * heap_page ? size : size + cache_line;
+  std::uint64_t bytes = align_up(std::max<std::uint64_t>(span.min_bytes, span.min_blocks * block), heap_page);
+  while (bytes % block > bytes / span.max_waste_divisor) bytes += heap_page;
+  return block + std::min<std::uint64_t>(bytes % block, heap_page) / (bytes / block);
+}
+
+/// For each size, in grains.
+using taken_bytes = std::array<std::uint64_t, grains + 1>;
+
+consteval taken_bytes taken_of_all(const span_length& span) {
+  taken_bytes all{};
+  for (std::size_t i = 1; i <= grains; ++i) all[i] = taken(i * grain, span);
+  return all;
+}
+
+constexpr taken_bytes by_default = taken_of_all(default_recipe.spans.last);
+constexpr taken_bytes in_chosen_spans = taken_of_all(size_choice::spans);
 
 /// Of a class that is used at all: half of a span of the shortest length.
 constexpr std::uint64_t loss_of_class(std::uint64_t size) {
@@ -41,69 +65,80 @@ struct sums {
   }
 
   /// What a class of `to` grains loses that has all sizes above `from`.
-  [[nodiscard]] std::uint64_t loss(std::size_t from, std::size_t to) const {
+  [[nodiscard]] std::uint64_t loss(std::size_t from, std::size_t to, const taken_bytes& taken) const {
     if (allocations[to] == allocations[from]) return 0;
-    return (blocks[to] - blocks[from]) * to * grain - (bytes[to] - bytes[from]) + loss_of_class(to * grain);
+    return (blocks[to] - blocks[from]) * taken[to] - (bytes[to] - bytes[from]) + loss_of_class(to * grain);
   }
 };
 
-/// Of the default's classes, between two of its sizes.
-std::uint64_t loss_of_steps(const sums& all, std::size_t from, std::size_t to) {
-  std::uint64_t loss = 0;
-  for (std::size_t end = from; end < to;) {
-    const std::size_t begin = end;
-    end = default_recipe.classes.size(default_recipe.classes.index((begin + 1) * grain)) / grain;
-    loss += all.loss(begin, end);
-  }
-  return loss;
+/// Where the default's class ends that begins behind `begin`.
+std::size_t end_of_step(std::size_t begin) {
+  return default_recipe.classes.size(default_recipe.classes.index((begin + 1) * grain)) / grain;
 }
 
-/// The best sizes for a list that ends with `last` grains, and what they lose.
-struct best_list {
-  std::vector<std::uint64_t> sizes;
-  std::uint64_t loss = std::numeric_limits<std::uint64_t>::max();
-};
-
-best_list best_that_ends_with(const sums& all, std::size_t last) {
-  // least[k][i]: the least loss of all sizes up to i grains, with k classes that end there.
-  constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
-  const std::size_t most = std::min<std::size_t>(size_list::most, last);
-  std::vector least(most + 1, std::vector(last + 1, none));
-  std::vector before(most + 1, std::vector<std::size_t>(last + 1));
-  least[0][0] = 0;
-  for (std::size_t k = 1; k <= most; ++k) {
-    for (std::size_t to = k; to <= last; ++to) {
-      for (std::size_t from = k - 1; from < to; ++from) {
-        if (least[k - 1][from] == none) continue;
-        const std::uint64_t loss = least[k - 1][from] + all.loss(from, to);
-        if (loss >= least[k][to]) continue;
-        least[k][to] = loss;
-        before[k][to] = from;
+/// The least loss of all choices of so many sizes that end there; and how each of them begins.
+class best_lists {
+ public:
+  explicit best_lists(const sums& all) {
+    for (auto& row : least_) row.fill(none);
+    least_[0][0] = 0;
+    for (std::size_t count = 1; count <= size_list::most; ++count) {
+      for (std::size_t to = count; to <= grains; ++to) {
+        for (std::size_t from = count - 1; from < to; ++from) {
+          if (least_[count - 1][from] == none) continue;
+          const std::uint64_t loss = least_[count - 1][from] + all.loss(from, to, in_chosen_spans);
+          if (loss >= least_[count][to]) continue;
+          least_[count][to] = loss;
+          before_[count][to] = static_cast<std::uint16_t>(from);
+        }
       }
     }
   }
-  best_list best;
-  for (std::size_t k = 1; k <= most; ++k) {
-    if (least[k][last] >= best.loss) continue;
-    best = {{}, least[k][last]};
-    for (std::size_t at = last, left = k; left > 0; at = before[left--][at]) best.sizes.push_back(at * grain);
-    std::ranges::reverse(best.sizes);
+
+  /// The fewest sizes of those that lose least, of all lists that end with `last` grains.
+  [[nodiscard]] std::size_t best_count(std::size_t last) const {
+    std::size_t best = 1;
+    for (std::size_t count = 2; count <= size_list::most; ++count)
+      if (least_[count][last] < least_[best][last]) best = count;
+    return best;
   }
-  return best;
-}
+
+  [[nodiscard]] std::uint64_t loss(std::size_t count, std::size_t last) const { return least_[count][last]; }
+
+  [[nodiscard]] std::vector<std::uint64_t> sizes(std::size_t count, std::size_t last) const {
+    std::vector<std::uint64_t> all;
+    for (; count > 0; last = before_[count--][last]) all.push_back(last * grain);
+    std::ranges::reverse(all);
+    return all;
+  }
+
+ private:
+  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+  std::array<std::array<std::uint64_t, grains + 1>, size_list::most + 1> least_;
+  std::array<std::array<std::uint16_t, grains + 1>, size_list::most + 1> before_;
+};
 
 }  // namespace
 
 size_choice choose_sizes(std::span<const size_use> uses) {
-  const sums all(uses);
+  const auto all = std::make_unique<sums>(uses);
+  const auto lists = std::make_unique<best_lists>(*all);
+  std::vector<std::size_t> steps{0};
+  while (steps.back() < grains) steps.push_back(end_of_step(steps.back()));
   size_choice chosen;
-  chosen.loss = chosen.loss_by_default = loss_of_steps(all, 0, grains);
-  for (std::size_t last = 128 / grain; last <= grains; last *= 2) {
-    const best_list best = best_that_ends_with(all, last);
-    const std::uint64_t loss = best.loss + loss_of_steps(all, last, grains);
+  std::uint64_t loss_behind = 0;  // of the steps behind the list
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    chosen.loss_by_default += all->loss(steps[i - 1], steps[i], by_default);
+    loss_behind += all->loss(steps[i - 1], steps[i], in_chosen_spans);
+  }
+  chosen.loss = chosen.loss_by_default;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    loss_behind -= all->loss(steps[i - 1], steps[i], in_chosen_spans);
+    const std::size_t count = lists->best_count(steps[i]);
+    const std::uint64_t loss = lists->loss(count, steps[i]) + loss_behind;
     if (loss >= chosen.loss) continue;
     chosen.loss = loss;
-    chosen.sizes = best.sizes;
+    chosen.sizes = lists->sizes(count, steps[i]);
   }
   return chosen;
 }

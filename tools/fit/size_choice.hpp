@@ -3,8 +3,8 @@
 // Problem    a block is rounded up to its size class. Few classes round much; many have spans of
 //            their own, each of which is partly free.
 // How        dynamic programming over the sizes that live at the peak: of all choices of up to 32
-//            sizes, the one with the least sum of rounding and partly used spans. Each power of two
-//            that the list may end with is tried.
+//            sizes, the one with the least sum of rounding, what is left over at the end of spans,
+//            and partly used spans. Each step of the default's classes is tried as the end.
 // Limits     multiples of 16 alone: with odd multiples of 8 blocks would be aligned to 8, and some
 //            programs have tags in the lowest four bits.
 #pragma once
@@ -13,17 +13,22 @@
 #include <span>
 #include <vector>
 
+#include <heapwright/heap/recipe.hpp>
+
 #include "observation.hpp"
 
 namespace heapwright::tool {
 
 struct size_choice {
+  /// The longest spans of these sizes: few blocks of a page or so fill 32 KiB well.
+  static constexpr span_length spans{32 * KiB, 8, 128};
+
   std::vector<std::uint64_t> sizes;   ///< bytes, rising; empty: none loses less than the default
   std::uint64_t loss_by_default = 0;  ///< bytes at the peak: rounding, and partly used spans
   std::uint64_t loss = 0;             ///< of these sizes
 };
 
-/// `uses`: rising by size. Pure; O(256 * 256 * 32).
+/// `uses`: rising by size. Pure; some tenth of a second, whatever the program does.
 size_choice choose_sizes(std::span<const size_use> uses);
 
 /// Bytes that rounding takes at the peak, with this number of steps per doubling.

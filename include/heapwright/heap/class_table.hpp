@@ -42,9 +42,9 @@ class class_table {
   static_assert(R.classes.exact_is_valid(),
                 "recipe.classes.exact: at most 32 sizes, rising, multiples of 8, from 16 on");
   static_assert(
-      R.classes.exact_meets_steps() && R.classes.exact.last() <= heap_page,
+      R.classes.exact_meets_steps() && R.classes.exact.last() <= R.spans.largest_cut,
       "recipe.classes.exact: the last size must be one that the steps per doubling give too (a power of two is), at "
-      "most 4096");
+      "most spans.largest_cut");
   static_assert(R.classes.count() < 255, "recipe.classes: at most 254 classes");
   static_assert(R.spans.first.is_valid() && R.spans.first_of_small.is_valid() && R.spans.last.is_valid(),
                 "recipe.spans: a span holds at least one block");
@@ -198,19 +198,24 @@ class class_table {
       if (alignment > R.classes.granule() && rounded <= R.spans.mixed_up_to)
         rounded = std::max(rounded, align_up(R.spans.mixed_up_to + 1, alignment));
     }
-    if (rounded <= R.classes.exact.last()) return exact_aligned(rounded, alignment);
-    if (alignment <= cache_line || rounded <= largest_even) return index(rounded);
-    const auto pages = static_cast<unsigned>(divide_up(rounded, heap_page));
-    return rounded <= largest_page_aligned ? page_aligned + pages - 2 : 0;
+    if (rounded <= R.classes.exact.last()) {
+      if (const unsigned c = exact_aligned(rounded, alignment)) return c;
+    } else if (alignment <= cache_line || rounded <= largest_even) {
+      return index(rounded);
+    }
+    const auto pages = std::max(static_cast<unsigned>(divide_up(rounded, heap_page)), 2U);
+    return pages * heap_page <= largest_page_aligned ? page_aligned + pages - 2 : 0;
   }
 
  private:
-  /// The first class from this size on that is a multiple of the alignment. The class behind the
-  /// exact sizes is one at the latest.
+  /// The first class from this size on whose blocks are aligned so; 0 when there is none. Spans of
+  /// blocks of two pages and more begin at any line.
   static constexpr unsigned exact_aligned(std::size_t rounded, std::size_t alignment) noexcept {
-    unsigned c = R.classes.index(rounded);
-    while (R.classes.size(c) % alignment != 0) ++c;
-    return c;
+    for (unsigned c = R.classes.index(rounded); c < cut_end; ++c) {
+      if (alignment > cache_line && R.classes.size(c) > largest_even) return 0;
+      if (of(c).size % alignment == 0) return c;
+    }
+    return 0;
   }
 
   /// Blocks of a span up to here are as long as their class says, those of two pages and more
