@@ -32,6 +32,8 @@ using cache_type = heap_type::cache;
 
 /// What malloc's blocks are aligned to.
 inline constexpr std::size_t natural_alignment = class_table<chosen_recipe>::natural_alignment;
+static_assert(!heap_type::is_sealed || natural_alignment == default_alignment,
+              "recipe.hardening.sealed: in a malloc classes.exact has multiples of 16 alone, for operator new");
 
 extern constinit heap_type the_heap;
 

@@ -40,27 +40,37 @@ struct call_new_handler_nothrow {
   }
 };
 
+/// Of any size, aligned as C++ promises: Clang relies on it where it clears an object of 24 bytes,
+/// though no member needs it.
+template <class OnFailure>
+[[nodiscard, gnu::always_inline]] inline void* allocate_new(std::size_t size, block_origin origin) noexcept(
+    OnFailure::never_throws) {
+  constexpr std::size_t promised = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+  if constexpr (natural_alignment < promised) return allocate_aligned<OnFailure>(size, promised, origin);
+  return allocate<OnFailure>(size, origin);
+}
+
 }  // namespace
 }  // namespace heapwright::process
 
 using heapwright::block_origin;
 using namespace heapwright::process;
 
-void* operator new(std::size_t size) { return allocate<call_new_handler>(size, block_origin::new_object); }
+void* operator new(std::size_t size) { return allocate_new<call_new_handler>(size, block_origin::new_object); }
 void* operator new[](std::size_t size) {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array(size);
-  return allocate<call_new_handler>(size, block_origin::new_array);
+  return allocate_new<call_new_handler>(size, block_origin::new_array);
 }
 void* operator new(std::size_t size, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_nothrow(size, tag);
-  return allocate<call_new_handler_nothrow>(size, block_origin::new_object);
+  return allocate_new<call_new_handler_nothrow>(size, block_origin::new_object);
 }
 void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept {
   if (defaults.are_used) [[unlikely]]
     return defaults.new_array_nothrow(size, tag);
-  return allocate<call_new_handler_nothrow>(size, block_origin::new_array);
+  return allocate_new<call_new_handler_nothrow>(size, block_origin::new_array);
 }
 
 void* operator new(std::size_t size, std::align_val_t a) {

@@ -114,6 +114,27 @@ class Build(Case):
         table = heapwright("compare", "--rounds", "2", "--only", "glibc", "--with", f"mine={self.library}", "--", fixture("scattered"), "300000", "0", "3")
         self.assertIn("Spans of the recipe are short already", table.stdout)
 
+    def test_operator_new_keeps_its_alignment_where_sizes_are_odd_multiples_of_8(self):
+        """Clang clears an object of 24 bytes by an instruction that needs 16."""
+        self.assertEqual(self.build(self.header(".classes = {.exact = {24, 40, 96}}")).returncode, 0)
+        source, program = self.folder / "new.cpp", self.folder / "new"
+        source.write_text("#include <cstdint>\n#include <cstdlib>\n#include <new>\n"
+                          "int main() {\n  int odd = 0, odd_of_malloc = 0;\n"
+                          "  for (int i = 0; i < 1000; ++i) {\n"
+                          "    void* const all[] = {operator new(24), operator new[](40), operator new(24, std::nothrow)};\n"
+                          "    for (void* p : all) odd += reinterpret_cast<std::uintptr_t>(p) % 16 != 0;\n"
+                          "    odd_of_malloc += reinterpret_cast<std::uintptr_t>(std::malloc(24)) % 16 != 0;\n"
+                          "    operator delete(all[0], std::size_t{24});\n  }\n"
+                          "  return odd > 0 ? 1 : odd_of_malloc > 0 ? 0 : 2;\n}\n")
+        subprocess.run(["c++", "-O0", str(source), "-o", str(program)], check=True)
+        self.assertEqual(heapwright("run", "--with", str(self.library), "--", str(program)).returncode, 0)
+
+    def test_sizes_up_to_the_longest_that_are_cut_from_spans(self):
+        sizes = [16 * i * i for i in range(1, 32)] + [32768]
+        self.assertEqual(self.build(self.header(f".classes = {{.exact = {{{', '.join(map(str, sizes))}}}}}")).returncode, 0)
+        says = heapwright("run", "--with", str(self.library), "--", "python3", "-c", "print(sum(len('x' * i) for i in range(40000)))")
+        self.assertEqual(says.stdout, "799980000\n")
+
     def test_a_compiler_that_makes_nothing(self):
         result = self.build(self.header(""), "--compiler", "true")
         self.refused(result, 125, "mine cannot be built", "true ended well, but has made no malloc: is it a C++ compiler?")

@@ -180,6 +180,10 @@ void recipe_search::replay(tried_recipe& into) {
 /// for real runs to tell.
 bool recipe_search::is_harmed(const tried_recipe& one) { return one.peak_ratio > 1 + most_harm; }
 
+/// Whether the program would take longer if the replays were right about the time. They can be
+/// wrong; so such a recipe goes to real runs too, but beside others.
+bool recipe_search::seems_slow(const tried_recipe& one) const { return predicted(one, fit_goal::time) > 1 + most_harm; }
+
 /// What real runs will show if the replays are right: the product of the goal's ratios.
 double recipe_search::predicted(const tried_recipe& one, fit_goal goal) const {
   const double memory = one.peak_ratio, time = 1 + share_ * (one.malloc_time_ratio - 1);
@@ -187,21 +191,27 @@ double recipe_search::predicted(const tried_recipe& one, fit_goal goal) const {
 }
 
 std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
-  std::vector<const tried_recipe*> good;
-  for (const tried_recipe& one : tried_)
-    if (one.failure.empty() && !is_harmed(one)) good.push_back(&one);
-  const auto sorted = [&](double tried_recipe::*ratio, double least) {
+  std::vector<const tried_recipe*> good, quick;
+  for (const tried_recipe& one : tried_) {
+    if (!one.failure.empty() || is_harmed(one)) continue;
+    good.push_back(&one);
+    if (!seems_slow(one)) quick.push_back(&one);
+  }
+  const auto sorted = [](const std::vector<const tried_recipe*>& from, double tried_recipe::*ratio, double least) {
     std::vector<const tried_recipe*> those;
-    for (const tried_recipe* const one : good)
+    for (const tried_recipe* const one : from)
       if (one->*ratio < 1 - least) those.push_back(one);
     std::ranges::stable_sort(those, {}, [&](const tried_recipe* one) { return one->*ratio; });
     std::vector<candidate> parts;
     for (const tried_recipe* const one : those) parts.push_back(one->what);
     return parts;
   };
-  std::vector<candidate> memory, time, all;
-  if (goal == fit_goal::memory || goal == fit_goal::both) memory = sorted(&tried_recipe::peak_ratio, seen_in_memory);
-  if (goal != fit_goal::memory) time = sorted(&tried_recipe::malloc_time_ratio, seen_in_time);
+  std::vector<candidate> memory, quick_memory, time, all;
+  if (goal == fit_goal::memory || goal == fit_goal::both) {
+    memory = sorted(good, &tried_recipe::peak_ratio, seen_in_memory);
+    quick_memory = sorted(quick, &tried_recipe::peak_ratio, seen_in_memory);
+  }
+  if (goal != fit_goal::memory) time = sorted(good, &tried_recipe::malloc_time_ratio, seen_in_time);
   const auto add = [&](const std::vector<candidate>& parts) {
     if (parts.empty()) return;
     candidate whole = combined(parts);
@@ -210,6 +220,7 @@ std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
       all.push_back(std::move(whole));
   };
   add(memory);
+  add(quick_memory);
   add(time);
   memory.insert(memory.end(), time.begin(), time.end());
   add(memory);
@@ -217,7 +228,9 @@ std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
 }
 
 bool recipe_search::try_step(fit_goal goal) {
-  const auto promises = [&](const tried_recipe& one) { return one.failure.empty() && !is_harmed(one); };
+  const auto promises = [&](const tried_recipe& one) {
+    return one.failure.empty() && !is_harmed(one) && !seems_slow(one);
+  };
   const tried_recipe* best = nullptr;
   for (const tried_recipe& one : tried_)
     if (promises(one) && predicted(one, goal) < (best == nullptr ? 1 : predicted(*best, goal))) best = &one;
@@ -244,18 +257,23 @@ bool recipe_search::try_step(fit_goal goal) {
 
 std::vector<const tried_recipe*> recipe_search::choose(fit_goal goal, std::size_t most) {
   std::vector<tried_recipe*> good;
-  for (tried_recipe& one : tried_)
-    if (one.failure.empty() && !is_harmed(one) && !one.adds_nothing) good.push_back(&one);
+  for (tried_recipe& one : tried_) {
+    const bool may_gain =
+        predicted(one, goal) < 1 - seen_in_memory || (goal != fit_goal::memory && one.what.gains_outside_malloc);
+    if (one.failure.empty() && !is_harmed(one) && !one.adds_nothing && may_gain) good.push_back(&one);
+  }
   std::ranges::stable_sort(good, {}, [&](const tried_recipe* one) { return predicted(*one, goal); });
   std::vector<const tried_recipe*> chosen;
-  for (tried_recipe* const one : good) {
-    const bool may_gain =
-        predicted(*one, goal) < 1 - seen_in_memory || (goal != fit_goal::memory && one->what.gains_outside_malloc);
-    if (chosen.size() == most) break;
-    if (!may_gain) continue;
+  const auto add = [&](tried_recipe* one) {
+    if (chosen.size() == most || one->is_finalist) return;
     one->is_finalist = true;
     chosen.push_back(one);
-  }
+  };
+  // What takes more time in replays has half of the places, and those that nothing else wants.
+  std::size_t slow = 0;
+  for (tried_recipe* const one : good)
+    if (!seems_slow(*one) || ++slow <= most / 2) add(one);
+  for (tried_recipe* const one : good) add(one);
   return chosen;
 }
 

@@ -2,7 +2,8 @@
 //
 //   try        builds a candidate, and replays the plan under it, in turns and at full speed
 //   step       goes on from the best of them, one field at a time
-//   choose     the finalists: the best by what the replays say, none that harms
+//   choose     the finalists: the best by what the replays say, none that harms; not all of them
+//              such that seem to cost time
 //
 // Replays are right about memory within some per cent, and about time in malloc alone. So what they
 // say is a reason to look at a recipe, and none to believe in it: the proof is made of real runs.
@@ -44,11 +45,11 @@ class recipe_search {
   /// Throws `interrupted`, and `failure` where no compiler can be had.
   void try_out(const candidate& what);
 
-  /// Candidates from what has gained so far: all that is for memory, all that is for time, and
-  /// both.
+  /// Candidates from what has gained so far: all that is for memory, of that what seems to cost no
+  /// time, all that is for time, and both.
   [[nodiscard]] std::vector<candidate> combinations(fit_goal goal) const;
 
-  /// One more, a field away from the best so far; for the goals that ask for memory, of which
+  /// One more, a field away from the best so far that seems to cost no time; for the goals that ask for memory, of which
   /// replays know most. False: no field that is changed by itself promises more.
   bool try_step(fit_goal goal);
 
@@ -66,6 +67,7 @@ class recipe_search {
  private:
   [[nodiscard]] double predicted(const tried_recipe& one, fit_goal goal) const;
   [[nodiscard]] static bool is_harmed(const tried_recipe& one);
+  [[nodiscard]] bool seems_slow(const tried_recipe& one) const;
   void replay(tried_recipe& into);
 
   const scratch_file& plan_;

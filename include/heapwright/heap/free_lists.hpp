@@ -288,8 +288,9 @@ class free_lists {
   static constexpr std::size_t many = 16;  ///< blocks
 
   /// Where the recipe lists sizes, malloc itself looks into the table: then it has an entry for
-  /// each size, which saves rounding.
-  static constexpr std::size_t table_step = R.classes.exact.empty() ? even_step : 1;
+  /// each size, which saves rounding. A list of long sizes has one for each multiple of 8: 8 KiB at
+  /// most.
+  static constexpr std::size_t table_step = R.classes.exact.empty() ? even_step : small_max <= heap_page ? 1 : 8;
 
   static constexpr auto make_small_offsets() {
     std::array<std::uint16_t, small_max / table_step + 1> table{};
