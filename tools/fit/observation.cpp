@@ -107,7 +107,7 @@ class walk {
     all.live_at_end = live_;
     all.live_mean = before_ns == 0 ? live_ : static_cast<std::uint64_t>(byte_ns / static_cast<double>(before_ns));
     all.caches = caches.uses();
-    for (const auto& [size, use] : uses_) all.sizes.push_back(use);
+    for (const auto& [size, counted] : uses_) all.sizes.push_back(counted.use);
     std::ranges::sort(all.sizes, {}, &size_use::size);
     return all;
   }
@@ -132,6 +132,11 @@ class walk {
     bool is_live = false;
   };
 
+  struct counted_use {
+    size_use use;
+    std::uint64_t live = 0;
+  };
+
   static bool gives(const operation& o) noexcept {
     return o.kind == operation_kind::allocate || o.kind == operation_kind::reallocate;
   }
@@ -149,9 +154,10 @@ class walk {
 
   void count(observation& all, cache_model& caches, const operation& o, const replay::turn& t) {
     if (gives(o)) {
-      size_use& use = uses_[o.size];
+      auto& [use, live] = uses_[o.size];
       use.size = o.size;
       ++use.allocations;
+      use.live_at_most = std::max(use.live_at_most, ++live);
       ++(o.kind == operation_kind::allocate ? all.allocations : all.resizes);
       all.allocated_bytes += o.size;
       if (o.size > default_recipe.classes.largest) {
@@ -161,6 +167,7 @@ class walk {
       caches.take(t.thread, o.size);
     } else {
       const slot& s = slots_[o.slot];
+      --uses_[o.size].live;
       if (o.kind == operation_kind::deallocate) ++all.frees;
       if (s.thread == t.thread)
         caches.put(t.thread, o.size);
@@ -177,7 +184,7 @@ class walk {
 
   const mapped_plan& plan_;
   std::vector<slot> slots_;
-  tsl::robin_map<std::uint64_t, size_use> uses_;
+  tsl::robin_map<std::uint64_t, counted_use> uses_;
   std::uint64_t live_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <ranges>
 #include <set>
 
 #include <heapwright/core/bits.hpp>
@@ -45,16 +46,23 @@ constexpr std::uint64_t loss_of_class(std::uint64_t size) {
   return std::max<std::uint64_t>(spans.min_bytes, spans.min_blocks * size) / 2;
 }
 
+std::uint64_t at_peak(const size_use& u) { return u.live_at_peak; }
+
+/// Blocks that live at another time count a quarter: another input may have its peak there.
+std::uint64_t at_peak_and_later(const size_use& u) {
+  return u.live_at_peak + (std::max(u.live_at_most, u.live_at_peak) - u.live_at_peak) / 4;
+}
+
 /// Sums over sizes, in grains: of those that round to i * grain at most.
 struct sums {
   std::array<std::uint64_t, grains + 1> blocks{}, bytes{}, allocations{};
 
-  explicit sums(std::span<const size_use> uses) {
+  sums(std::span<const size_use> uses, std::uint64_t (*count)(const size_use&)) {
     for (const size_use& u : uses) {
       if (u.size > longest) continue;
       const std::size_t at = std::max<std::size_t>(divide_up(u.size, grain), 1);
-      blocks[at] += u.live_at_peak;
-      bytes[at] += u.live_at_peak * u.size;
+      blocks[at] += count(u);
+      bytes[at] += count(u) * u.size;
       allocations[at] += u.allocations;
     }
     for (std::size_t i = 1; i <= grains; ++i) {
@@ -71,9 +79,19 @@ struct sums {
   }
 };
 
-/// Where the default's class ends that begins behind `begin`.
-std::size_t end_of_step(std::size_t begin) {
-  return default_recipe.classes.size(default_recipe.classes.index((begin + 1) * grain)) / grain;
+/// 0, and where each of the default's classes ends.
+std::vector<std::size_t> ends_of_steps() {
+  std::vector<std::size_t> ends{0};
+  while (ends.back() < grains)
+    ends.push_back(default_recipe.classes.size(default_recipe.classes.index((ends.back() + 1) * grain)) / grain);
+  return ends;
+}
+
+/// Of classes that end there.
+std::uint64_t loss_of(const sums& all, std::span<const std::size_t> ends, const taken_bytes& taken) {
+  std::uint64_t loss = 0;
+  for (std::size_t i = 1; i < ends.size(); ++i) loss += all.loss(ends[i - 1], ends[i], taken);
+  return loss;
 }
 
 /// The least loss of all choices of so many sizes that end there; and how each of them begins.
@@ -105,9 +123,10 @@ class best_lists {
 
   [[nodiscard]] std::uint64_t loss(std::size_t count, std::size_t last) const { return least_[count][last]; }
 
-  [[nodiscard]] std::vector<std::uint64_t> sizes(std::size_t count, std::size_t last) const {
-    std::vector<std::uint64_t> all;
-    for (; count > 0; last = before_[count--][last]) all.push_back(last * grain);
+  /// 0, and where each class of the list ends.
+  [[nodiscard]] std::vector<std::size_t> ends(std::size_t count, std::size_t last) const {
+    std::vector<std::size_t> all{last};
+    for (; count > 0; last = before_[count--][last]) all.push_back(before_[count][last]);
     std::ranges::reverse(all);
     return all;
   }
@@ -121,25 +140,26 @@ class best_lists {
 }  // namespace
 
 size_choice choose_sizes(std::span<const size_use> uses) {
-  const auto all = std::make_unique<sums>(uses);
+  const auto all = std::make_unique<sums>(uses, at_peak_and_later);
   const auto lists = std::make_unique<best_lists>(*all);
-  std::vector<std::size_t> steps{0};
-  while (steps.back() < grains) steps.push_back(end_of_step(steps.back()));
-  size_choice chosen;
-  std::uint64_t loss_behind = 0;  // of the steps behind the list
+  const std::vector<std::size_t> steps = ends_of_steps();
+  std::vector<std::size_t> best;
+  std::uint64_t least = loss_of(*all, steps, by_default);
   for (std::size_t i = 1; i < steps.size(); ++i) {
-    chosen.loss_by_default += all->loss(steps[i - 1], steps[i], by_default);
-    loss_behind += all->loss(steps[i - 1], steps[i], in_chosen_spans);
-  }
-  chosen.loss = chosen.loss_by_default;
-  for (std::size_t i = 1; i < steps.size(); ++i) {
-    loss_behind -= all->loss(steps[i - 1], steps[i], in_chosen_spans);
+    const std::span behind = std::span(steps).subspan(i);
     const std::size_t count = lists->best_count(steps[i]);
-    const std::uint64_t loss = lists->loss(count, steps[i]) + loss_behind;
-    if (loss >= chosen.loss) continue;
-    chosen.loss = loss;
-    chosen.sizes = lists->sizes(count, steps[i]);
+    const std::uint64_t loss = lists->loss(count, steps[i]) + loss_of(*all, behind, in_chosen_spans);
+    if (loss >= least) continue;
+    least = loss;
+    best = lists->ends(count, steps[i]);
   }
+  const auto then = std::make_unique<sums>(uses, at_peak);
+  size_choice chosen;
+  chosen.loss = chosen.loss_by_default = loss_of(*then, steps, by_default);
+  if (best.empty()) return chosen;
+  for (const std::size_t end : best | std::views::drop(1)) chosen.sizes.push_back(end * grain);
+  const auto behind = std::ranges::find(steps, best.back());
+  chosen.loss = loss_of(*then, best, in_chosen_spans) + loss_of(*then, {behind, steps.end()}, in_chosen_spans);
   return chosen;
 }
 
