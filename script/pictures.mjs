@@ -34,18 +34,17 @@ const makers = {
   },
   async compare() {
     const report = join(reports, "compare.html");
-    run("compare", "--rounds", "20", "--html", report, "--", "/usr/bin/python3", "bench/demo/index.py");
+    run(root, "compare", "--rounds", "20", "--html", report, "--", "/usr/bin/python3", "bench/demo/index.py");
     await take("compare", pathToFileURL(report).href, 640);
   },
   async replay() {
-    const trace = join(reports, "session.trace"), report = join(reports, "replay.html");
-    run("record", "-o", trace, "--", ...session);
-    run("replay", trace, "--html", report);
-    await take("replay", pathToFileURL(report).href, 900);
+    run(root, "record", "-o", join(reports, "session.trace"), "--", ...session);
+    run(reports, "replay", "session.trace", "--html", "replay.html");
+    await take("replay", pathToFileURL(join(reports, "replay.html")).href, 900);
   },
   async fit() {
     const folder = join(reports, "fit");
-    run("fit", "--for", "memory", "--minutes", "3", "-o", folder, "--", ...session);
+    run(root, "fit", "--for", "memory", "--minutes", "3", "-o", folder, "--", ...session);
     await take("fit", pathToFileURL(join(folder, "report.html")).href, 900);
   },
 };
@@ -55,8 +54,8 @@ const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", arg
 for (const name of wanted) await makers[name]();
 await browser.close();
 
-function run(...words) {
-  const { status } = spawnSync(heapwright, words, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+function run(folder, ...words) {
+  const { status } = spawnSync(heapwright, words, { cwd: folder, stdio: ["ignore", "inherit", "inherit"] });
   if (status !== 0) throw new Error(`${words[0]}: exit code ${status}`);
 }
 

@@ -141,6 +141,17 @@ TEST(proof, a_malloc_that_is_better_but_harms_is_noted_where_the_default_is_kept
   }
 }
 
+TEST(proof, a_recipe_that_gains_too_little_is_told_as_that) {
+  comparison all = measured({{"glibc"}, {default_row}, {fitted_row, 1, 0.9}});
+  for (comparison_row& row : all.rows)
+    for (measurement& m : row.rounds) m.peak_rss /= 100;
+  const fit_answer a = answer_of({all}, true, fit_goal::memory);
+  EXPECT_EQ(a.verdict, fit_verdict::keep_default);
+  EXPECT_TRUE(a.sentence.starts_with("keep the default: no recipe gained more than 2 % and 1 MiB; the best recipe, on "
+                                     "fresh rounds: "))
+      << a.sentence;
+}
+
 TEST(proof, a_malloc_that_is_better_by_too_little_is_noted) {
   comparison all = measured({{"glibc", 1, 0.61}, {default_row}, {fitted_row}});
   for (comparison_row& row : all.rows)

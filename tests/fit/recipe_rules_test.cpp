@@ -38,8 +38,8 @@ fit_evidence plain() {
 }
 
 TEST(size_choice, takes_the_sizes_of_the_program) {
-  const std::vector<size_use> uses{{264, 100'000, 100'000, 100'000}};
-  const size_choice chosen = choose_sizes(uses);
+  const std::vector<size_use> uses{{264, 100'000, 100'000, 100'000, 1}};
+  const size_choice chosen = choose_sizes(uses, 1);
   EXPECT_NE(std::ranges::find(chosen.sizes, 272U), chosen.sizes.end());
   // Rounding of the default: 288 bytes for each.
   EXPECT_GE(chosen.loss_by_default, 100'000U * (288 - 264));
@@ -48,8 +48,8 @@ TEST(size_choice, takes_the_sizes_of_the_program) {
 
 // SQLite's pages, each with a record of its cache.
 TEST(size_choice, takes_sizes_that_are_longer_than_pages) {
-  const std::vector<size_use> uses{{16, 330'000, 330'000, 330'000}, {4104, 10, 10, 10}, {4368, 6400, 6400, 6400}};
-  const size_choice chosen = choose_sizes(uses);
+  const std::vector<size_use> uses{{16, 330'000, 330'000, 330'000, 1}, {4104, 10, 10, 10, 1}, {4368, 6400, 6400, 6400, 1}};
+  const size_choice chosen = choose_sizes(uses, 1);
   EXPECT_NE(std::ranges::find(chosen.sizes, 4368U), chosen.sizes.end());
   EXPECT_EQ(chosen.sizes.back(), 4608U) << "the first step from there on";
   EXPECT_GE(chosen.loss_by_default, 6400U * (4608 - 4368));
@@ -57,14 +57,29 @@ TEST(size_choice, takes_sizes_that_are_longer_than_pages) {
 }
 
 TEST(size_choice, thinks_of_blocks_that_live_at_another_time) {
-  const std::vector<size_use> uses{{16, 330'000, 100, 330'000}, {48, 1000, 1000, 1000}, {4368, 6400, 6400, 6400}};
-  EXPECT_EQ(choose_sizes(uses).sizes.front(), 16U) << "48 would lose 3 KiB less at the peak, and 10 MiB later";
+  const std::vector<size_use> uses{{16, 330'000, 100, 330'000, 1}, {48, 1000, 1000, 1000, 1}, {4368, 6400, 6400, 6400, 1}};
+  EXPECT_EQ(choose_sizes(uses, 1).sizes.front(), 16U) << "48 would lose 3 KiB less at the peak, and 10 MiB later";
+}
+
+TEST(size_choice, thinks_of_blocks_that_are_freed_at_once) {
+  const std::vector<size_use> uses{{16, 700'000, 100, 100, 1}, {48, 1000, 1000, 1000, 1}, {4368, 6400, 6400, 6400, 1}};
+  EXPECT_EQ(choose_sizes(uses, 1).sizes.front(), 16U) << "48 would lose 3 KiB less at the peak";
+}
+
+TEST(size_choice, takes_fewer_sizes_where_many_threads_have_spans_of_each) {
+  std::vector<size_use> uses;
+  for (std::uint64_t size = 64; size <= 512; size += 32) uses.push_back({size, 10'000, 500, 500, 0xff});
+  const size_choice chosen = choose_sizes(uses, 8);
+  EXPECT_LT(chosen.sizes.size(), uses.size());
+  EXPECT_LT(chosen.loss, chosen.loss_by_default);
+  const size_choice of_one = choose_sizes(uses, 1);
+  EXPECT_LT(of_one.loss_by_default - of_one.loss, 8U << 10) << "the steps have these sizes";
 }
 
 TEST(size_choice, makes_a_recipe_that_can_be_built) {
   std::vector<size_use> uses;
-  for (std::uint64_t size = 8; size < 32768; size += 24) uses.push_back({size, 100, 100 + size, 100 + size});
-  const size_choice chosen = choose_sizes(uses);
+  for (std::uint64_t size = 8; size < 32768; size += 24) uses.push_back({size, 100, 100 + size, 100 + size, 1});
+  const size_choice chosen = choose_sizes(uses, 1);
   ASSERT_FALSE(chosen.sizes.empty());
   ASSERT_LE(chosen.sizes.size(), size_list::most);
   for (std::size_t i = 0; i < chosen.sizes.size(); ++i) {
@@ -76,8 +91,8 @@ TEST(size_choice, makes_a_recipe_that_can_be_built) {
 }
 
 TEST(size_choice, keeps_the_default_where_nothing_is_lost) {
-  const std::vector<size_use> uses{{256, 1'000'000, 1'000'000, 1'000'000}};
-  const size_choice chosen = choose_sizes(uses);
+  const std::vector<size_use> uses{{256, 1'000'000, 1'000'000, 1'000'000, 1}};
+  const size_choice chosen = choose_sizes(uses, 1);
   EXPECT_LE(chosen.loss, chosen.loss_by_default);
   EXPECT_LE(chosen.loss_by_default - chosen.loss, 16U << 10);
 }
@@ -113,7 +128,7 @@ TEST(levers, every_change_says_why) {
   e.does.freed_by_others = 500;
   e.does.allocations = 5'000'000;
   e.does.threads = 40;
-  e.does.sizes = {{264, 100'000, 20'000, 20'000}, {1100, 10'000, 5'000, 5'000}};
+  e.does.sizes = {{264, 100'000, 20'000, 20'000, 1}, {1100, 10'000, 5'000, 5'000, 1}};
   e.peak_bytes = 32 << 20;
   e.page_faults = 50'000;
   const auto all = candidates_for(e, fit_goal::both);

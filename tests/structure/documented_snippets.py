@@ -32,7 +32,7 @@ STAYS = "#!/bin/sh\nsleep 60\n"
 
 # Pictures and reports: what the page says that is printed. Other tests compare it with what is.
 PRINTED = ("malloc   override/ ", "heapwright leaks: ", "On this program, ", "heapwright, when the driver has ended: ", "heapwright takes the same memory",
-           "heapwright: write beyond a block: ", "heapwright: read after free: ")
+           "heapwright: write beyond a block: ", "heapwright: read after free: ", "peak RSS -")
 
 # Under wine, in tests/windows.
 # On musl, in tests/malloc/life.
@@ -94,6 +94,7 @@ class Place:
     def begin_page(self):
         self.working = Path(tempfile.mkdtemp(dir=self.folder))
         (self.working / "build").symlink_to(self.folder / "build")
+        (self.working / "bench").symlink_to(self.project / "bench")
         self.furnish(self.working)
 
     def watched_process(self):
@@ -193,7 +194,7 @@ def run_shell_line(place, line):
     elif subcommand == "compare":
         place.shell(line.replace(" compare ", " compare --rounds 2 --only glibc,heapwright "))
     elif subcommand == "fit":
-        place.shell(re.sub(r" --minutes \d+", "", line).replace(" fit ", " fit --minutes 0.1 "))
+        place.shell(re.sub(r" --minutes [\d.]+", "", line).replace(" fit ", " fit --minutes 0.1 "))
     else:
         place.shell(line)
 

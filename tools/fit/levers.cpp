@@ -54,7 +54,7 @@ struct lever {
 };
 
 changes sizes_of_the_program(const fit_evidence& e) {
-  const size_choice chosen = choose_sizes(e.does.sizes);
+  const size_choice chosen = choose_sizes(e.does.sizes, e.does.threads_at_once);
   if (chosen.sizes.empty() || !is_at_least(without(chosen.loss_by_default, chosen.loss), e.does.live_peak, 5)) return {};
   const std::string reason =
       fmt::format("Rounding, ends of spans and partly used spans of blocks up to 32 KiB take {} at the peak with the "

@@ -158,6 +158,7 @@ class walk {
       use.size = o.size;
       ++use.allocations;
       use.live_at_most = std::max(use.live_at_most, ++live);
+      use.threads |= std::uint64_t{1} << t.thread % 64;
       ++(o.kind == operation_kind::allocate ? all.allocations : all.resizes);
       all.allocated_bytes += o.size;
       if (o.size > default_recipe.classes.largest) {

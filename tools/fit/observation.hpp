@@ -18,6 +18,7 @@ struct size_use {
   std::uint64_t allocations = 0;
   std::uint64_t live_at_peak = 0;  ///< blocks
   std::uint64_t live_at_most = 0;  ///< blocks of this size at one time, whenever that was
+  std::uint64_t threads = 0;       ///< that ask for it: bit i % 64 for thread i
 };
 
 /// What a thread's cache would have to move if it kept so many bytes of each size class.

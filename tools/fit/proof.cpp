@@ -174,6 +174,14 @@ std::string why_not_fitted(const std::vector<comparison>& proofs, fit_goal goal)
   return {};
 }
 
+/// Whether a goal's figure looks better: by as much as a gain needs, with an interval below 1.
+bool looks_better(const judged_figure& f) {
+  return f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1;
+}
+
+/// What less is no gain.
+std::string least_of(const judged_figure& f) { return f.what.show == show_bytes ? "1 MiB" : "2 ms"; }
+
 std::string keep_the_default(const std::vector<comparison>& proofs, const std::string& of_recipe, fit_goal goal) {
   const auto best = judge(proofs.front(), fitted_row, default_row, goal);
   const auto is = [&](auto what) {
@@ -182,15 +190,10 @@ std::string keep_the_default(const std::vector<comparison>& proofs, const std::s
   if (is([](const judged_figure& f) { return f.has_gained; })) return "keep the default: " + of_recipe;
   const bool is_unclear =
       is([](const judged_figure& f) { return f.ratio.judge(most_harm + 0.01) == ratio_verdict::unclear; });
-  return fmt::format("keep the default: no recipe {} more than {:.0f} %{}{}",
-                     is_unclear ? "was shown to gain" : "gained", 100 * least_gain, of_recipe.empty() ? "" : "; ",
-                     of_recipe);
-}
-
-/// Whether a goal's figure looks better: by as much as a gain needs, with an interval below 1.
-bool looks_better(const std::vector<judged_figure>& figures) {
-  return std::ranges::any_of(
-      figures, [](const judged_figure& f) { return f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1; });
+  const auto little = std::ranges::find_if(best, [](const judged_figure& f) { return f.is_little && looks_better(f); });
+  return fmt::format("keep the default: no recipe {} more than {:.0f} %{}{}{}",
+                     is_unclear ? "was shown to gain" : "gained", 100 * least_gain,
+                     little == best.end() ? "" : " and " + least_of(*little), of_recipe.empty() ? "" : "; ", of_recipe);
 }
 
 /// Why a malloc that looks better than the answer is not the answer.
@@ -204,8 +207,7 @@ std::string why_not_it(const std::vector<comparison>& proofs, const std::string&
     return ", because another one gains more";
   }
   for (const judged_figure& f : its)
-    if (f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1 && f.is_little)
-      return fmt::format(": less than {} is no gain", f.what.show == show_bytes ? "1 MiB" : "2 ms");
+    if (f.is_little && looks_better(f)) return fmt::format(": less than {} is no gain", least_of(f));
   return ", because that is not proven well enough";
 }
 
@@ -216,7 +218,8 @@ std::vector<std::string> notes_on_others(const std::vector<comparison>& proofs, 
   const std::string title = answer == fitted_row ? "the recipe" : answer == default_row ? "the default" : answer;
   for (const std::string& name : others_of(proofs.front())) {
     if (name == answer) continue;
-    if (const auto its = judge(proofs.front(), name, answer, goal); looks_better(its))
+    if (const auto its = judge(proofs.front(), name, answer, goal);
+        std::ranges::any_of(its, looks_better))
       notes.push_back(fmt::format("{} beside {}: {}; it is not the answer{}", name, title, changes_of(its),
                                   why_not_it(proofs, name, answer, goal)));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <memory>
 #include <ranges>
@@ -39,44 +40,66 @@ consteval taken_bytes taken_of_all(const span_length& span) {
 constexpr taken_bytes by_default = taken_of_all(default_recipe.spans.last);
 constexpr taken_bytes in_chosen_spans = taken_of_all(size_choice::spans);
 
-/// Of a class that is used at all: half of a span of the shortest length.
-constexpr std::uint64_t loss_of_class(std::uint64_t size) {
+/// Of a class that is used at all: half of a span of the shortest length, for each of so many
+/// threads. They share spans of longer blocks.
+constexpr std::uint64_t loss_of_class(std::uint64_t size, std::uint64_t threads) {
   const span_length& spans =
       size <= default_recipe.spans.small ? default_recipe.spans.first_of_small : default_recipe.spans.first;
-  return std::max<std::uint64_t>(spans.min_bytes, spans.min_blocks * size) / 2;
+  return std::max<std::uint64_t>(spans.min_bytes, spans.min_blocks * size) / 2 * (size < heap_page ? threads : 1);
 }
 
 std::uint64_t at_peak(const size_use& u) { return u.live_at_peak; }
 
-/// Blocks that live at another time count a quarter: another input may have its peak there.
-std::uint64_t at_peak_and_later(const size_use& u) {
-  return u.live_at_peak + (std::max(u.live_at_most, u.live_at_peak) - u.live_at_peak) / 4;
+/// Blocks that live at another time count a quarter, and of all that are allocated one in a
+/// thousand: another input may have its peak there, or keep what this one frees at once.
+std::uint64_t at_peak_and_elsewhere(const size_use& u) {
+  return u.live_at_peak + (std::max(u.live_at_most, u.live_at_peak) - u.live_at_peak) / 4 + u.allocations / 1000;
 }
 
-/// Sums over sizes, in grains: of those that round to i * grain at most.
-struct sums {
-  std::array<std::uint64_t, grains + 1> blocks{}, bytes{}, allocations{};
-
-  sums(std::span<const size_use> uses, std::uint64_t (*count)(const size_use&)) {
+/// What is asked for, by size in grains: sums of all sizes up to there, and the threads of each.
+class demand {
+ public:
+  demand(std::span<const size_use> uses, std::uint64_t threads_at_once, std::uint64_t (*count)(const size_use&))
+      : threads_at_once_(threads_at_once) {
     for (const size_use& u : uses) {
       if (u.size > longest) continue;
       const std::size_t at = std::max<std::size_t>(divide_up(u.size, grain), 1);
-      blocks[at] += count(u);
-      bytes[at] += count(u) * u.size;
-      allocations[at] += u.allocations;
+      blocks_[at] += count(u);
+      bytes_[at] += count(u) * u.size;
+      threads_[at] |= u.threads;
     }
     for (std::size_t i = 1; i <= grains; ++i) {
-      blocks[i] += blocks[i - 1];
-      bytes[i] += bytes[i - 1];
-      allocations[i] += allocations[i - 1];
+      blocks_[i] += blocks_[i - 1];
+      bytes_[i] += bytes_[i - 1];
     }
   }
 
   /// What a class of `to` grains loses that has all sizes above `from`.
   [[nodiscard]] std::uint64_t loss(std::size_t from, std::size_t to, const taken_bytes& taken) const {
-    if (allocations[to] == allocations[from]) return 0;
-    return (blocks[to] - blocks[from]) * taken[to] - (bytes[to] - bytes[from]) + loss_of_class(to * grain);
+    std::uint64_t threads = 0;
+    for (std::size_t i = from + 1; i <= to; ++i) threads |= threads_[i];
+    return loss(from, to, taken, threads);
   }
+
+  /// For each `from` below `to`.
+  void losses(std::size_t to, const taken_bytes& taken, std::span<std::uint64_t> into) const {
+    std::uint64_t threads = 0;
+    for (std::size_t from = to; from-- > 0;) {
+      threads |= threads_[from + 1];
+      into[from] = loss(from, to, taken, threads);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t loss(std::size_t from, std::size_t to, const taken_bytes& taken,
+                                   std::uint64_t threads) const {
+    if (threads == 0) return 0;
+    const std::uint64_t at_once = std::min<std::uint64_t>(std::popcount(threads), threads_at_once_);
+    return (blocks_[to] - blocks_[from]) * taken[to] - (bytes_[to] - bytes_[from]) + loss_of_class(to * grain, at_once);
+  }
+
+  std::array<std::uint64_t, grains + 1> blocks_{}, bytes_{}, threads_{};
+  std::uint64_t threads_at_once_;
 };
 
 /// 0, and where each of the default's classes ends.
@@ -88,7 +111,7 @@ std::vector<std::size_t> ends_of_steps() {
 }
 
 /// Of classes that end there.
-std::uint64_t loss_of(const sums& all, std::span<const std::size_t> ends, const taken_bytes& taken) {
+std::uint64_t loss_of(const demand& all, std::span<const std::size_t> ends, const taken_bytes& taken) {
   std::uint64_t loss = 0;
   for (std::size_t i = 1; i < ends.size(); ++i) loss += all.loss(ends[i - 1], ends[i], taken);
   return loss;
@@ -97,14 +120,16 @@ std::uint64_t loss_of(const sums& all, std::span<const std::size_t> ends, const 
 /// The least loss of all choices of so many sizes that end there; and how each of them begins.
 class best_lists {
  public:
-  explicit best_lists(const sums& all) {
+  explicit best_lists(const demand& all) {
     for (auto& row : least_) row.fill(none);
     least_[0][0] = 0;
-    for (std::size_t count = 1; count <= size_list::most; ++count) {
-      for (std::size_t to = count; to <= grains; ++to) {
+    std::vector<std::uint64_t> loss_from(grains);
+    for (std::size_t to = 1; to <= grains; ++to) {
+      all.losses(to, in_chosen_spans, loss_from);
+      for (std::size_t count = 1; count <= std::min(size_list::most, to); ++count) {
         for (std::size_t from = count - 1; from < to; ++from) {
           if (least_[count - 1][from] == none) continue;
-          const std::uint64_t loss = least_[count - 1][from] + all.loss(from, to, in_chosen_spans);
+          const std::uint64_t loss = least_[count - 1][from] + loss_from[from];
           if (loss >= least_[count][to]) continue;
           least_[count][to] = loss;
           before_[count][to] = static_cast<std::uint16_t>(from);
@@ -139,8 +164,8 @@ class best_lists {
 
 }  // namespace
 
-size_choice choose_sizes(std::span<const size_use> uses) {
-  const auto all = std::make_unique<sums>(uses, at_peak_and_later);
+size_choice choose_sizes(std::span<const size_use> uses, std::uint64_t threads_at_once) {
+  const auto all = std::make_unique<demand>(uses, threads_at_once, at_peak_and_elsewhere);
   const auto lists = std::make_unique<best_lists>(*all);
   const std::vector<std::size_t> steps = ends_of_steps();
   std::vector<std::size_t> best;
@@ -153,7 +178,7 @@ size_choice choose_sizes(std::span<const size_use> uses) {
     least = loss;
     best = lists->ends(count, steps[i]);
   }
-  const auto then = std::make_unique<sums>(uses, at_peak);
+  const auto then = std::make_unique<demand>(uses, threads_at_once, at_peak);
   size_choice chosen;
   chosen.loss = chosen.loss_by_default = loss_of(*then, steps, by_default);
   if (best.empty()) return chosen;

@@ -4,8 +4,8 @@
 //            their own, each of which is partly free.
 // How        dynamic programming over the sizes that live at the peak: of all choices of up to 32
 //            sizes, the one with the least sum of rounding, what is left over at the end of spans,
-//            and partly used spans. Each step of the default's classes is tried as the end. Blocks
-//            that live at another time count too, for less.
+//            and partly used spans, which each thread has of its own. Each step of the default's classes is tried as the end. Blocks
+//            that live at another time, or are freed at once, count too, for less.
 // Limits     multiples of 16 alone: with odd multiples of 8 blocks would be aligned to 8, and some
 //            programs have tags in the lowest four bits.
 #pragma once
@@ -30,7 +30,7 @@ struct size_choice {
 };
 
 /// `uses`: rising by size. Pure; some tenth of a second, whatever the program does.
-size_choice choose_sizes(std::span<const size_use> uses);
+size_choice choose_sizes(std::span<const size_use> uses, std::uint64_t threads_at_once);
 
 /// Bytes that rounding takes at the peak, with this number of steps per doubling.
 std::uint64_t rounding_at_peak(std::span<const size_use> uses, std::uint64_t steps_per_doubling);
