@@ -3,7 +3,7 @@
 usage: script/bench fit [--for GOAL] [--minutes N] [--random N | --equal N] [--rounds N] [--json FILE] [PROGRAM...]     PROGRAM: how a name begins; default: all
 
 The best random recipe is the one with the least median of the goal's figure (peak RSS, or processor time), beside the default and what fit has made: of all over --rounds
-rounds (the peak RSS of a program that is no server: in one run, as it is nearly the same in each), and of the five best of these over three times as many, for the best of
+rounds (the peak RSS of a program of more than some 15 MiB that is no server: in one run, as it is nearly the same in each), and of the five best of these over three times as many, for the best of
 many looks looks better than it is.
 
 With --equal each program is fitted N times beside a copy of the default, called twin: every answer that twin is better is a false gain.
@@ -12,6 +12,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,7 @@ def medians(options, environment, command, libraries, rounds, figure):
 
 
 def peak_of_one_run(environment, command, library):
+    """At least that of this process, which the kernel counts before the command is executed."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))}
     started = subprocess.Popen(list(map(str, command)), env=clean | environment | {"LD_PRELOAD": str(library)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(started.pid, 0)
@@ -86,8 +88,9 @@ def best_of_random(count, rounds, figure, options, environment, command, fitted)
     libraries = built_at_random(count)
     names, ratios = list(libraries), {}
     if figure == "peak_rss_bytes":
-        ratios = {name: peak_of_one_run(environment, command, path) for name, path in libraries.items()}
-        names = []
+        peaks = {name: peak_of_one_run(environment, command, path) for name, path in libraries.items()}
+        if min(peaks.values()) > 1.1 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
+            ratios, names = peaks, []
     for begin in range(0, count, AT_ONCE):
         found = medians(options, environment, command, {name: libraries[name] for name in names[begin:begin + AT_ONCE]}, rounds, figure)
         ratios |= {name: value / found["heapwright"] for name, value in found.items() if name in libraries}

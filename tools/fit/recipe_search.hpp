@@ -49,8 +49,9 @@ class recipe_search {
   /// time, all that is for time, and both.
   [[nodiscard]] std::vector<candidate> combinations(fit_goal goal) const;
 
-  /// One more, a field away from the best so far that seems to cost no time; for the goals that ask for memory, of which
-  /// replays know most. False: no field that is changed by itself promises more.
+  /// One more, a field away from the best so far that seems to cost no time; for the goals that ask
+  /// for memory, of which replays know most. False: no field that is changed by itself promises
+  /// more.
   bool try_step(fit_goal goal);
 
   /// Marks up to so many, the most promising first, and returns them.

@@ -4,8 +4,9 @@
 //            their own, each of which is partly free.
 // How        dynamic programming over the sizes that live at the peak: of all choices of up to 32
 //            sizes, the one with the least sum of rounding, what is left over at the end of spans,
-//            and partly used spans, which each thread has of its own. Each step of the default's classes is tried as the end. Blocks
-//            that live at another time, or are freed at once, count too, for less.
+//            and partly used spans, which each thread has of its own. Each step of the default's
+//            classes is tried as the end. Blocks that live at another time, or are freed at once,
+//            count too, for less.
 // Limits     multiples of 16 alone: with odd multiples of 8 blocks would be aligned to 8, and some
 //            programs have tags in the lowest four bits.
 #pragma once
