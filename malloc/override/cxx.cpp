@@ -43,8 +43,8 @@ struct call_new_handler_nothrow {
 /// Of any size, aligned as C++ promises: Clang relies on it where it clears an object of 24 bytes,
 /// though no member needs it.
 template <class OnFailure>
-[[nodiscard, gnu::always_inline]] inline void* allocate_new(std::size_t size, block_origin origin) noexcept(
-    OnFailure::never_throws) {
+[[nodiscard, gnu::always_inline]] inline void* allocate_new(std::size_t size,
+                                                            block_origin origin) noexcept(OnFailure::never_throws) {
   constexpr std::size_t promised = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
   if constexpr (natural_alignment < promised) return allocate_aligned<OnFailure>(size, promised, origin);
   return allocate<OnFailure>(size, origin);

@@ -147,8 +147,9 @@ TEST(proof, a_recipe_that_gains_too_little_is_told_as_that) {
     for (measurement& m : row.rounds) m.peak_rss /= 100;
   const fit_answer a = answer_of({all}, true, fit_goal::memory);
   EXPECT_EQ(a.verdict, fit_verdict::keep_default);
-  EXPECT_TRUE(a.sentence.starts_with("keep the default: no recipe gained more than 2 % and 1 MiB; the best recipe, on "
-                                     "fresh rounds: "))
+  EXPECT_TRUE(
+      a.sentence.starts_with("keep the default: no recipe gained more than 2 % and 1 MiB; the best recipe, on "
+                             "fresh rounds: "))
       << a.sentence;
 }
 

@@ -48,7 +48,8 @@ TEST(size_choice, takes_the_sizes_of_the_program) {
 
 // SQLite's pages, each with a record of its cache.
 TEST(size_choice, takes_sizes_that_are_longer_than_pages) {
-  const std::vector<size_use> uses{{16, 330'000, 330'000, 330'000, 1}, {4104, 10, 10, 10, 1}, {4368, 6400, 6400, 6400, 1}};
+  const std::vector<size_use> uses{
+      {16, 330'000, 330'000, 330'000, 1}, {4104, 10, 10, 10, 1}, {4368, 6400, 6400, 6400, 1}};
   const size_choice chosen = choose_sizes(uses, 1);
   EXPECT_NE(std::ranges::find(chosen.sizes, 4368U), chosen.sizes.end());
   EXPECT_EQ(chosen.sizes.back(), 4608U) << "the first step from there on";
@@ -57,7 +58,8 @@ TEST(size_choice, takes_sizes_that_are_longer_than_pages) {
 }
 
 TEST(size_choice, thinks_of_blocks_that_live_at_another_time) {
-  const std::vector<size_use> uses{{16, 330'000, 100, 330'000, 1}, {48, 1000, 1000, 1000, 1}, {4368, 6400, 6400, 6400, 1}};
+  const std::vector<size_use> uses{
+      {16, 330'000, 100, 330'000, 1}, {48, 1000, 1000, 1000, 1}, {4368, 6400, 6400, 6400, 1}};
   EXPECT_EQ(choose_sizes(uses, 1).sizes.front(), 16U) << "48 would lose 3 KiB less at the peak, and 10 MiB later";
 }
 

@@ -125,7 +125,8 @@ TEST(ExactSizes, MayBeLongerThanPages) {
       blocks.push_back(p);
     }
     std::ranges::sort(blocks);
-    for (std::size_t i = 1; i < blocks.size(); ++i) ASSERT_LE(blocks[i - 1] + fresh.usable_size(blocks[i - 1]), blocks[i]);
+    for (std::size_t i = 1; i < blocks.size(); ++i)
+      ASSERT_LE(blocks[i - 1] + fresh.usable_size(blocks[i - 1]), blocks[i]);
     for (std::byte* const p : blocks) fresh.deallocate(p);
   }
   EXPECT_EQ(fresh.statistics().in_use, 0u);

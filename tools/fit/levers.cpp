@@ -55,11 +55,12 @@ struct lever {
 
 changes sizes_of_the_program(const fit_evidence& e) {
   const size_choice chosen = choose_sizes(e.does.sizes, e.does.threads_at_once);
-  if (chosen.sizes.empty() || !is_at_least(without(chosen.loss_by_default, chosen.loss), e.does.live_peak, 5)) return {};
-  const std::string reason =
-      fmt::format("Rounding, ends of spans and partly used spans of blocks up to 32 KiB take {} at the peak with the "
-                  "default's size classes, and {} with these.",
-                  amount(chosen.loss_by_default), amount(chosen.loss));
+  if (chosen.sizes.empty() || !is_at_least(without(chosen.loss_by_default, chosen.loss), e.does.live_peak, 5))
+    return {};
+  const std::string reason = fmt::format(
+      "Rounding, ends of spans and partly used spans of blocks up to 32 KiB take {} at the peak with the "
+      "default's size classes, and {} with these.",
+      amount(chosen.loss_by_default), amount(chosen.loss));
   constexpr span_length spans = size_choice::spans;
   return {{"classes.exact", fmt::format("{{{}}}", fmt::join(chosen.sizes, ", ")), reason},
           {"spans.last",
@@ -241,7 +242,8 @@ changes full_limits(const fit_evidence& e) {
 /// Those that gain most, as far as is known, come first.
 constexpr std::array levers{
     lever{"sizes of the program", true, false,
-          "other size classes lose at least 0.5 % of the live peak less, by rounding, ends of spans and partly used spans",
+          "other size classes lose at least 0.5 % of the live peak less, by rounding, ends of spans and partly used "
+          "spans",
           "`classes.exact`, `spans.last`", "memory", sizes_of_the_program},
     lever{"pages stay", false, true,
           "what lives falls and grows again by a quarter of its peak, or as much comes and goes in large blocks",

@@ -175,9 +175,7 @@ std::string why_not_fitted(const std::vector<comparison>& proofs, fit_goal goal)
 }
 
 /// Whether a goal's figure looks better: by as much as a gain needs, with an interval below 1.
-bool looks_better(const judged_figure& f) {
-  return f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1;
-}
+bool looks_better(const judged_figure& f) { return f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1; }
 
 /// What less is no gain.
 std::string least_of(const judged_figure& f) { return f.what.show == show_bytes ? "1 MiB" : "2 ms"; }
@@ -218,8 +216,7 @@ std::vector<std::string> notes_on_others(const std::vector<comparison>& proofs, 
   const std::string title = answer == fitted_row ? "the recipe" : answer == default_row ? "the default" : answer;
   for (const std::string& name : others_of(proofs.front())) {
     if (name == answer) continue;
-    if (const auto its = judge(proofs.front(), name, answer, goal);
-        std::ranges::any_of(its, looks_better))
+    if (const auto its = judge(proofs.front(), name, answer, goal); std::ranges::any_of(its, looks_better))
       notes.push_back(fmt::format("{} beside {}: {}; it is not the answer{}", name, title, changes_of(its),
                                   why_not_it(proofs, name, answer, goal)));
   }
