@@ -121,7 +121,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--equal", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="from 2 on")
     parser.add_argument("--json", type=Path)
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()

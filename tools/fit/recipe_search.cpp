@@ -50,6 +50,7 @@ constexpr std::array steps{
     field_step{"spans.worth_scavenging", "16 * heapwright::KiB"},
     field_step{"pages.growth", "256 * heapwright::KiB"},
     field_step{"pages.unmap_from", "256 * heapwright::KiB"},
+    field_step{"pages.unmap_from", "16 * heapwright::MiB"},
     field_step{"pages.headroom_divisor", "256"},
     field_step{"pages.purge_window_ms", "50"},
     field_step{"pages.max_free_resident", "1 * heapwright::MiB"},

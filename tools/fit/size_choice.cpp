@@ -8,24 +8,23 @@
 #include <ranges>
 #include <set>
 
-#include <heapwright/core/bits.hpp>
-#include <heapwright/heap/class_table.hpp>
 #include <heapwright/heap/recipe.hpp>
 
 namespace heapwright::tool {
 namespace {
 
 constexpr std::uint64_t grain = size_class_plan::smallest_step;
+constexpr std::uint64_t page = 4 * KiB, line = 64;                   ///< of the heap, and of the processor's cache
 constexpr std::uint64_t longest = default_recipe.spans.largest_cut;  ///< that `exact` may end with
 constexpr std::size_t grains = longest / grain;
 
 /// Bytes that a block of a class takes: with the line by which longer blocks are longer, and its
 /// part of what is left over at the end of a long span.
 constexpr std::uint64_t taken(std::uint64_t size, const span_length& span) {
-  const std::uint64_t block = size < 2 * heap_page ? size : size + cache_line;
-  std::uint64_t bytes = align_up(std::max<std::uint64_t>(span.min_bytes, span.min_blocks * block), heap_page);
-  while (bytes % block > bytes / span.max_waste_divisor) bytes += heap_page;
-  return block + std::min<std::uint64_t>(bytes % block, heap_page) / (bytes / block);
+  const std::uint64_t block = size < 2 * page ? size : size + line;
+  std::uint64_t bytes = align_up(std::max<std::uint64_t>(span.min_bytes, span.min_blocks * block), page);
+  while (bytes % block > bytes / span.max_waste_divisor) bytes += page;
+  return block + std::min<std::uint64_t>(bytes % block, page) / (bytes / block);
 }
 
 /// For each size, in grains.
@@ -45,7 +44,7 @@ constexpr taken_bytes in_chosen_spans = taken_of_all(size_choice::spans);
 constexpr std::uint64_t loss_of_class(std::uint64_t size, std::uint64_t threads) {
   const span_length& spans =
       size <= default_recipe.spans.small ? default_recipe.spans.first_of_small : default_recipe.spans.first;
-  return std::max<std::uint64_t>(spans.min_bytes, spans.min_blocks * size) / 2 * (size < heap_page ? threads : 1);
+  return std::max<std::uint64_t>(spans.min_bytes, spans.min_blocks * size) / 2 * (size < page ? threads : 1);
 }
 
 std::uint64_t at_peak(const size_use& u) { return u.live_at_peak; }
