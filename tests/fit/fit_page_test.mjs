@@ -67,7 +67,7 @@ for (const [what, width, dark] of [["rounding", 1280, false], ["rounding", 1280,
 test("what was found stands first, with the proof and the recipe behind it", async () => {
   const page = await opened("rounding", 1280);
   assert.match(await page.textContent("#sentence"), /^peak RSS -\d+ %/);
-  assert.match(await page.textContent("#recipe pre"), /\/\/ Rounding [^{}]*\n  r\.classes\.(exact|steps_per_doubling) = /);
+  assert.match(await page.textContent("#recipe pre"), /\/\/ Rounding[ ,][^{}]*\n  r\.classes\.(exact|steps_per_doubling) = /);
   const rows = await page.$$eval("#proofs tbody tr", all => all.map(row => row.firstElementChild.textContent));
   assert.deepEqual(rows.slice(0, 2), ["glibc", "heapwright, the default"]);
   assert.match(rows[2], /^fitted: \w/, "it names the candidate");
