@@ -22,10 +22,6 @@ using clock = std::chrono::steady_clock;
 
 constexpr unsigned replay_rounds = 3;
 
-/// What replays can tell from noise: memory is the same in each, time is not.
-constexpr double seen_in_memory = 0.002;
-constexpr double seen_in_time = 0.03;
-
 constexpr const char* by_itself = "Changed by itself, from the best recipe so far";
 
 struct field_step {
@@ -177,26 +173,12 @@ void recipe_search::replay(tried_recipe& into) {
   into.malloc_time_ratio = before > 0 ? rows.back().seconds().value_or(0) / before : 1;
 }
 
-/// Of memory replays are right enough to leave a candidate out. Of the time they know a part: it is
-/// for real runs to tell.
-bool recipe_search::is_harmed(const tried_recipe& one) { return one.peak_ratio > 1 + most_harm; }
-
-/// Whether the program would take longer if the replays were right about the time. They can be
-/// wrong; so such a recipe goes to real runs too, but beside others.
-bool recipe_search::seems_slow(const tried_recipe& one) const { return predicted(one, fit_goal::time) > 1 + most_harm; }
-
-/// What real runs will show if the replays are right: the product of the goal's ratios.
-double recipe_search::predicted(const tried_recipe& one, fit_goal goal) const {
-  const double memory = one.peak_ratio, time = 1 + share_ * (one.malloc_time_ratio - 1);
-  return goal == fit_goal::memory ? memory : goal == fit_goal::both ? memory * time : time;
-}
-
 std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
   std::vector<const tried_recipe*> good, quick;
   for (const tried_recipe& one : tried_) {
     if (!one.failure.empty() || is_harmed(one)) continue;
     good.push_back(&one);
-    if (!seems_slow(one)) quick.push_back(&one);
+    if (!seems_slow(one, share_)) quick.push_back(&one);
   }
   const auto sorted = [](const std::vector<const tried_recipe*>& from, double tried_recipe::*ratio, double least) {
     std::vector<const tried_recipe*> those;
@@ -230,20 +212,21 @@ std::vector<candidate> recipe_search::combinations(fit_goal goal) const {
 
 bool recipe_search::try_step(fit_goal goal) {
   const auto promises = [&](const tried_recipe& one) {
-    return one.failure.empty() && !is_harmed(one) && !seems_slow(one);
+    return one.failure.empty() && !is_harmed(one) && !seems_slow(one, share_);
   };
   const tried_recipe* best = nullptr;
   for (const tried_recipe& one : tried_)
-    if (promises(one) && predicted(one, goal) < (best == nullptr ? 1 : predicted(*best, goal))) best = &one;
+    if (promises(one) && predicted(one, goal, share_) < (best == nullptr ? 1 : predicted(*best, goal, share_)))
+      best = &one;
   const candidate from = best == nullptr ? candidate{} : best->what;
-  const double before = best == nullptr ? 1 : predicted(*best, goal);
+  const double before = best == nullptr ? 1 : predicted(*best, goal, share_);
   for (; steps_without_gain_ < steps.size(); ++steps_without_gain_) {
     const std::optional<candidate> next = stepped(from, steps[next_step_]);
     next_step_ = (next_step_ + 1) % steps.size();
     if (!next) continue;
     try_out(*next);
     tried_recipe& one = tried_.back();
-    one.adds_nothing = !promises(one) || predicted(one, goal) > before - seen_in_memory;
+    one.adds_nothing = !promises(one) || predicted(one, goal, share_) > before - seen_in_memory;
     if (one.adds_nothing) {
       ++steps_without_gain_;
       return true;
@@ -257,25 +240,7 @@ bool recipe_search::try_step(fit_goal goal) {
 }
 
 std::vector<const tried_recipe*> recipe_search::choose(fit_goal goal, std::size_t most) {
-  std::vector<tried_recipe*> good;
-  for (tried_recipe& one : tried_) {
-    const bool may_gain =
-        predicted(one, goal) < 1 - seen_in_memory || (goal != fit_goal::memory && one.what.gains_outside_malloc);
-    if (one.failure.empty() && !is_harmed(one) && !one.adds_nothing && may_gain) good.push_back(&one);
-  }
-  std::ranges::stable_sort(good, {}, [&](const tried_recipe* one) { return predicted(*one, goal); });
-  std::vector<const tried_recipe*> chosen;
-  const auto add = [&](tried_recipe* one) {
-    if (chosen.size() == most || one->is_finalist) return;
-    one->is_finalist = true;
-    chosen.push_back(one);
-  };
-  // What takes more time in replays has half of the places, and those that nothing else wants.
-  std::size_t slow = 0;
-  for (tried_recipe* const one : good)
-    if (!seems_slow(*one) || ++slow <= most / 2) add(one);
-  for (tried_recipe* const one : good) add(one);
-  return chosen;
+  return choose_finalists(tried_, goal, share_, most);
 }
 
 }  // namespace heapwright::tool

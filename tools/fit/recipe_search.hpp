@@ -2,11 +2,10 @@
 //
 //   try        builds a candidate, and replays the plan under it, in turns and at full speed
 //   step       goes on from the best of them, one field at a time
-//   choose     the finalists: the best by what the replays say, none that harms; not all of them
-//              such that seem to cost time
+//   choose     the finalists, by the rules of tried_recipe.hpp
 //
-// Replays are right about memory within some per cent, and about time in malloc alone. So what they
-// say is a reason to look at a recipe, and none to believe in it: the proof is made of real runs.
+// What replays say is a reason to look at a recipe, and none to believe in it: the proof is made of
+// real runs.
 #pragma once
 
 #include <deque>
@@ -20,18 +19,9 @@
 #include "recipe_build.hpp"
 #include "replay_runs.hpp"
 #include "scratch_file.hpp"
+#include "tried_recipe.hpp"
 
 namespace heapwright::tool {
-
-struct tried_recipe {
-  candidate what;
-  std::string library;  ///< in the search's scratch folder
-  std::string failure;  ///< why there are no figures; empty if there are
-  // Of replays, to the default's.
-  double peak_ratio = 1, end_ratio = 1, malloc_time_ratio = 1;
-  bool adds_nothing = false;  ///< a step that does not gain on the recipe that it was made from
-  bool is_finalist = false;
-};
 
 class recipe_search {
  public:
@@ -66,9 +56,6 @@ class recipe_search {
   [[nodiscard]] std::string write_header(const candidate& what, const std::vector<std::string>& comment) const;
 
  private:
-  [[nodiscard]] double predicted(const tried_recipe& one, fit_goal goal) const;
-  [[nodiscard]] static bool is_harmed(const tried_recipe& one);
-  [[nodiscard]] bool seems_slow(const tried_recipe& one) const;
   void replay(tried_recipe& into);
 
   const scratch_file& plan_;
