@@ -41,6 +41,9 @@ listing ask_loader(const program& target, const std::string& library) {
   }
   int status = -1;
   waitpid(child, &status, 0);
+  if (output.size() == 0 && !output.has_room())
+    throw failure(exit_code::bad_input,
+                  fmt::format("there is no room left in {}, where temporary files go; set TMPDIR", scratch_place()));
   if (status != 0) {
     const bool musl = target.loader.find("/ld-musl-") != std::string::npos;
     throw failure(

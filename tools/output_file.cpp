@@ -154,7 +154,11 @@ void check_writable(const std::string& path) {
   if (path.empty() || path == "-") return;
   std::error_code error;
   const std::string asked = fs::exists(path, error) ? path : followed(path).parent_path().string();
-  const int why = fs::is_directory(path, error) ? EISDIR : access(asked.c_str(), W_OK) != 0 ? errno : 0;
+  const bool is_new_in_a_file = asked != path && fs::exists(asked, error) && !fs::is_directory(asked, error);
+  const int why = fs::is_directory(path, error)      ? EISDIR
+                  : is_new_in_a_file                 ? ENOTDIR
+                  : access(asked.c_str(), W_OK) != 0 ? errno
+                                                     : 0;
   if (why != 0) throw cannot_open(path, why);
 }
 

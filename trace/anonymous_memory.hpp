@@ -31,6 +31,8 @@ class smaps_reader {
   }
 
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// Whether the process has rings: it is recorded.
+  [[nodiscard]] bool has_rings() const noexcept { return has_rings_; }
 
  private:
   /// Of a mapping: its head, "7f00-7f10 rw-p 00000000 00:00 0 /a/path"; then a line for each
@@ -43,24 +45,34 @@ class smaps_reader {
       return;
     }
     is_counted_ = std::strchr(line_, '/') == nullptr && std::strstr(line_, "[stack]") == nullptr;
+    has_rings_ = has_rings_ || std::strstr(line_, ".rings") != nullptr;
   }
 
-  char line_[256];  ///< cut off: a path is known by its first character
+  char line_[1280];  ///< longer than the path of rings; other paths may be cut off
   std::size_t length_ = 0;
   std::uint64_t bytes_ = 0;
-  bool is_counted_ = false;
+  bool is_counted_ = false, has_rings_ = false;
 };
 
-/// `smaps`: /proc/PID/smaps. 0: it cannot be read. Does not allocate; takes some nanoseconds for
-/// each page of the process, and some microseconds for each mapping.
-[[nodiscard]] inline std::uint64_t anonymous_bytes(const char* smaps) noexcept {
+struct memory_look {
+  std::uint64_t anonymous = 0;  ///< bytes
+  bool has_rings = false;
+};
+
+/// `smaps`: /proc/PID/smaps. Zeros: it cannot be read. Does not allocate; takes some nanoseconds
+/// for each page of the process, and some microseconds for each mapping.
+[[nodiscard]] inline memory_look look_at_memory(const char* smaps) noexcept {
   const int fd = ::open(smaps, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return {};
   smaps_reader reader;
   char piece[4096];
   for (ssize_t n = 0; (n = ::read(fd, piece, sizeof piece)) > 0;) reader.read(piece, static_cast<std::size_t>(n));
   ::close(fd);
-  return reader.bytes();
+  return {reader.bytes(), reader.has_rings()};
+}
+
+[[nodiscard]] inline std::uint64_t anonymous_bytes(const char* smaps) noexcept {
+  return look_at_memory(smaps).anonymous;
 }
 
 }  // namespace heapwright::trace

@@ -142,6 +142,25 @@ class Advise(unittest.TestCase):
         self.assertRegex(output, r"\d (site fits|sites fit)\s+a rule,\s+and\s+what\s+that\s+would\s+save\s+was\s+not\s+measured")
         self.assertNotIn("median of", output)
 
+    def test_interrupted_it_tells_the_rounds_that_are_complete(self):
+        self.recorded(PLANTED, "tree")
+        answer = self.trace + ".json"
+        process = subprocess.Popen([HEAPWRIGHT, "advise", "--rounds", "1000", "--json", answer, self.trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))})
+        replays = set()
+        while len(replays) < 20:  # memory twice, and some rounds of two replays
+            self.assertIsNone(process.poll())
+            replays.update(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        output, messages = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, -signal.SIGINT, messages)
+        found = json.loads(pathlib.Path(answer).read_text())
+        self.assertGreaterEqual(found["rounds"], 2)
+        self.assertLess(found["rounds"], 20)
+        self.assertTrue(any(one["saves"] is not None for one in found["advice"]), found["advice"])
+        self.assertRegex(output, fr"median\s+of\s+{found['rounds']}\s+interleaved\s+rounds")
+
     def test_interrupted_while_it_reads_it_says_so(self):
         self.recorded(PLANTED, "tree")
         def interrupt():  # the signal waits until the command looks for signals

@@ -31,9 +31,10 @@ std::vector<std::string> names(std::deque<tried_recipe> tried, fit_goal goal) {
 using these = std::vector<std::string>;
 
 TEST(finalists, are_the_most_promising_in_their_order) {
-  EXPECT_EQ(names({replayed("c", 0.9), replayed("e", 0.99), replayed("a", 0.7), replayed("d", 0.95), replayed("b", 0.8)},
-                  fit_goal::memory),
-            (these{"a", "b", "c", "d"}));
+  EXPECT_EQ(
+      names({replayed("c", 0.9), replayed("e", 0.99), replayed("a", 0.7), replayed("d", 0.95), replayed("b", 0.8)},
+            fit_goal::memory),
+      (these{"a", "b", "c", "d"}));
 }
 
 TEST(finalists, are_at_most_half_such_that_seem_slow) {

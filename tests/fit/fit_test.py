@@ -158,6 +158,8 @@ esac
             (["--minutes", "0", "--", "true"], "not a number from 0.1"),
             (["--input", "", "--", "true"], "--input"),
             (["--driver", "true", "--", "true"], "--ready-port"),
+            (["--for", "latency", "--driver", "true", "--ready-port", "1", "--figure", "rate:higher=(x)", "--", "true"], "better where it is higher"),
+            (["--driver", "true", "--ready-port", "1", "--figure", "wall=(x)", "--", "true"], "wall is measured anyway"),
         ):
             with self.subTest(words):
                 self.assertIn(said, self.ran(*words, code=125).stderr)

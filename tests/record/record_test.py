@@ -325,6 +325,12 @@ class Record(unittest.TestCase):
         self.assertTrue(all(bytes <= size for size, bytes in touched.items()))
         self.assertLess(touched[70008], 10000, "it is never written to")
 
+    def test_the_memory_of_a_program_without_the_probe_is_not_that_of_the_one_before(self):
+        large = "my $all = 'x' x 50_000_000; sleep 1"
+        trace = self.recorded("env", "-u", "LD_PRELOAD", "perl", "-e", large)
+        self.assertTrue(any("has become a program without the probe" in note for note in trace.notes), trace.notes)
+        self.assertLess(max((int(words[-1]) for words in trace.memory), default=0), 10_000_000, trace.memory)
+
     def test_a_full_disk(self):
         result = heapwright("record", "-o", "/dev/full", "--", RECORDED, "kinds")
         self.assertEqual(result.returncode, 125)

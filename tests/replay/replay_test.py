@@ -136,6 +136,32 @@ class Replay(unittest.TestCase):
         self.assertIsNone(rows["aborting"]["peak_rss_bytes"])
         self.assertIsNone(rows["heapwright"]["failure"])
 
+    def test_a_malloc_that_has_no_memory(self):
+        recipe = os.path.join(self.folder, "limited.hpp")
+        with open(recipe, "w") as file:
+            file.write("#include <heapwright/heap/recipe.hpp>\ninline constexpr heapwright::recipe limited{.pages = {.limit = 1 * heapwright::MiB}};\n")
+        for how in ("--memory", "--time"):
+            rows = self.replayed("growing", how, "--with", recipe, code=1)
+            self.assertRegex(rows["limited"]["failure"], r"^had no memory for \d[\d,]* allocations? that the program was given; the first was of \d")
+            self.assertIsNone(rows["limited"]["peak_rss_bytes"])
+            self.assertIsNone(rows["limited"]["seconds"])
+            self.assertIsNone(rows["heapwright"]["failure"])
+
+    def test_no_room_for_temporary_files(self):
+        small = os.path.join(self.folder, "small")
+        os.mkdir(small)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", small], capture_output=True).returncode != 0:
+            self.skipTest("may not mount")
+        try:
+            subprocess.run(["dd", "if=/dev/zero", f"of={small}/full"], capture_output=True)
+            environment = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPWRIGHT_", "LD_"))}
+            for words in (["replay", "--memory", self.trace_of("odd")], ["compare", "--", "true"], ["fit", "-o", f"{self.folder}/fitted", "--", "true"]):
+                with self.subTest(words):
+                    done = subprocess.run([HEAPWRIGHT, *words], capture_output=True, text=True, timeout=PATIENCE, env=environment | {"TMPDIR": small})
+                    self.assertEqual((done.returncode, done.stderr), (125, f"heapwright: there is no room left in {small}, where temporary files go; set TMPDIR\n"))
+        finally:
+            subprocess.run(["umount", small], check=True)
+
     def test_a_recipe(self):
         recipe = os.path.join(self.folder, "recipe.hpp")
         with open(recipe, "w") as file:
@@ -165,6 +191,11 @@ class Replay(unittest.TestCase):
                 note = "the trace has 1 other process; this is the one with most events; --process NUMBER takes another"
                 self.assertIn(note, heapwright(command, *options, trace).stdout)
                 self.assertNotIn("other process", heapwright(command, *options, "--process", "1", trace).stdout)
+        # What a process has at its end is no more than it had at most, of a small one too.
+        for process in ("0", "1"):
+            rows = json.loads(heapwright("replay", "--memory", "--process", process, "--json", "-", trace).stdout)
+            for row in rows:
+                self.assertGreaterEqual(row["peak_rss_bytes"], row["final_rss_bytes"], row)
 
     def test_how_far_off_a_peak_is_is_known_of_the_recorded_malloc_alone(self):
         rows = self.replayed("growing", "--memory", only="heapwright")
@@ -213,7 +244,7 @@ class Replay(unittest.TestCase):
             self.assertIn(complaint, result.stderr)
         for words, complaint in ((["/no/such/trace"], "No such file"), ([trace, "--process", "7"], "has no process 7; it has 1, numbered from 0"),
                                  ([trace, "--only", "nothing"], "no allocator named 'nothing'"), ([trace, "--memory", "--time"], "say one of them"), ([trace, "--memory", "--rounds", "3"], "--rounds and --memory: say one of them"),
-                                 ([trace, "--json", trace], "--json"), ([trace, "--with", "/no/such/lib.so"], "/no/such/lib.so"), ([trace, "--rounds", "0"], "--rounds")):
+                                 ([trace, "--json", trace], "--json"), ([trace, "--json", f"{trace}/x"], f"cannot write to {trace}/x: Not a directory"), ([trace, "--with", "/no/such/lib.so"], "/no/such/lib.so"), ([trace, "--rounds", "0"], "--rounds")):
             result = heapwright("replay", *words)
             self.assertEqual(result.returncode, 125, words)
             self.assertIn(complaint, result.stderr)

@@ -342,7 +342,7 @@ class BadInput(Case):
             (["--figure", "rate"], "say NAME=REGEX"), (["--figure", "=x"], "say NAME=REGEX"), (["--figure", "a="], "say NAME=REGEX"),
             (["--figure", "a:best=(x)"], "higher or lower, not best"), (["--figure", "a=x"], "needs a group"),
             (["--figure", "a=(x"], "no regular expression"), (["--figure", "a=json:b"], "a JSON pointer"),
-            (["--figure", "a=(x)", "--figure", "a:higher=(y)"], "two figures are named a"), (["--figure", ":higher=(x)"], "a name has"),
+            (["--figure", "a=(x)", "--figure", "a:higher=(y)"], "two figures are named a"), (["--figure", "peak_rss=(x)"], "peak_rss is measured anyway"), (["--figure", ":higher=(x)"], "a name has"),
             (["--ready-line", "x"], "--ready-line"), (["--end-timeout", "0"], "--end-timeout"),
         ]:
             self.refused(self.compare("true", f"log={self.log}", options=options), 125, word)

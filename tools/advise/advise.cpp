@@ -51,28 +51,41 @@ class measuring {
   /// In malloc, as it is: of all rounds so far.
   [[nodiscard]] double seconds() const { return seconds_.empty() ? 0 : median(seconds_); }
 
-  [[nodiscard]] saving measure(std::span<const advice> followed, const std::string& name) {
+  /// Interrupted, `found` has the rounds that are complete.
+  void measure(std::span<const advice> followed, const std::string& name, saving& found) {
     const scratch_file plan;
     write_advised_plan(mapped_, followed, plan);
     std::vector<replay_row> rows{{.who = as_is_.who}, {.who = {name, ""}, .plan = &plan}};
-    saving found{.peak_as_is = peak_};
     show_step(fmt::format("memory: {}", name));
     runs_.measure_memory(rows[1]);
-    found.peak_advised = peak_of(rows[1]);
-    for (unsigned round = 0; round < rounds_ && rows[1].failure.empty(); ++round) {
-      runs_.measure_time(rows, round, [&](const std::string&) {
-        show_step(fmt::format("time: {}, round {} of {}", name, round + 1, rounds_));
-      });
+    try {
+      for (unsigned round = 0; round < rounds_ && rows[1].failure.empty(); ++round) {
+        runs_.measure_time(rows, round, [&](const std::string&) {
+          show_step(fmt::format("time: {}, round {} of {}", name, round + 1, rounds_));
+        });
+      }
+    } catch (const interrupted&) {
+      note(rows, found);
+      throw;
     }
-    found.failure = rows[0].failure + rows[1].failure;
-    if (!found.failure.empty()) return found;
-    for (const replay_time& t : rows[0].rounds) found.as_is.push_back(t.allocator_seconds);
-    for (const replay_time& t : rows[1].rounds) found.advised.push_back(t.allocator_seconds);
-    seconds_.insert(seconds_.end(), found.as_is.begin(), found.as_is.end());
-    return found;
+    note(rows, found);
   }
 
  private:
+  void note(const std::vector<replay_row>& rows, saving& found) {
+    found.failure = rows[0].failure + rows[1].failure;
+    if (!found.failure.empty()) return;
+    const std::size_t complete = std::min(rows[0].rounds.size(), rows[1].rounds.size());
+    if (complete < 2) return;  // says nothing of what differs by chance
+    found.peak_as_is = peak_;
+    found.peak_advised = peak_of(rows[1]);
+    for (std::size_t i = 0; i < complete; ++i) {
+      found.as_is.push_back(rows[0].rounds[i].allocator_seconds);
+      found.advised.push_back(rows[1].rounds[i].allocator_seconds);
+    }
+    seconds_.insert(seconds_.end(), found.as_is.begin(), found.as_is.end());
+  }
+
   static std::uint64_t peak_of(const replay_row& row) { return row.peak() == nullptr ? 0 : row.peak()->bytes; }
 
   const replay_runs runs_;
@@ -89,17 +102,23 @@ void measure_all(measuring& by, advise_report& into) {
     for (given_advice& one : into.all) {
       if (!one.what.can_be_replayed()) continue;
       const std::string name = fmt::format("{} at {}", one.what.name(), into.sites[one.what.site].name());
-      one.saves = by.measure({&one.what, 1}, name);
+      by.measure({&one.what, 1}, name, one.saves);
     }
     into.sort();
     std::vector<advice> good;
     for (const given_advice& one : into.all)
       if (one.saves.is_worth_it() && good.size() < replay::operation::last_part) good.push_back(one.what);
-    if (good.size() > 1) into.together = by.measure(good, "all at once");
+    if (good.size() > 1) by.measure(good, "all at once", into.together.emplace());
   } catch (const interrupted& by_signal) {
     show_step("");
     into.interrupted_by = by_signal.signal;
     into.sort();
+    // Of the one under way there are fewer rounds.
+    into.rounds = 0;
+    for (const given_advice& one : into.all)
+      if (const auto its = static_cast<unsigned>(one.saves.as_is.size()); its > 0)
+        into.rounds = into.rounds == 0 ? its : std::min(into.rounds, its);
+    if (into.together && into.together->as_is.empty()) into.together.reset();
     into.notes.push_back(
         fmt::format("interrupted by SIG{}: not everything was measured", sigabbrev_np(by_signal.signal)));
   }

@@ -98,7 +98,7 @@ json report_json(const advise_report& all) {
                        {"live_peak_bytes", does.live_peak},
                        {"seen", one.what.seen},
                        {"part", one.what.part()},
-                       {"is_worth_it", one.saves.is_worth_it()},
+                       {"is_worth_it", one.saves.as_is.empty() ? json(nullptr) : json(one.saves.is_worth_it())},
                        {"saves", saving_json(all, one.saves)},
                        {"failure", one.saves.failure.empty() ? json(nullptr) : json(one.saves.failure)},
                        {"code", one.code}});

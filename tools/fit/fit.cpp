@@ -127,10 +127,13 @@ class fitting {
     found_.seconds = budget_.spent();
   }
 
-  /// Builds the malloc that was proven. Throws `failure` where it does not pass its trials.
-  void make(const std::string& library) {
-    const recipe_build recipe(search_->write_header(*found_.fitted, {}), fitted_row, options_.compiler, "");
-    recipe.make(library);
+  /// The recipe that was proven.
+  [[nodiscard]] recipe_build proven() const {
+    return {search_->write_header(*found_.fitted, {}), fitted_row, options_.compiler, ""};
+  }
+
+  /// Throws `failure` where the malloc does not pass its trials.
+  void check(const std::string& library, const recipe_build& recipe) {
     if (has_trials())
       try_out(library, recipe);
     else
@@ -220,6 +223,10 @@ class fitting {
       trouble = ran.trouble();
       if (const std::string said = ran.errors.tail(3); !trouble.empty() && !said.empty()) trouble += ": " + said;
     }
+    if (!trouble.empty() && !plan_.has_room())
+      throw failure(exit_code::bad_input,
+                    fmt::format("while it was recorded: no room is left in {}, where the trace goes; set TMPDIR",
+                                scratch_place()));
     if (!trouble.empty())
       throw failure(exit_code::judged_no, fmt::format("while it was recorded, the command {}", trouble));
     return plan(trace, signals);
@@ -348,8 +355,9 @@ class fitting {
   [[nodiscard]] std::string why_none_was_proven() const {
     if (!none_chosen_.empty()) return "keep the default: " + none_was_chosen();
     if (search_->tried().empty() && !untried_.empty()) return "keep the default: no recipe was tried";
-    return search_->tried().empty() ? "keep the default: nothing that was seen of the program leads to another recipe"
-                                    : "keep the default: no recipe that was tried gains in replays";
+    return search_->tried().empty()
+               ? "keep the default: nothing that was seen of the program leads to another recipe"
+               : "keep the default: by what replays say, no recipe that was tried gains in the program";
   }
 
   void answer() {
@@ -363,7 +371,7 @@ class fitting {
     if (is_complete && found_.answer.verdict == fit_verdict::keep_default && !found_.fitted)
       found_.answer.sentence = why_none_was_proven();
     // Otherwise the sentence says it.
-    if (found_.answer.verdict == fit_verdict::other_allocator && !none_chosen_.empty())
+    if (found_.answer.verdict == fit_verdict::other_allocator && !found_.fitted && !none_chosen_.empty())
       found_.notes.push_back(none_was_chosen());
     if (!untried_.empty()) found_.notes.push_back(untried_);
     found_.notes.insert(found_.notes.end(), found_.answer.notes.begin(), found_.answer.notes.end());
@@ -418,15 +426,18 @@ class results_folder {
 };
 
 void check(const fit_options& options) {
-  if (options.goal == fit_goal::latency && options.server.figures.empty())
+  const auto server = given_server(options.server, 0);
+  if (options.goal == fit_goal::latency &&
+      (!server || std::ranges::all_of(server->figures, &driver_figure::higher_is_better)))
     throw failure(exit_code::bad_input,
-                  "--for latency: say which figure of the driver is the latency, by --driver and --figure");
+                  "--for latency: say which figure of the driver is the latency, by --driver and --figure; one that is "
+                  "better where it is higher is none (--for time asks for it)");
   for (const std::vector<std::string>& words : options.inputs)
     if (words.empty()) throw failure(exit_code::bad_input, "--input: is empty");
-  (void)given_server(options.server, 0);
 }
 
-/// Recipe and malloc take their places when the malloc has passed its trials.
+/// Recipe and malloc take their places when the malloc has passed its trials. A recipe whose malloc
+/// could not be built or tried is kept without it: what has gained is not lost.
 void keep_recipe(fitting& by, const files::path& folder, fit_report& found) {
   if (found.answer.verdict != fit_verdict::fitted) return;
   const files::path recipe = folder / "recipe.hpp", library = folder / "libfitted.so";
@@ -434,15 +445,16 @@ void keep_recipe(fitting& by, const files::path& folder, fit_report& found) {
   const auto give_up = [&](const std::string& why) {
     found.answer = {fit_verdict::keep_default, fmt::format("keep the default: {}", why), "", {}};
   };
-  // What has gained is not lost: it can be built and tried later.
-  const auto interrupted_by = [&](int signal) {
-    found.interrupted_by = signal;
-    give_up("interrupted while the malloc of the recipe that gained was built and tried");
+  const auto keep = [&] {
+    output_file header(recipe);
+    header.write(text);
+    header.finish();
+    found.recipe = recipe;
+  };
+  const auto keep_untried = [&](const std::string& why) {
+    give_up(why);
     try {
-      output_file header(recipe);
-      header.write(text);
-      header.finish();
-      found.recipe = recipe;
+      keep();
       found.notes.push_back(
           fmt::format("the recipe that gained is {}; it was not tried by conformance and stress "
                       "tests: heapwright build {} -o LIBRARY --check does it",
@@ -451,24 +463,36 @@ void keep_recipe(fitting& by, const files::path& folder, fit_report& found) {
       found.notes.emplace_back(trouble.what());
     }
   };
+  const auto interrupted_by = [&](int signal) {
+    found.interrupted_by = signal;
+    keep_untried("interrupted while the malloc of the recipe that gained was built and tried");
+  };
+  bool is_built = false;
   try {
     unfinished_file unfinished(library, 0666);
+    const auto cannot_write = [&] {
+      return failure(exit_code::bad_input, fmt::format("cannot write {}: {}", library.string(), std::strerror(errno)));
+    };
+    if (!unfinished.is_open()) throw cannot_write();
     tell_stage("building the malloc, and trying it");
-    if (unfinished.is_open()) by.make(unfinished.path());
-    if (!unfinished.is_open() || !unfinished.take_name())
-      throw failure(exit_code::bad_input, fmt::format("cannot write {}: {}", library.string(), std::strerror(errno)));
-    output_file header(recipe);
-    header.write(text);
-    header.finish();
-    found.recipe = recipe;
+    const recipe_build proven = by.proven();
+    proven.make(unfinished.path());
+    is_built = true;
+    by.check(unfinished.path(), proven);
+    if (!unfinished.take_name()) throw cannot_write();
+    keep();
     found.library = library;
   } catch (const interrupted& by_signal) {
     interrupted_by(by_signal.signal);
   } catch (const failure& trouble) {
-    if (interruptible::is_noted())
+    if (interruptible::is_noted()) {
       interrupted_by(interruptible::noted());
-    else
+    } else if (is_built) {
       give_up(fmt::format("the recipe that gained is not kept ({})", trouble.what()));
+    } else {
+      found.notes.emplace_back(trouble.what());
+      keep_untried("the malloc of the recipe that gained could not be built (a note says why)");
+    }
   }
   show_step("");
 }

@@ -37,7 +37,8 @@ double predicted(const tried_recipe& one, fit_goal goal, double malloc_share);
 /// Whether it needs more memory than a verdict allows.
 bool is_harmed(const tried_recipe& one);
 
-/// Whether the program would take longer than a verdict allows if the replays were right about time.
+/// Whether the program would take longer than a verdict allows if the replays were right about
+/// time.
 bool seems_slow(const tried_recipe& one, double malloc_share);
 
 /// Marks up to `most` finalists, and returns them, the most promising first. Such that seem slow

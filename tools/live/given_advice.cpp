@@ -42,7 +42,7 @@ std::string advice_view(const std::string& file) {
     try {
       const json report = json::parse(from);
       for (const json& given : report.at("advice"))
-        if (given.at("is_worth_it").get<bool>() || given.at("saves").is_null()) all["advice"].push_back(shown(given));
+        if (given.at("saves").is_null() || given.at("is_worth_it").get<bool>()) all["advice"].push_back(shown(given));
     } catch (const std::exception&) {  // also of a folder, which can be opened and not read
       throw failure(exit_code::bad_input,
                     fmt::format("--advice {}: it is not what `heapwright advise --json` writes", file));

@@ -224,15 +224,16 @@ void recorder::note_memory(recorded_process& p, bool is_busy) {
     p.next_growth_ns = began + millisecond;
     return;
   }
-  const std::uint64_t bytes = trace::anonymous_bytes(fmt::format("/proc/{}/smaps", p.figures.process_id).c_str());
+  const trace::memory_look is = trace::look_at_memory(fmt::format("/proc/{}/smaps", p.figures.process_id).c_str());
   const std::uint64_t others = p.anonymous_before + own_memory(p);
   const std::uint64_t ended = clock_ns();
   p.next_memory_ns = ended + std::max(10 * millisecond, rest * (ended - began));
   p.next_growth_ns = ended + std::max(millisecond, 4 * (ended - began));
   p.most_resident = std::max(p.most_resident, resident_bytes(static_cast<pid_t>(p.figures.process_id)).value_or(0));
-  // Of another program, which the process has become meanwhile, it is not.
-  if (bytes > 0 && p.reader->process().state == segment::process_state::running)
-    writer_.add(trace::memory{p.number, ended - began_ns_, bytes - std::min(bytes, others)});
+  // Of another program, which the process has become meanwhile, it is not: with the probe its state
+  // says so, and without the probe it has no rings.
+  if (is.anonymous > 0 && is.has_rings && p.reader->process().state == segment::process_state::running)
+    writer_.add(trace::memory{p.number, ended - began_ns_, is.anonymous - std::min(is.anonymous, others)});
 }
 
 void recorder::note_waits(recorded_process& p) {

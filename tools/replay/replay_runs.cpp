@@ -14,6 +14,7 @@
 #include "loader.hpp"
 #include "measured_run.hpp"
 #include "program.hpp"
+#include "quantities.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -49,6 +50,7 @@ class fixed_addresses {
 struct replay_runs::figures {
   std::vector<memory_moment> moments;
   std::uint64_t final_bytes = 0, wall_ns = 0, processor_ns = 0, page_faults = 0;
+  std::uint64_t refused = 0, first_refused_bytes = 0;  ///< allocations for which there was no memory
   std::optional<std::uint64_t> memory_calls;
 
   void read(const std::string& output) {
@@ -67,6 +69,8 @@ struct replay_runs::figures {
       if (name == "wall_ns") wall_ns = value;
       if (name == "processor_ns") processor_ns = value;
       if (name == "page_faults") page_faults = value;
+      if (name == "refused") refused = value;
+      if (name == "first_refused_bytes") first_refused_bytes = value;
       if (name == "memory_calls") memory_calls = value;
     }
   }
@@ -88,6 +92,8 @@ void replay_runs::measure_memory(replay_row& row) const {
   if (!run(row, "turns", found)) return;
   row.moments = std::move(found.moments);
   row.final_bytes = found.final_bytes;
+  // The end is a moment, too: what a thread has at its end stands behind the last turn.
+  if (!row.moments.empty()) row.moments.push_back({row.moments.back().at_ns, row.moments.back().live, row.final_bytes});
   row.page_faults = found.page_faults;
   row.memory_calls = found.memory_calls;
 }
@@ -166,7 +172,11 @@ bool replay_runs::run(replay_row& row, const char* how, figures& into) const {
                       : fmt::format("ran on the malloc of {}", ran.main_malloc);
   if (!row.failure.empty()) return false;
   into.read(ran.output.content());
-  return true;
+  if (into.refused == 0) return true;
+  row.failure =
+      fmt::format("had no memory for {} that the program was given; the first was of {}",
+                  show_count_of(into.refused, "allocation"), show_bytes(static_cast<double>(into.first_refused_bytes)));
+  return false;
 }
 
 /// Processor time of the replay itself, in nanoseconds.

@@ -105,6 +105,9 @@ struct replay_state {
   gate round_begun;
   std::atomic<std::uint32_t> missing{0};  ///< threads that are not through with the round
   std::atomic<std::uint64_t> waits{0};    ///< for blocks of other threads
+
+  // Allocations for which the malloc had no memory.
+  std::atomic<std::uint64_t> refused{0}, first_refused_bytes{0};
 };
 
 constinit replay_state is{};
@@ -168,6 +171,15 @@ std::uintptr_t take_from(std::uint32_t number) noexcept {
   return p;
 }
 
+/// In place of a block. The program got one, so a malloc that has none is not the program's.
+[[gnu::noinline]] std::uintptr_t note_refused(const operation& o) noexcept {
+  if (o.size == 0) return failed_block;  // the standard leaves it to the malloc
+  std::uint64_t none = 0;
+  is.first_refused_bytes.compare_exchange_strong(none, o.size, relaxed);
+  is.refused.fetch_add(1, relaxed);
+  return failed_block;
+}
+
 /// What one thread has of the operations under way.
 struct cursor {
   std::uint32_t thread = 0;
@@ -194,7 +206,7 @@ struct no_malloc {
 
 [[gnu::always_inline]] inline std::uintptr_t allocate_from_part(const operation& o, const cursor& c) noexcept {
   void* const p = is.parts.find(o, c.thread).allocate(o);
-  if (p == nullptr) return failed_block;
+  if (p == nullptr) return note_refused(o);
   if (o.zeroed != 0) std::memset(p, 0, o.size);
   touch(static_cast<std::byte*>(p), 0, touched_bytes(o));
   return reinterpret_cast<std::uintptr_t>(p);
@@ -212,7 +224,7 @@ std::uintptr_t allocate(const operation& o, const cursor& c) noexcept {
   } else {
     p = std::malloc(o.size);
   }
-  if (p == nullptr) return failed_block;
+  if (p == nullptr) return note_refused(o);
   touch(static_cast<std::byte*>(p), 0, touched_bytes(o));
   return reinterpret_cast<std::uintptr_t>(p);
 }
@@ -240,7 +252,7 @@ std::uintptr_t reallocate(const operation& o, const cursor& c) noexcept {
   void* const p = std::realloc(before, o.size);
   if (p == nullptr) {
     std::free(before);
-    return failed_block;
+    return note_refused(o);
   }
   touch(static_cast<std::byte*>(p), before == nullptr ? 0 : c.taken_touched, touched_bytes(o));
   return reinterpret_cast<std::uintptr_t>(p);
@@ -517,6 +529,8 @@ int main(int count, char** words) {
         static_cast<std::uint64_t>(behind.ru_minflt - before.ru_minflt + behind.ru_majflt - before.ru_majflt));
   if (counts_calls) print("memory_calls", calls);
   print("waits", is.waits.load(relaxed));
+  print("refused", is.refused.load(relaxed));
+  print("first_refused_bytes", is.first_refused_bytes.load(relaxed));
   std::fflush(stdout);
   _exit(std::ferror(stdout) != 0 ? 1 : 0);
 }
