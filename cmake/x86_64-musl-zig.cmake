@@ -1,0 +1,11 @@
+# Cross-building for musl by Clang, with libc++, as zig brings it. Programs are static.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR x86_64)
+set(CMAKE_C_COMPILER "${CMAKE_CURRENT_LIST_DIR}/zig_cc")
+set(CMAKE_CXX_COMPILER "${CMAKE_CURRENT_LIST_DIR}/zig_c++")
+set(CMAKE_AR "${CMAKE_CURRENT_LIST_DIR}/zig_ar")
+set(CMAKE_RANLIB "${CMAKE_CURRENT_LIST_DIR}/zig_ranlib")
+set(CMAKE_C_FLAGS_INIT "-target x86_64-linux-musl")
+set(CMAKE_CXX_FLAGS_INIT "-target x86_64-linux-musl")
+set(CMAKE_CROSSCOMPILING_EMULATOR env)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
