@@ -284,6 +284,14 @@ class Build(Case):
         spaced = heapwright("build", good, "-o", str(locked.rename(self.folder / "a folder") / "lib.so"))
         self.assertEqual(spaced.returncode, 0 if os.getuid() == 0 else 125)
 
+    def test_a_command_without_the_sources_says_what_to_install(self):
+        alone = self.folder / "away" / "bin" / "heapwright"
+        alone.parent.mkdir(parents=True)
+        shutil.copy(HEAPWRIGHT, alone)
+        done = subprocess.run([alone, "build", self.header(".pages = {}"), "-o", str(self.folder / "libmine.so")], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 125)
+        self.assertRegex(done.stderr, r"^heapwright: the sources of the malloc are not in .*/share/heapwright/malloc; install heapwright as a whole, with cmake --install\n$")
+
     def test_interruption_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = subprocess.Popen([HEAPWRIGHT, "build", self.header(""), "-o", str(self.folder / "lib.so")],
