@@ -156,7 +156,7 @@ esac
             (["--for", "speed", "--", "true"], "none of time, memory, both and latency"),
             (["--for", "latency", "--", "true"], "--figure"),
             (["--minutes", "0", "--", "true"], "not a number from 0.1"),
-            (["--input", "", "--", "true"], "--input"),
+            (["--input", "", "--", "true"], "--input"), (["--input", "''", "--", "true"], "--input"),
             (["--driver", "true", "--", "true"], "--ready-port"),
             (["--for", "latency", "--driver", "true", "--ready-port", "1", "--figure", "rate:higher=(x)", "--", "true"], "better where it is higher"),
             (["--driver", "true", "--ready-port", "1", "--figure", "wall=(x)", "--", "true"], "wall is measured anyway"),

@@ -433,7 +433,7 @@ void check(const fit_options& options) {
                   "--for latency: say which figure of the driver is the latency, by --driver and --figure; one that is "
                   "better where it is higher is none (--for time asks for it)");
   for (const std::vector<std::string>& words : options.inputs)
-    if (words.empty()) throw failure(exit_code::bad_input, "--input: is empty");
+    if (words.empty() || words.front().empty()) throw failure(exit_code::bad_input, "--input: is empty");
 }
 
 /// Recipe and malloc take their places when the malloc has passed its trials. A recipe whose malloc
