@@ -1,5 +1,6 @@
 // How much memory of a process is anonymous and could be its heap: resident pages that belong to no
-// file, less its main thread's stack.
+// file, less its main thread's stack. And whether the process has rings: after an exec
+// without the probe it has none, and its memory is another program's.
 //
 // /proc/PID/statm is cheaper, and off by up to some hundred KiB for each processor since Linux 6.2;
 // smaps_rollup is exact, and has the data of programs and libraries in it.

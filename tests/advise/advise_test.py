@@ -157,7 +157,7 @@ class Advise(unittest.TestCase):
         self.assertEqual(process.returncode, -signal.SIGINT, messages)
         found = json.loads(pathlib.Path(answer).read_text())
         self.assertGreaterEqual(found["rounds"], 2)
-        self.assertLess(found["rounds"], 20)
+        self.assertLess(found["rounds"], 1000)
         self.assertTrue(any(one["saves"] is not None for one in found["advice"]), found["advice"])
         self.assertRegex(output, fr"median\s+of\s+{found['rounds']}\s+interleaved\s+rounds")
 
