@@ -39,7 +39,7 @@ enum class ring_kind : std::uint8_t {
 };
 
 /// From so many bytes on a block is large: it is noted how much of it was touched.
-inline constexpr std::uint64_t large_block = 64 << 10;
+inline constexpr std::uint64_t large_block = 16 << 10;
 
 /// 32 bytes, two on a line of the processor's cache.
 struct alignas(32) ring_record {

@@ -325,6 +325,14 @@ class Record(unittest.TestCase):
         self.assertTrue(all(bytes <= size for size, bytes in touched.items()))
         self.assertLess(touched[70008], 10000, "it is never written to")
 
+    def test_of_a_short_buffer_that_is_freed_at_once_nothing_is_asked(self):
+        """To ask takes a microsecond, ten times what it takes to record the block."""
+        trace = self.recorded(RECORDED, "buffers")
+        sizes = {words[3]: int(words[4]) for words in trace.of(0) if words[2] == "allocate"}
+        asked = [sizes[block] for block in trace.touched if block in sizes]
+        self.assertEqual(asked.count(20002), 1)
+        self.assertLess(asked.count(20001), 100)
+
     def test_the_memory_of_a_program_without_the_probe_is_not_that_of_the_one_before(self):
         large = "my $all = 'x' x 50_000_000; sleep 1"
         trace = self.recorded("env", "-u", "LD_PRELOAD", "perl", "-e", large)

@@ -1,8 +1,9 @@
 // Programs whose events are known: blocks of 777 bytes and their kin are theirs alone, as sizes
-// 70,000 to 79,999 are.
-//   recorded kinds | handover BATCHES | exchange BLOCKS | fork | exec | endless | threads | signal
+// 20,001, 20,002 and 70,000 to 79,999 are.
+//   recorded kinds | buffers | handover BATCHES | exchange BLOCKS | fork | exec | endless | threads | signal
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -42,6 +43,14 @@ void kinds() {
   std::free(c);
   std::free(e);
   block(70'008);  // is never freed
+}
+
+/// A buffer that is freed as soon as it was had, many times, and one that lives for a while.
+void buffers() {
+  for (int i = 0; i < 1000; ++i) std::free(block(20'001));
+  void* const p = block(20'002);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::free(p);
 }
 
 /// Each of four threads frees what the next one has allocated, a batch at a time.
@@ -119,6 +128,7 @@ void interrupted() {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "kinds") kinds();
+  if (what == "buffers") buffers();
   if (what == "handover") handover(static_cast<unsigned>(std::atoi(argv[2])));
   if (what == "exchange") exchange(static_cast<unsigned>(std::atoi(argv[2])));
   if (what == "fork") fork_and_free();

@@ -64,7 +64,7 @@ class Replay(unittest.TestCase):
             self.assertTrue(row["system_calls"] is None or 0 < row["system_calls"] < 1000, row["system_calls"])
 
     def test_the_peak_is_that_of_the_program(self):
-        for what in ("growing", "reserving", "threads"):
+        for what in ("growing", "reserving", "buffers", "threads"):
             with self.subTest(what):
                 row = self.replayed(what, "--memory")["glibc"]
                 self.assertLess(abs(row["prediction_error"]), 0.05 if row["peak_rss_bytes"] > 8 * MIB else 0.15, row)
@@ -109,6 +109,8 @@ class Replay(unittest.TestCase):
     def test_memory_is_touched_as_the_program_has(self):
         self.assertAlmostEqual(self.replayed("reserving", "--memory")["glibc"]["peak_rss_bytes"], 8 * MIB, delta=MIB)
         self.assertAlmostEqual(self.replayed("reserving", "--memory", "--touch-all")["glibc"]["peak_rss_bytes"], 64 * MIB, delta=MIB)
+        self.assertLess(self.replayed("buffers", "--memory")["glibc"]["peak_rss_bytes"], 6 * MIB)
+        self.assertGreater(self.replayed("buffers", "--memory", "--touch-all")["glibc"]["peak_rss_bytes"], 15 * MIB)
 
     def test_each_replay_in_turns_is_the_same(self):
         first, second = (self.replayed("threads", "--memory") for _ in range(2))

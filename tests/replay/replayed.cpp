@@ -1,5 +1,5 @@
 // Programs whose memory is known.
-//   replayed growing | reserving | pausing | threads | odd | nothing
+//   replayed growing | reserving | buffers | pausing | threads | odd | nothing
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +36,17 @@ void reserving() {
   }
 }
 
+/// As a server with 500 connections has them: each of 32 KiB, of which one page is touched.
+void buffers() {
+  std::vector<void*> all;
+  for (int i = 0; i < 500; ++i) {
+    all.push_back(std::malloc(32 << 10));
+    std::memset(all.back(), 1, 1000);
+  }
+  be_seen();
+  for (void* const p : all) std::free(p);
+}
+
 void pausing() {
   std::free(filled(100));
   std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -60,6 +71,7 @@ int main(int count, char** words) {
   const std::string what = count > 1 ? words[1] : "";
   if (what == "growing") growing();
   if (what == "reserving") reserving();
+  if (what == "buffers") buffers();
   if (what == "pausing") pausing();
   if (what == "threads") threads();
   if (what == "odd") std::free(filled(12345));
