@@ -143,7 +143,7 @@ changes free_pages_go_back(const fit_evidence& e) {
   const observation& o = e.does;
   const std::uint64_t falls = without(o.live_peak, o.live_at_end) + o.regrown;
   if (!is_at_least(falls, o.live_peak, 50)) return {};
-  const std::uint64_t kept = std::max<std::uint64_t>(e.peak_bytes / 32 / MiB, 1);
+  const std::uint64_t kept = std::max<std::uint64_t>(e.peak_bytes / 128 / MiB, 1);
   const std::string reason =
       fmt::format("What lives falls by {} in all, from a peak of {}: free pages go back at once.", amount(falls),
                   amount(o.live_peak));
@@ -245,6 +245,8 @@ constexpr std::array levers{
           "other size classes lose at least 0.5 % of the live peak less, by rounding, ends of spans and partly used "
           "spans",
           "`classes.exact`, `spans.last`", "memory", sizes_of_the_program},
+    lever{"free pages go back", true, false, "what lives falls by 5 % of its peak in all",
+          "`pages.give_back`, `pages.max_free_resident`", "memory", free_pages_go_back},
     lever{"pages stay", false, true,
           "what lives falls and grows again by a quarter of its peak, or as much comes and goes in large blocks",
           "`pages.give_back`, `thread_cache.max_long_bytes`", "time", pages_stay},
@@ -269,8 +271,6 @@ constexpr std::array levers{
           "`classes.steps_per_doubling`", "memory", few_classes},
     lever{"remote frees stay", false, true, "5 % of the blocks are freed by another thread",
           "`thread_cache.keep_remote`, `thread_cache.batch_bytes`", "time", remote_frees_stay},
-    lever{"free pages go back", true, false, "what lives falls by 5 % of its peak in all",
-          "`pages.give_back`, `pages.max_free_resident`", "memory", free_pages_go_back},
     lever{"long spans", false, true, "200,000 allocations", "`spans`", "time", long_spans},
     lever{"little headroom", true, false, "2 % of the peak is not what the program has asked for",
           "`pages.headroom_divisor`, `pages.purge_window_ms`, `spans.worth_scavenging`", "memory", little_headroom},

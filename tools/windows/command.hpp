@@ -30,7 +30,8 @@ int top(const words& given);
 [[nodiscard]] std::string narrow(std::wstring_view s);
 [[nodiscard]] std::wstring wide(std::string_view s);
 
-/// A file that is there, as the user named it. Throws `failure`.
+/// The path of a file that is there. Throws `failure`. Tells of one that heapwright has not built,
+/// which may be a malloc of others, or none.
 [[nodiscard]] std::wstring library_named(const std::wstring& name, const char* subcommand);
 
 /// What the system says of an error number.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "../build_surroundings.hpp"
 #include "command.hpp"
 
 namespace heapwright::tool {
@@ -68,6 +69,10 @@ std::wstring library_named(const std::wstring& name, const char* subcommand) {
     throw failure(exit_code::bad_words, std::string(subcommand) + ": no such library: " + narrow(name));
   std::wstring whole(32'768, L'\0');
   whole.resize(::GetFullPathNameW(name.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr));
+  if (!is_malloc(narrow(whole)))
+    std::fprintf(stderr,
+                 "heapwright: %s: %s was not built by heapwright: whether a program takes its blocks from it is not known\n",
+                 subcommand, narrow(name).c_str());
   return whole;
 }
 
