@@ -1,6 +1,7 @@
 // Programs whose events are known: blocks of 777 bytes and their kin are theirs alone, as sizes
 // 20,001, 20,002 and 70,000 to 79,999 are.
-//   recorded kinds | buffers | handover BATCHES | exchange BLOCKS | fork | exec | endless | threads | signal
+//   recorded kinds | buffers | handover BATCHES | exchange BLOCKS | fork | exec | endless
+//            | threads | signal
 #include <array>
 #include <atomic>
 #include <chrono>
