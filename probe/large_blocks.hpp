@@ -107,7 +107,8 @@ class large_blocks {
     if (::mincore(reinterpret_cast<void*>(at), pages * page, states) != 0) return bytes;
     for (std::uint64_t i = 0; i < pages; ++i, at += page) {
       const bool is_resident = (states[i] & 1) != 0, ends_behind = at + page > end;
-      if (is_resident && (is_before_resident || !ends_behind)) resident += std::min(at + page, end) - std::max(at, address);
+      if (is_resident && (is_before_resident || !ends_behind))
+        resident += std::min(at + page, end) - std::max(at, address);
       is_before_resident = is_resident;
     }
   }

@@ -70,9 +70,10 @@ std::wstring library_named(const std::wstring& name, const char* subcommand) {
   std::wstring whole(32'768, L'\0');
   whole.resize(::GetFullPathNameW(name.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr));
   if (!is_malloc(narrow(whole)))
-    std::fprintf(stderr,
-                 "heapwright: %s: %s was not built by heapwright: whether a program takes its blocks from it is not known\n",
-                 subcommand, narrow(name).c_str());
+    std::fprintf(
+        stderr,
+        "heapwright: %s: %s was not built by heapwright: whether a program takes its blocks from it is not known\n",
+        subcommand, narrow(name).c_str());
   return whole;
 }
 
