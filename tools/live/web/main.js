@@ -262,9 +262,11 @@ $("process").addEventListener("change", async event => {
 });
 
 const steps = [1, 4096, 65536, 524288, 4194304, 33554432];
+// Until then a state may be older than the last click on the box, and does not change it.
+let countingSettles = 0;
 function showControls() {
   const p = state.process, canControl = state.may_control && p.state === "running";
-  $("counting").checked = p.is_counting;
+  if (performance.now() >= countingSettles) $("counting").checked = p.is_counting;
   for (const id of ["counting", "sampling", "reset", "mark"]) $(id).disabled = !canControl;
   $("pause").disabled = p.state !== "running";
   const all = [...new Set(p.interval_adapts ? steps : [...steps, p.interval])].filter(v => v > 0).sort((a, b) => a - b);
@@ -283,6 +285,7 @@ async function order(what) {
     await connection.control(what);
     note("control", null);
   } catch (trouble) {
+    countingSettles = 0;
     note("control", `Not done: ${trouble.message}`, true);
   }
 }
@@ -307,7 +310,10 @@ $("mark-dialog").addEventListener("close", () => {
   const name = $("mark-name").value.trim();
   if ($("mark-dialog").returnValue === "ok" && name) order({ mark: name });
 });
-$("counting").addEventListener("change", event => order({ counting: event.target.checked }));
+$("counting").addEventListener("change", event => {
+  countingSettles = performance.now() + 2000;
+  order({ counting: event.target.checked });
+});
 $("sampling").addEventListener("change", event => order({ interval: event.target.value === "auto" ? "auto" : Number(event.target.value) }));
 $("reset").addEventListener("click", () => order({ reset_peak: true }));
 document.addEventListener("click", event => {
