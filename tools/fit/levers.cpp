@@ -245,8 +245,6 @@ constexpr std::array levers{
           "other size classes lose at least 0.5 % of the live peak less, by rounding, ends of spans and partly used "
           "spans",
           "`classes.exact`, `spans.last`", "memory", sizes_of_the_program},
-    lever{"free pages go back", true, false, "what lives falls by 5 % of its peak in all",
-          "`pages.give_back`, `pages.max_free_resident`", "memory", free_pages_go_back},
     lever{"pages stay", false, true,
           "what lives falls and grows again by a quarter of its peak, or as much comes and goes in large blocks",
           "`pages.give_back`, `thread_cache.max_long_bytes`", "time", pages_stay},
@@ -271,6 +269,8 @@ constexpr std::array levers{
           "`classes.steps_per_doubling`", "memory", few_classes},
     lever{"remote frees stay", false, true, "5 % of the blocks are freed by another thread",
           "`thread_cache.keep_remote`, `thread_cache.batch_bytes`", "time", remote_frees_stay},
+    lever{"free pages go back", true, false, "what lives falls by 5 % of its peak in all",
+          "`pages.give_back`, `pages.max_free_resident`", "memory", free_pages_go_back},
     lever{"long spans", false, true, "200,000 allocations", "`spans`", "time", long_spans},
     lever{"little headroom", true, false, "2 % of the peak is not what the program has asked for",
           "`pages.headroom_divisor`, `pages.purge_window_ms`, `spans.worth_scavenging`", "memory", little_headroom},
