@@ -38,7 +38,7 @@ enum class ring_kind : std::uint8_t {
   touched,  ///< `size`: bytes that are resident of a large block, which is about to go
 };
 
-/// From so many bytes on a block is large: it is noted how much of it was touched.
+/// From so many bytes on a block is large: it can be noted how much of it was touched.
 inline constexpr std::uint64_t large_block = 16 << 10;
 
 /// 32 bytes, two on a line of the processor's cache.

@@ -326,7 +326,7 @@ class Record(unittest.TestCase):
         self.assertLess(touched[70008], 10000, "it is never written to")
 
     def test_of_a_short_buffer_that_is_freed_at_once_nothing_is_asked(self):
-        """To ask takes a microsecond, ten times what it takes to record the block."""
+        """To ask takes a microsecond, many times what it takes to record the block."""
         trace = self.recorded(RECORDED, "buffers")
         sizes = {words[3]: int(words[4]) for words in trace.of(0) if words[2] == "allocate"}
         asked = [sizes[block] for block in trace.touched if block in sizes]

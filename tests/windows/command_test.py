@@ -154,7 +154,6 @@ class Run(unittest.TestCase):
             done = run("run", "--", "at_exit.exe")
             self.assertEqual((done.stdout, done.returncode), ("late blocks are freed\n", 0), done.stderr)
 
-
     def test_a_library_that_may_be_no_malloc(self):
         done = run("run", "--with", "windows_late.dll", "--", "arguments.exe")
         self.assertIn("run: windows_late.dll was not built by heapwright: whether a program takes its blocks from it is not known", done.stderr)
