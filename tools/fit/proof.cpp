@@ -178,7 +178,9 @@ std::string why_not_fitted(const std::vector<comparison>& proofs, fit_goal goal)
 bool looks_better(const judged_figure& f) { return f.is_goal && f.ratio.ratio <= 1 - least_gain && f.ratio.high < 1; }
 
 /// What less is no gain.
-std::string least_of(const judged_figure& f) { return f.what.show == show_bytes ? "1 MiB" : "2 ms"; }
+std::string least_of(const judged_figure& f) {
+  return f.what.show == show_bytes ? show_bytes(least_bytes) : show_seconds(least_seconds);
+}
 
 std::string keep_the_default(const std::vector<comparison>& proofs, const std::string& of_recipe, fit_goal goal) {
   const auto best = judge(proofs.front(), fitted_row, default_row, goal);

@@ -23,7 +23,7 @@ namespace heapwright::tool {
 inline constexpr double least_gain = 0.02;
 inline constexpr double doubt_of_gain = 0.01;
 inline constexpr double most_harm = 0.02, doubt_of_harm = 0.2;
-inline constexpr double least_bytes = 1 << 20, least_seconds = 0.002;
+inline constexpr double least_bytes = 512 << 10, least_seconds = 0.002;
 
 /// The names of the rows that a proof is about.
 inline constexpr const char* default_row = "heapwright";
