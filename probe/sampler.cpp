@@ -9,8 +9,10 @@
 #include <heapwright/core/bits.hpp>
 
 #include "clocks.hpp"
+#include "merged_calls.hpp"
 #include "peak.hpp"
 #include "poisson.hpp"
+#include "python_interpreter.hpp"
 #include "sampled_paths.hpp"
 #include "shared_counter.hpp"
 
@@ -22,7 +24,11 @@ namespace {
 
 /// What a thread remembers for its samples.
 struct thread_memory {
-  call_memo calls;
+  struct {
+    call_memo calls;
+    python_calls python;
+    merged_calls merged;
+  } walked;
   sampled_paths paths;
   // Skipped since the last one that was taken.
   std::uint64_t skipped_samples = 0, skipped_bytes = 0;
@@ -99,11 +105,13 @@ void sampler::window::reset() noexcept {
 void sampler::reset(segment_header& h) noexcept {
   header_ = &h;
   stacks_.reset(h);
+  the_python.reset(h);
   samples_.reset(h);
   window_.reset();
 }
 
 void sampler::inherit_from(segment_header& parents, std::uint64_t forked_ns) noexcept {
+  the_python.inherit_from(parents);  // stacks name its records
   sample_table::for_each_in(parents, forked_ns, inherit);
   copy_modules(parents);
 }
@@ -142,7 +150,7 @@ void sampler::begin_thread(thread_slot& s) noexcept {
   if (this_memory == nullptr) {
     this_memory = static_cast<thread_memory*>(linux_os::map(memory_bytes()));
   } else {
-    this_memory->calls.forget_remembered();  // of another segment, after a fork
+    this_memory->walked.calls.forget_remembered();  // of another segment, after a fork
   }
 }
 
@@ -151,6 +159,7 @@ void sampler::end_thread() noexcept {
 }
 
 void sampler::note_object(const code_object& o) noexcept {
+  the_python.look_into(o);
   holding guard(the_sampler.modules_lock_);
   segment_header& h = *the_sampler.header_;
   auto* const modules = at_offset<module>(&h, modules_at);
@@ -221,26 +230,37 @@ void sampler::note_thinned(const taken_sample& was, const sampling_interval* is)
 
 std::uint64_t sampler::now() noexcept { return this_clock.now(); }
 
-/// 0: there is no room for it.
+/// With the calls in Python that have been found. 0: there is no room for it.
 reference sampler::stack_of(const call_site& site, std::uint32_t owner, bool will_come_again) noexcept {
-  call_memo& calls = this_memory->calls;
+  auto& [calls, python, merged] = this_memory->walked;
   if (will_come_again)
-    if (const reference known = calls.recall(site.at, site.returns_to, stack_end); known != 0) return known;
+    if (const reference known = calls.recall(site.at, site.returns_to, python.hash(), stack_end); known != 0)
+      return known;
   calls.walk(site.at, stack_end, note_object);
-  const stack* const found = stacks_.find_or_add(calls, owner);
+  const stack* found = nullptr;
+  if (python.count() == 0 || calls.depth() == 0) {
+    found = stacks_.find_or_add(calls, owner);
+  } else {
+    merged.merge(calls, python, the_python);
+    found = stacks_.find_or_add(merged, owner);
+  }
   if (found == nullptr) return 0;
   const reference r = stacks_.refer(found);
-  if (will_come_again) calls.remember(site.at, site.returns_to, r);
+  if (will_come_again) calls.remember(site.at, site.returns_to, python.hash(), r);
   return r;
 }
 
+/// A trace has return addresses alone.
 reference sampler::stack_at(const call_site& site) noexcept {
-  return this_memory == nullptr ? 0 : stack_of(site, 0, true);
+  if (this_memory == nullptr) return 0;
+  this_memory->walked.python.clear();
+  return stack_of(site, 0, true);
 }
 
 bool sampler::take_sample(std::uint32_t owner, void* p, const taken_sample& of, const call_site& site) noexcept {
   if (this_memory == nullptr) return false;
   taken_sample s = of;
+  the_python.walk(this_memory->walked.python);
   s.at_stack = stack_of(site, owner, s.interval.is_one());
   if (s.at_stack == 0) return false;
   note_allocated(stacks_.at(s.at_stack), s);
@@ -327,15 +347,18 @@ void sampler::lock_for_fork() noexcept {
   modules_lock_.acquire();
   stacks_.fork_lock().acquire();
   samples_.fork_lock().acquire();
+  the_python.codes().lock_for_fork();
 }
 
 void sampler::unlock_in_parent() noexcept {
+  the_python.codes().unlock_in_parent();
   samples_.fork_lock().release();
   stacks_.fork_lock().release();
   modules_lock_.release();
 }
 
 void sampler::unlock_in_child() noexcept {
+  the_python.codes().unlock_in_child();
   samples_.fork_lock().reset_after_fork();
   stacks_.fork_lock().reset_after_fork();
   modules_lock_.reset_after_fork();

@@ -30,7 +30,8 @@ stack* stack_table::find(std::uint64_t hash, std::uint32_t owner) const noexcept
   return nullptr;
 }
 
-stack* stack_table::find_or_add(const call_memo& calls, std::uint32_t owner) noexcept {
+template <class Calls>
+stack* stack_table::find_or_add(const Calls& calls, std::uint32_t owner) noexcept {
   if (calls.depth() == 0) return nullptr;
   const std::uint64_t hash = calls.hash() | 1;  // never 0
   if (stack* const known = find(hash, owner)) return known;
@@ -41,6 +42,9 @@ stack* stack_table::find_or_add(const call_memo& calls, std::uint32_t owner) noe
   complete(*s, hash);
   return s;
 }
+
+template stack* stack_table::find_or_add(const call_memo&, std::uint32_t) noexcept;
+template stack* stack_table::find_or_add(const merged_calls&, std::uint32_t) noexcept;
 
 stack* stack_table::everyones(stack& of) noexcept {
   if (counts_for_all(of)) return &of;

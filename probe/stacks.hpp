@@ -8,6 +8,7 @@
 // are needed whatever happens, and one that belongs to somebody is only faster.
 #pragma once
 
+#include "merged_calls.hpp"
 #include "segment_writer.hpp"
 #include "unwind.hpp"
 
@@ -17,9 +18,10 @@ class stack_table {
  public:
   void reset(segment::segment_header& h) noexcept;
 
-  /// The stack of these calls with this owner, or with owner 0, added if it is new; null when there
-  /// is no room.
-  [[nodiscard]] segment::stack* find_or_add(const call_memo& calls, std::uint32_t owner) noexcept;
+  /// The stack of these calls (a call_memo, or merged_calls) with this owner, or with owner 0,
+  /// added if it is new; null when there is no room.
+  template <class Calls>
+  [[nodiscard]] segment::stack* find_or_add(const Calls& calls, std::uint32_t owner) noexcept;
 
   /// The same stack with an owner for whom all threads count; null when there is no room.
   [[nodiscard]] segment::stack* everyones(segment::stack& s) noexcept;

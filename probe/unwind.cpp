@@ -170,24 +170,27 @@ bool call_memo::remembered_stack::add(std::uintptr_t address) noexcept {
 
 /// Each word is compared only when those before it are what they were: so nothing is read that a
 /// walk would not read.
-std::uint32_t call_memo::recall(const machine_state& from, std::uintptr_t caller,
+std::uint32_t call_memo::recall(const machine_state& from, std::uintptr_t caller, std::uint64_t interpreted,
                                 std::uintptr_t stack_end) const noexcept {
   if (from.sp >= stack_end) return 0;
-  for (const remembered_stack& s : remembered_[set_of(from, caller)]) {
+  for (const remembered_stack& s : remembered_[set_of(from, caller, interpreted)]) {
     if (s.from.sp != from.sp || s.from.pc != from.pc || s.generation != rules.generation()) continue;
+    if (s.interpreted != interpreted) continue;
     if (s.needs_frame_pointer && s.from.fp != from.fp) continue;
     if (s.is_unchanged()) return s.what;
   }
   return 0;
 }
 
-void call_memo::remember(const machine_state& from, std::uintptr_t caller, std::uint32_t what) noexcept {
+void call_memo::remember(const machine_state& from, std::uintptr_t caller, std::uint64_t interpreted,
+                         std::uint32_t what) noexcept {
   if (is_cut_ || !is_known_) return;
-  const unsigned set = set_of(from, caller);
+  const unsigned set = set_of(from, caller, interpreted);
   remembered_stack& s = remembered_[set][next_way_[set]++ % ways];
   s.what = 0;
   s.from = from;
   s.generation = generation_;
+  s.interpreted = interpreted;
   s.needs_frame_pointer = entries_[count_ - 1].needs_frame_pointer;
   s.count = 0;
   for (unsigned i = count_ - 1; i > 0; --i) {

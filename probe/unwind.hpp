@@ -45,6 +45,8 @@ class call_memo {
 
   /// The i-th, from the innermost.
   [[nodiscard]] std::uintptr_t address(unsigned i) const noexcept { return entries_[depth_ - 1 - i].at.pc; }
+  /// Where its frame begins. It ends where that of the next one begins.
+  [[nodiscard]] std::uintptr_t frame_at(unsigned i) const noexcept { return entries_[depth_ - 1 - i].at.sp; }
 
   /// Walks from `from`, a state of the calling thread, whose memo this is. `stack_end`: where its
   /// stack ends, 0: not known. `new_object` is called for files whose code is met for the first
@@ -52,12 +54,13 @@ class call_memo {
   void walk(machine_state from, std::uintptr_t stack_end, void (*new_object)(const code_object&) noexcept) noexcept;
 
   /// What has been remembered of these very calls; 0: nothing. `caller`: where the function that is
-  /// at `from` returns to.
-  [[nodiscard]] std::uint32_t recall(const machine_state& from, std::uintptr_t caller,
+  /// at `from` returns to. `interpreted`: a hash of the calls that an interpreter executes there.
+  [[nodiscard]] std::uint32_t recall(const machine_state& from, std::uintptr_t caller, std::uint64_t interpreted,
                                      std::uintptr_t stack_end) const noexcept;
 
   /// Remembers this of the calls that were found by the last walk, which was from there.
-  void remember(const machine_state& from, std::uintptr_t caller, std::uint32_t what) noexcept;
+  void remember(const machine_state& from, std::uintptr_t caller, std::uint64_t interpreted,
+                std::uint32_t what) noexcept;
   void forget_remembered() noexcept;
 
  private:
@@ -76,6 +79,7 @@ class call_memo {
 
     machine_state from;
     std::uint64_t generation;
+    std::uint64_t interpreted;
     std::uint32_t what;  ///< 0: none
     std::uint16_t count;
     bool needs_frame_pointer;
@@ -88,8 +92,8 @@ class call_memo {
 
   static constexpr unsigned sets = 16, ways = 4;
 
-  static unsigned set_of(const machine_state& from, std::uintptr_t caller) noexcept {
-    return static_cast<unsigned>(fibonacci_hash(from.sp ^ caller << 20) >> 60);
+  static unsigned set_of(const machine_state& from, std::uintptr_t caller, std::uint64_t interpreted) noexcept {
+    return static_cast<unsigned>(fibonacci_hash(from.sp ^ caller << 20 ^ interpreted) >> 60);
   }
   static_assert(sets == 1 << 4);
 

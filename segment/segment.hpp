@@ -5,6 +5,8 @@
 //   segment_header                                     at 0
 //   module[max_modules]                                at modules_at
 //   misuse_report[max_misuse_reports]                  at header.misuse_reports_at
+//   python_code records, each at a multiple of 16      at header.python_codes_at, up to
+//                                                      python_codes_used
 //   thread_slot[header.thread_slots]                   at header.threads_at
 //   std::atomic<std::uint32_t>[header.stack_buckets]   at header.stack_index_at: the first stack of
 //                                                      each chain, see reference
@@ -50,7 +52,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 9;
+inline constexpr std::uint32_t segment_version = 10;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
@@ -114,6 +116,7 @@ struct segment_header {
 
   std::uint64_t bytes{};  ///< of the whole file
   std::uint64_t misuse_reports_at{};
+  std::uint64_t python_codes_at{};
   std::uint64_t threads_at{};
   std::uint64_t stack_index_at{};
   std::uint64_t stacks_at{};
@@ -123,6 +126,8 @@ struct segment_header {
   std::uint32_t stack_buckets{};   ///< a power of two
   std::uint32_t sample_buckets{};  ///< a power of two
   std::uint32_t class_count{};     ///< of size_scale
+  counter python_at{};             ///< an address within the file that has the Python interpreter; 0: none is known
+  counter python_codes_used{};     ///< bytes behind python_codes_at that are taken
   counter stacks_used{};           ///< bytes behind stacks_at that are taken
   counter samples_used{};          ///< bytes behind samples_at that are taken
 
@@ -218,6 +223,41 @@ struct module {
   std::array<char, 232> path;
 };
 inline constexpr std::size_t max_modules = 512;
+
+/// How a table says which instructions are of which line: as in PyCodeObject of these versions, and
+/// of later ones.
+enum class line_table : std::uint32_t { none = 0, python_3_9 = 1, python_3_10 = 2, python_3_11 = 3 };
+
+/// A code object of Python that a stack names. Its name, its file and its table of lines follow it,
+/// the first two in UTF-8.
+struct alignas(16) python_code {
+  std::atomic<std::uint32_t> lines;  ///< line_table; written last: none until the record is complete
+  std::int32_t first_line;
+  std::uint32_t name_bytes, file_bytes, table_bytes;
+  std::array<std::uint32_t, 3> padding;
+};
+static_assert(sizeof(python_code) == 32);
+
+/// Bytes from one record to the next.
+[[nodiscard]] constexpr std::size_t python_code_length(std::uint64_t name, std::uint64_t file,
+                                                       std::uint64_t table) noexcept {
+  return (sizeof(python_code) + name + file + table + 15) / 16 * 16;
+}
+
+/// A call in Python stands in a stack beside return addresses: with a bit that these do not have,
+/// the distance of the instruction from the code's first one, in bytes, and the code's record; 0:
+/// there was no room for it.
+inline constexpr std::uint64_t python_call_bit = std::uint64_t{1} << 63;
+
+[[nodiscard]] constexpr std::uint64_t python_call_of(reference code, std::int64_t instruction) noexcept {
+  return python_call_bit | static_cast<std::uint64_t>(std::clamp<std::int64_t>(instruction, 0, 0x7fffffff)) << 32 |
+         code;
+}
+[[nodiscard]] constexpr bool is_python_call(std::uint64_t word) noexcept { return (word & python_call_bit) != 0; }
+[[nodiscard]] constexpr reference python_code_of(std::uint64_t word) noexcept { return static_cast<reference>(word); }
+[[nodiscard]] constexpr std::uint32_t python_instruction_of(std::uint64_t word) noexcept {
+  return static_cast<std::uint32_t>(word >> 32) & 0x7fffffff;
+}
 
 /// What the malloc below has written about a mistake of the program: lines of text.
 struct misuse_report {
@@ -329,10 +369,11 @@ struct stack_counters {
 /// Of stacks: see there.
 inline constexpr std::uint32_t inherited_owner = 0xffffffff;
 
-/// A call stack and what one thread has done with blocks that it has allocated there. The return
-/// addresses follow it, the innermost first, `depth` of them. There are several with the same
-/// addresses: one for each thread slot (`owner`), which alone writes its counters, and one with
-/// owner 0, for all others: threads without a slot, and those who free what the owner has
+/// A call stack and what one thread has done with blocks that it has allocated there. Its calls
+/// follow it, the innermost first, `depth` of them: return addresses, and in the place of the
+/// evaluation loops of Python the calls in Python that these execute. There are several with the
+/// same addresses: one for each thread slot (`owner`), which alone writes its counters, and one
+/// with owner 0, for all others: threads without a slot, and those who free what the owner has
 /// allocated. Their sums are the figures of the stack. What was live in the parent at a fork stands
 /// apart, with owner inherited_owner; all threads count there what becomes of it.
 struct alignas(16) stack {

@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include "python_code_records.hpp"
 #include "sample_weight.hpp"
 #include "segment_file.hpp"
 #include "stack_records.hpp"
@@ -67,6 +68,7 @@ process_figures process_of(const segment_header& h) {
   p.peak = h.peak.load(relaxed);
   p.peak_at_ns = h.peak_at_ns.load(relaxed);
   p.peak_grain = h.peak_grain;
+  p.python_at = h.python_at.load(relaxed);
   p.threads_ever = h.threads_ever.load(relaxed);
   p.threads_folded = h.threads_folded.load(relaxed);
   p.lost_samples = h.lost_samples.load(relaxed);
@@ -251,7 +253,7 @@ std::array<class_figures, size_scale::count> snapshot::by_class() const noexcept
 }
 
 segment_reader::segment_reader(const std::filesystem::path& file, bool may_control)
-    : file_(std::make_unique<segment_file>(file, may_control)) {
+    : file_(std::make_unique<segment_file>(file, may_control)), codes_(std::make_unique<python_code_records>()) {
   ids_ = ids_here_of(*file_->header());
   // A path like /proc/PID/root/dev/shm/... leads into a container.
   const std::string& path = file.native();
@@ -292,7 +294,9 @@ snapshot segment_reader::read() const {
     if (!result.is_torn) break;
     if (attempt < attempts) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  result.modules = modules_of(*file_, *file_->header());
+  const auto header = file_->header();
+  result.modules = modules_of(*file_, *header);
+  result.codes = codes_->read(*file_, *header);
   if (!result.is_torn) raise_peaks(result, freed);
   return result;
 }

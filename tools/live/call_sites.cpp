@@ -31,6 +31,7 @@ call_site empty_site(const placed_stack& largest, const places_book& book) {
   const place site = book[s.places[s.site]];
   const auto tells_more = [&](std::uint32_t number) {
     const place p = book[number];
+    if (site.is_python && book.is_of_interpreter(number)) return false;
     return p.function != site.function && (has_name(site) || has_name(p));
   };
   s.caller = static_cast<std::size_t>(

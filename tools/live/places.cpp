@@ -11,7 +11,7 @@ namespace heapwright::tool {
 namespace {
 
 std::string key_of(const place& p) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined, p.is_python);
 }
 
 }  // namespace
@@ -25,27 +25,37 @@ bool has_name(const place& p) {
 places_book::places_book(function_patterns wrappers) : wrappers_(std::move(wrappers)) {}
 places_book::~places_book() = default;
 
-void places_book::know_modules(const segment::snapshot& figures) {
+void places_book::know(const segment::snapshot& figures) {
   if (!symbols_) symbols_ = std::make_unique<symbolizer>(figures.modules, figures.process.own_id, figures.process.root);
-  if (figures.modules.size() == modules_known_) return;
-  symbols_->add_modules(figures.modules);
+  symbols_->use_codes(figures.codes);
+  if (figures.modules.size() != modules_known_) symbols_->add_modules(figures.modules);
   modules_known_ = figures.modules.size();
+  know_interpreter(figures);
+}
+
+void places_book::know_interpreter(const segment::snapshot& figures) {
+  if (!interpreter_.empty() || figures.process.python_at == 0) return;
+  const segment::module_figures* const module = symbols_->module_of(figures.process.python_at + 1);
+  if (module == nullptr) return;
+  interpreter_ = module->shown_path.empty() ? module->path : module->shown_path;
+  for (std::size_t i = 0; i < all_.size(); ++i) of_interpreter_[i] = all_[i].module == interpreter_;
 }
 
 void places_book::use_symbols(const segment::snapshot& figures, const std::function<void(symbolizer&)>& use) {
   const std::lock_guard hold(mutex_);
-  know_modules(figures);
+  know(figures);
   use(*symbols_);
 }
 
 std::vector<std::uint32_t> places_book::at(std::uint64_t return_address, const segment::snapshot& figures) {
   const std::lock_guard hold(mutex_);
   if (const auto found = at_.find(return_address); found != at_.end()) return found->second;
-  know_modules(figures);
+  know(figures);
   const location& found = symbols_->resolve(return_address);
   std::vector<std::uint32_t> numbers;
   for (const source_frame& frame : found.frames)
-    numbers.push_back(number_of({frame.function, frame.file, frame.line, found.module, frame.is_inlined}));
+    numbers.push_back(
+        number_of({frame.function, frame.file, frame.line, found.module, frame.is_inlined, found.is_python}));
   // What has no name may get one: code made at run time is described a little later.
   if (found.is_known) at_[return_address] = numbers;
   return numbers;
@@ -56,6 +66,7 @@ std::uint32_t places_book::number_of(const place& p) {
   if (is_new) {
     all_.push_back(p);
     wrapper_.push_back(is_wrapper(p));
+    of_interpreter_.push_back(!interpreter_.empty() && p.module == interpreter_);
   }
   return entry->second;
 }
@@ -76,14 +87,21 @@ bool places_book::is_wrapper(std::uint32_t number) const {
   return wrapper_[number];
 }
 
+bool places_book::is_of_interpreter(std::uint32_t number) const {
+  const std::lock_guard hold(mutex_);
+  return of_interpreter_[number];
+}
+
 std::size_t places_book::site_in(const std::vector<std::uint32_t>& places) const {
   std::vector<frame_kind> kinds;
   kinds.reserve(places.size());
   const std::lock_guard hold(mutex_);
+  const bool has_python = std::ranges::any_of(places, [this](std::uint32_t number) { return all_[number].is_python; });
   for (const std::uint32_t number : places) {
-    kinds.push_back(wrapper_[number]         ? frame_kind::wrapper
-                    : has_name(all_[number]) ? frame_kind::other
-                                             : frame_kind::nameless);
+    const bool is_for_python = has_python && of_interpreter_[number];
+    kinds.push_back(wrapper_[number] || is_for_python ? frame_kind::wrapper
+                    : has_name(all_[number])          ? frame_kind::other
+                                                      : frame_kind::nameless);
   }
   return site_among(kinds);
 }

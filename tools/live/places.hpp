@@ -21,6 +21,7 @@ struct place {
   unsigned line = 0;
   std::string module;  ///< path of the file that the code was loaded from
   bool is_inlined = false;
+  bool is_python = false;
 };
 
 /// False where `function` is a module and an offset, or an address: no symbol is known there.
@@ -50,14 +51,19 @@ class places_book {
   /// Allocates for others: what a person looks for lies further out.
   [[nodiscard]] bool is_wrapper(std::uint32_t number) const;
 
-  /// Where the allocation is in the program's own code: an index, by site_among.
+  /// A function of Python's interpreter.
+  [[nodiscard]] bool is_of_interpreter(std::uint32_t number) const;
+
+  /// Where the allocation is in the program's own code: an index, by site_among. Where there are
+  /// calls in Python, the interpreter's own functions allocate for these.
   [[nodiscard]] std::size_t site_in(const std::vector<std::uint32_t>& places) const;
 
   /// Lets nobody else resolve meanwhile.
   void use_symbols(const segment::snapshot& figures, const std::function<void(symbolizer&)>& use);
 
  private:
-  void know_modules(const segment::snapshot& figures);
+  void know(const segment::snapshot& figures);
+  void know_interpreter(const segment::snapshot& figures);
   std::uint32_t number_of(const place& p);
   [[nodiscard]] bool is_wrapper(const place& p) const;
 
@@ -67,6 +73,8 @@ class places_book {
   std::vector<place> all_;
   const function_patterns wrappers_;
   std::vector<bool> wrapper_;
+  std::string interpreter_;  ///< the module that has Python's; empty: none is known
+  std::vector<bool> of_interpreter_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> at_;
 };
