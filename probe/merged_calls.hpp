@@ -2,8 +2,8 @@
 // calls in Python that the loop executes.
 //
 // Both lists are in order from the innermost call, and each group of calls in Python knows where
-// the frame of its loop is. A loop whose frame is not among those that were found, as in one that is
-// cut, stands before the next frame further out.
+// the frame of its loop is. A loop whose frame is not among those that were found, as in one that
+// is cut, stands before the next frame further out.
 #pragma once
 
 #include <cstdint>

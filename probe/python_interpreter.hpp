@@ -10,8 +10,8 @@
 //             lead to the call, and their code. These stay where they are until the call returns.
 //
 // Two functions of the interpreter are called. Each reads one word and takes no lock:
-// PyGILState_GetThisThreadState, by pthread_getspecific, and _PyThreadState_UncheckedGet, which since
-// 3.12 reads a thread-local variable. They are what finds that word in each build.
+// PyGILState_GetThisThreadState, by pthread_getspecific, and _PyThreadState_UncheckedGet, which
+// since 3.12 reads a thread-local variable. They are what finds that word in each build.
 #pragma once
 
 #include <atomic>

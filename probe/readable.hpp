@@ -10,8 +10,8 @@
 namespace heapwright::probe {
 
 /// Whether the eight bytes at `address` can be read. The kernel reads them as a set of signals, for
-/// a change of the signal mask that does not exist: so it changes nothing, and says whether it could
-/// read. Some hundred nanoseconds.
+/// a change of the signal mask that does not exist: so it changes nothing, and says whether it
+/// could read. Some hundred nanoseconds.
 [[nodiscard]] inline bool is_readable(std::uintptr_t address) noexcept {
   constexpr int no_such_change = -1;
   const int before = errno;
