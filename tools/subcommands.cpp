@@ -258,6 +258,8 @@ subcommand add_live(CLI::App& app) {
                  "0.8 % of the program's processor time allows")
       ->type_name("BYTES")
       ->check(check_sample);
+  sub.add_flag("--python-objects", options.python_objects,
+               "A Python asks malloc for its small objects too, so that these are seen; it is slower and larger then");
   sub.add_option("--file", options.file, "A run that --save has kept, or the segment that a program has left")
       ->type_name("FILE");
   sub.add_option("--save", options.save,
@@ -285,6 +287,8 @@ subcommand add_live(CLI::App& app) {
             what_to_watch(given->words, given->pid, given->command);
             const int said = int{!given->words.empty()} + int{given->list} + int{!given->file.empty()};
             if (said != 1) throw wrong("live: say one of COMMAND, PID, --list and --file FILE");
+            if (given->python_objects && given->command.empty())
+              throw wrong("live: --python-objects is for a COMMAND: a Python that runs has chosen already");
             if (!given->command.empty() && given->sample.empty()) check_sample_of_environment();
             return live(*given);
           }};

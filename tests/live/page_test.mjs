@@ -465,7 +465,7 @@ test("a Python that grows in arenas of its own: Now and Leaks say where its memo
   try {
     await becomes(() => s.text("rss-more"), words => /Python’s arenas about (3|4)\d(\.\d)? MiB/.test(words), "the tile of RSS");
     await s.page.keyboard.press("3");
-    assert.match(await s.text("leaks-python"), /^Arenas of Python, about (3|4)\d.* invisible without PYTHONMALLOC=malloc.* not listed here: PYTHONMALLOC=malloc heapwright live -- … shows it\.$/);
+    assert.match(await s.text("leaks-python"), /^Arenas of Python, about (3|4)\d.* invisible without --python-objects.* not listed here: heapwright live --python-objects -- … shows it\.$/);
     await s.page.setViewportSize({ width: 400, height: 800 });
     await s.page.screenshot({ path: join(shots, "python-400.png"), fullPage: true });
     assert.deepEqual(s.troubles, []);
@@ -833,7 +833,7 @@ test("memory of a program on libheapwright, with the probe and without; a progra
     await watched.page.waitForFunction(() => /MiB/.test(document.getElementById("live").textContent) && parseFloat(document.getElementById("live").textContent) > 40);
     await watched.page.keyboard.press("4");
     await watched.page.waitForFunction(() => /free, beside blocks in use/.test(document.getElementById("memory-parts").textContent));
-    assert.match(await watched.text("memory-python"), /^Arenas of Python, about \d.* MiB of address space: invisible without PYTHONMALLOC=malloc\./);
+    assert.match(await watched.text("memory-python"), /^Arenas of Python, about \d.* MiB of address space: invisible without --python-objects\./);
     // Four of five blocks of all sizes are gone.
     await watched.page.waitForFunction(() => /^\d\d % of RSS, .* is free in spans of \d+ size classes;.*See classes\.steps_per_doubling, spans of the recipe \(docs\/recipes\.md#.*Try fewer size classes/.test(document.getElementById("memory-findings").textContent));
     assert.deepEqual(await watched.page.locator("#memory-findings li").first().locator("code").allTextContents(), ["classes.steps_per_doubling", "spans", ".classes = {.steps_per_doubling = 4}"]);

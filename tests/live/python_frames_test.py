@@ -88,6 +88,9 @@ class Meta(type):
         keep(2_400_000)
         return super().__new__(cls, name, bases, body)
 class Made(metaclass=Meta): pass
+def encoded():
+    kept.append(json.dumps([i for i in range(500_000)], indent=0))
+encoded()
 print(json.dumps(calls_of), flush=True)
 sys.stdin.readline()
 '''
@@ -136,8 +139,40 @@ class PythonFrames(unittest.TestCase):
         with Watched(PYTHON, self.script, sample="1") as program:
             program.hear()
             program.stop()
-            names = [names[site["site"]] for names, site in program.sites("value=live&most=1000") if 1_000_000 <= site["live_bytes"] < 2_500_000]
-            self.assertGreaterEqual(names.count("keep"), 14, names)
+            sites = [(names[site["site"]], names[site["caller"]], site["live_bytes"]) for names, site in program.sites("value=live&most=1000")
+                     if site["live_bytes"] >= 1_000_000 and site["caller"] is not None]
+            self.assertEqual({site for site, _, _ in sites}, {"keep", "encoded"}, "not json's encoder, which is Python's own")
+            self.assertEqual(sites[0][:2], ("encoded", "<module>"))
+            self.assertLessEqual({"made", "through_c.<locals>.<lambda>", "Server.handle", "coroutine"}, {caller for _, caller, _ in sites})
+
+    def test_the_tree_can_do_without_the_interpreter(self):
+        with Watched(PYTHON, self.script, sample="1") as program:
+            program.hear()
+            program.stop()
+            hidden, shown = (program.get(f"/api/stacks?value=live&most=100000&interpreter={how}") for how in ("hidden", "shown"))
+            self.assertEqual(hidden["total"][0], shown["total"][0])
+            roots = [hidden["places"][hidden["place"][node]][0] for node, parent in enumerate(hidden["parent"]) if parent == 0]
+            self.assertIn("<module>", roots)
+            self.assertIn("Thread._bootstrap", roots)
+            self.assertIn("_PyFunction_Vectorcall", {place[0] for place in shown["places"]})
+            in_python = {node for node, place in enumerate(hidden["place"]) if node and hidden["places"][place][1] == hidden["places"][place][3] != ""}
+            below = {node for node in range(1, len(hidden["place"])) if hidden["parent"][node] in in_python}
+            self.assertNotIn("_PyFunction_Vectorcall", {hidden["places"][hidden["place"][node]][0] for node in below})
+
+    def test_objects_in_arenas_are_seen_where_that_is_asked_for(self):
+        program = ["-c", "import sys\nkept = [str(i) for i in range(100_000)]\nprint('ready', flush=True)\nsys.stdin.readline()"]
+        for more, least, most in ((["--python-objects"], 5_000_000, 20_000_000), ([], 0, 3_000_000)):
+            with self.subTest(more), Watched(PYTHON, *program, sample="1", options=more) as watched:
+                watched.hear()
+                watched.stop()
+                of_list = sum(site["live_bytes"] for names, site in watched.sites("value=live&most=1000") if names[site["site"]] == "<listcomp>")
+                self.assertGreaterEqual(of_list, least)
+                self.assertLessEqual(of_list, most)
+
+    def test_a_running_program_has_chosen_where_its_objects_are(self):
+        said = subprocess.run([HEAPWRIGHT, "live", "--python-objects", str(os.getpid())], stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        self.assertEqual(said.returncode, 125)
+        self.assertIn("--python-objects is for a COMMAND", said.stderr)
 
 
 if __name__ == "__main__":

@@ -41,11 +41,11 @@ def wait_for(what, ready):
 class Watched:
     """A program that `heapwright live` has started, and the page's answers."""
 
-    def __init__(self, *command, preload=None, sample="1", token=None, folder=None, rests=True, environment=None):
+    def __init__(self, *command, preload=None, sample="1", token=None, folder=None, rests=True, environment=None, options=()):
         environment = clean_environment(PYTHONDONTWRITEBYTECODE="1", **({"LD_PRELOAD": preload} if preload else {}), **(environment or {}))
         more = ("--token", token) if token else ()
         self.token, self.rests, self.id = token, rests, None
-        self.tool = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--sample", sample, *more, "--", *command], env=environment, cwd=folder,
+        self.tool = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--sample", sample, *more, *options, "--", *command], env=environment, cwd=folder,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.port = None
         try:

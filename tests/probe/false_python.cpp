@@ -1,6 +1,6 @@
 // A program that the probe takes for CPython 3.11: it exports the same names. What it has behind
-// them is right, or wrong in one of many ways. Right calls are in its stacks; a wrong one is noticed,
-// before anything is read that is not there.
+// them is right, or wrong in one of many ways. Right calls are in its stacks; a wrong one is
+// noticed, before anything is read that is not there.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -17,6 +17,7 @@ void fill(segment_builder& built) {
   for (std::uint32_t i = 1; i < 4; ++i) built.add_thread(i, i).classes[i].allocations = i;
   for (std::uint64_t i = 1; i <= 20; ++i) {
     const reference r = built.add_stack(i, std::vector<std::uint64_t>(i * 3, 0x1000 * i));
+    (void)built.add_python_code("function", "/app/file.py", std::string(i, 't'), line_table::python_3_11);
     built.add_sample(0x100 * i, r);
   }
   for (std::uint64_t i = 1; i < 4; ++i) {
@@ -83,14 +84,14 @@ TEST_F(hostile_segment, random_bytes_neither_crash_nor_hang) {
   const std::string whole = built.bytes();
   std::mt19937_64 random(20260101);
   const std::size_t used[] = {0, built.header().threads_at, built.header().stack_index_at, built.header().stacks_at,
-                              built.header().samples_at};
+                              built.header().samples_at, built.header().python_codes_at};
   constexpr std::uint64_t nasty[] = {0, 1, 0x7f, 0xff, 0xffff'ffff, 0x8000'0000, ~0ull, ~0ull << 4, 1ull << 63, 0x1000};
   unsigned readable = 0;
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = whole;
     for (std::uint64_t change = random() % 8 + 1; change > 0; --change) {
       // Behind the magic and the version: what is changed there is refused at once.
-      const std::size_t at = std::max<std::size_t>(24, used[random() % 5] + random() % 9000);
+      const std::size_t at = std::max<std::size_t>(24, used[random() % std::size(used)] + random() % 9000);
       if (random() % 2 == 0) {
         bytes[at % bytes.size()] = static_cast<char>(random());
       } else {

@@ -95,7 +95,7 @@ observed_command observe(const leaks_options& options, const function_patterns& 
   });
   std::string refused;
   const awaited_signals signals{SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD};
-  const launched_program started(options.command, "1", signals, [&](pid_t child) {
+  const launched_program started(options.command, {{"HEAPWRIGHT_SAMPLE", "1"}}, signals, [&](pid_t child) {
     command = child;
     if (!tracer.follow(child)) refused = std::strerror(errno);
   });

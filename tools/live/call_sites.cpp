@@ -26,17 +26,8 @@ call_site empty_site(const placed_stack& largest, const places_book& book) {
   call_site s;
   s.places = largest.places;
   s.site = book.site_in(s.places);
-  s.caller = s.site;
+  s.caller = s.places.empty() ? 0 : book.caller_of(s.site, s.places);
   if (s.places.empty()) return s;
-  const place site = book[s.places[s.site]];
-  const auto tells_more = [&](std::uint32_t number) {
-    const place p = book[number];
-    if (site.is_python && book.is_of_interpreter(number)) return false;
-    return p.function != site.function && (has_name(site) || has_name(p));
-  };
-  s.caller = static_cast<std::size_t>(
-      std::ranges::find_if(s.places.begin() + static_cast<std::ptrdiff_t>(s.site), s.places.end(), tells_more) -
-      s.places.begin());
   s.sum.id = largest.figures.id;
   s.sum.addresses = largest.figures.addresses;
   s.sum.is_cut = largest.figures.is_cut;

@@ -131,7 +131,7 @@ double unseen_of_unknown(const segment::process_figures& process) {
 /// The name of a site, and what is shown of it.
 std::pair<std::string, std::string> named(const segment::stack_figures& stack, const segment::snapshot& of_run,
                                           places_book& book) {
-  const auto places = places_of(stack, of_run, book);
+  const auto places = book.without_interpreter(places_of(stack, of_run, book));
   if (places.empty()) return {"(unknown)", "(unknown)"};
   const std::size_t site = book.site_in(places);
   std::string name = stack.is_cut ? "(cut)" : "", shown, last;

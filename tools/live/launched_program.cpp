@@ -60,17 +60,20 @@ bool command_process::is_running() const {
   return start != 0 && segment::process_start(static_cast<std::uint32_t>(id)) == start;
 }
 
-launched_program::launched_program(const std::vector<std::string>& command, const std::string& sample,
+launched_program::launched_program(const std::vector<std::string>& command, const variables& changed,
                                    const awaited_signals& signals, const preparation& prepare) {
   const program target = program::resolve(command);
   const std::string probe = own_preload("libheapwright-probe.so");
   if (const std::string complaint = ask_loader(target, probe).complaint; !complaint.empty())
     throw failure(exit_code::bad_input, fmt::format("the probe does not load into {}: {}", target.path, complaint));
-  start(command, preload_value(probe), sample, signals, prepare);
+  variables all = changed;
+  all["LD_PRELOAD"] = preload_value(probe);
+  all["HEAPWRIGHT_SEGMENT_DIR"] = folder_.path();
+  start(command, all, signals, prepare);
 }
 
-void launched_program::start(const std::vector<std::string>& command, const std::string& preload,
-                             const std::string& sample, const awaited_signals& signals, const preparation& prepare) {
+void launched_program::start(const std::vector<std::string>& command, const variables& changed,
+                             const awaited_signals& signals, const preparation& prepare) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
@@ -86,9 +89,7 @@ void launched_program::start(const std::vector<std::string>& command, const std:
     while (read(gate->reader.get(), &nothing, 1) < 0 && errno == EINTR) {
     }
     signals.restore();
-    setenv("LD_PRELOAD", preload.c_str(), 1);
-    setenv("HEAPWRIGHT_SEGMENT_DIR", folder_.path().c_str(), 1);
-    if (!sample.empty()) setenv("HEAPWRIGHT_SAMPLE", sample.c_str(), 1);
+    for (const auto& [name, value] : changed) setenv(name.c_str(), value.c_str(), 1);
     execvp(arguments[0], arguments.data());
     const int error = errno;
     [[maybe_unused]] const auto written = write(complaint->writer.get(), &error, sizeof error);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,11 +32,13 @@ class launched_program {
  public:
   /// Called with the child's id before the child becomes the program.
   using preparation = std::function<void(pid_t child)>;
+  /// Of the environment: names and values.
+  using variables = std::map<std::string, std::string>;
 
   /// Throws `failure` when it cannot be started or the probe does not load into it. The program
-  /// gets the environment of this process, and the signals as they were before `signals`. `sample`:
-  /// for HEAPWRIGHT_SAMPLE; empty: what the environment has.
-  launched_program(const std::vector<std::string>& command, const std::string& sample, const awaited_signals& signals,
+  /// gets the environment of this process with these variables changed, and the signals as they
+  /// were before `signals`.
+  launched_program(const std::vector<std::string>& command, const variables& changed, const awaited_signals& signals,
                    const preparation& prepare = {});
   launched_program(const launched_program&) = delete;
   launched_program& operator=(const launched_program&) = delete;
@@ -69,8 +72,8 @@ class launched_program {
   [[nodiscard]] std::string how_it_ended() const;
 
  private:
-  void start(const std::vector<std::string>& command, const std::string& preload, const std::string& sample,
-             const awaited_signals& signals, const preparation& prepare);
+  void start(const std::vector<std::string>& command, const variables& changed, const awaited_signals& signals,
+             const preparation& prepare);
 
   pid_t id_ = 0;
   std::optional<int> status_;  ///< that waitpid has

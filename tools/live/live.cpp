@@ -254,6 +254,13 @@ void wait_for_end(const awaited_signals& signals, watched_family& family, bool l
   }
 }
 
+launched_program::variables environment_of(const live_options& options) {
+  launched_program::variables changed;
+  if (!options.sample.empty()) changed["HEAPWRIGHT_SAMPLE"] = options.sample;
+  if (options.python_objects) changed["PYTHONMALLOC"] = "malloc";
+  return changed;
+}
+
 void check_ready_fd(int fd) {
   const int mode = fd < 0 ? O_WRONLY : fcntl(fd, F_GETFL);
   if (mode < 0) throw failure(exit_code::bad_input, fmt::format("--ready-fd {}: {}", fd, std::strerror(errno)));
@@ -306,7 +313,7 @@ int live(const live_options& options) {
     is_address_lost = !tell_address(options, url, token);
     if (is_address_lost) kill(child, SIGKILL);
   };
-  if (!options.command.empty()) started.emplace(options.command, options.sample, signals, before_start);
+  if (!options.command.empty()) started.emplace(options.command, environment_of(options), signals, before_start);
   if (is_address_lost) {
     waitpid(started->id(), nullptr, 0);
     throw lost_address();

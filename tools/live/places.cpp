@@ -87,23 +87,53 @@ bool places_book::is_wrapper(std::uint32_t number) const {
   return wrapper_[number];
 }
 
-bool places_book::is_of_interpreter(std::uint32_t number) const {
-  const std::lock_guard hold(mutex_);
-  return of_interpreter_[number];
+bool places_book::is_own_python(std::uint32_t number) const {
+  return all_[number].is_python && !is_of_python_library(all_[number].file);
 }
 
 std::size_t places_book::site_in(const std::vector<std::uint32_t>& places) const {
   std::vector<frame_kind> kinds;
   kinds.reserve(places.size());
   const std::lock_guard hold(mutex_);
-  const bool has_python = std::ranges::any_of(places, [this](std::uint32_t number) { return all_[number].is_python; });
+  const bool has_python = std::ranges::any_of(places, [this](std::uint32_t p) { return all_[p].is_python; });
+  const bool has_own = std::ranges::any_of(places, [this](std::uint32_t p) { return is_own_python(p); });
   for (const std::uint32_t number : places) {
-    const bool is_for_python = has_python && of_interpreter_[number];
+    const place& p = all_[number];
+    const bool is_for_python = (has_python && of_interpreter_[number]) || (has_own && p.is_python && !is_own_python(number));
     kinds.push_back(wrapper_[number] || is_for_python ? frame_kind::wrapper
-                    : has_name(all_[number])          ? frame_kind::other
+                    : has_name(p)                     ? frame_kind::other
                                                       : frame_kind::nameless);
   }
   return site_among(kinds);
+}
+
+std::size_t places_book::caller_of(std::size_t site, const std::vector<std::uint32_t>& places) const {
+  const std::lock_guard hold(mutex_);
+  const auto from = places.begin() + static_cast<std::ptrdiff_t>(site), end = places.end();
+  const place& at = all_[*from];
+  const auto in_python = std::find_if(from, end, [this](std::uint32_t p) { return all_[p].is_python; });
+  const auto tells_more = [&](std::uint32_t number) {
+    const place& p = all_[number];
+    return p.function != at.function && (has_name(at) || has_name(p)) && (in_python == end || p.is_python);
+  };
+  return static_cast<std::size_t>(std::find_if(from, end, tells_more) - places.begin());
+}
+
+std::vector<std::uint32_t> places_book::without_interpreter(std::vector<std::uint32_t> places) const {
+  const std::lock_guard hold(mutex_);
+  const auto outermost = std::find_if(places.rbegin(), places.rend(), [this](std::uint32_t p) { return all_[p].is_python; });
+  if (outermost == places.rend()) return places;
+  places.erase(outermost.base(), places.end());
+  std::erase_if(places, [this](std::uint32_t p) { return of_interpreter_[p]; });
+  return places;
+}
+
+bool is_of_python_library(const std::string& file) {
+  if (file.starts_with("<frozen ")) return true;
+  constexpr std::string_view library = "/lib/python3.";
+  const auto at = file.find(library);
+  return at != std::string::npos && file.find("/site-packages/", at) == std::string::npos &&
+         file.find("/dist-packages/", at) == std::string::npos;
 }
 
 std::size_t site_among(const std::vector<frame_kind>& innermost_first) {

@@ -29,6 +29,9 @@ struct place {
 
 enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 
+/// A file of Python's own library.
+[[nodiscard]] bool is_of_python_library(const std::string& file);
+
 /// The index of the frame that a person takes for the site: the first one that is no wrapper, and
 /// no function without a name that a wrapper calls, as stripped programs have. 0 if there is none.
 [[nodiscard]] std::size_t site_among(const std::vector<frame_kind>& innermost_first);
@@ -51,12 +54,18 @@ class places_book {
   /// Allocates for others: what a person looks for lies further out.
   [[nodiscard]] bool is_wrapper(std::uint32_t number) const;
 
-  /// A function of Python's interpreter.
-  [[nodiscard]] bool is_of_interpreter(std::uint32_t number) const;
-
   /// Where the allocation is in the program's own code: an index, by site_among. Where there are
-  /// calls in Python, the interpreter's own functions allocate for these.
+  /// calls in Python, the interpreter's own functions allocate for these, and Python's own library
+  /// for the others.
   [[nodiscard]] std::size_t site_in(const std::vector<std::uint32_t>& places) const;
+
+  /// The call that leads to the site, and tells more than the site does: an index; the number of
+  /// places: none. Of a site that Python has called into, the call in Python.
+  [[nodiscard]] std::size_t caller_of(std::size_t site, const std::vector<std::uint32_t>& places) const;
+
+  /// Of a stack with calls in Python, the innermost first: without the interpreter's own functions,
+  /// and without what is outside the outermost of these calls. Another stack stays as it is.
+  [[nodiscard]] std::vector<std::uint32_t> without_interpreter(std::vector<std::uint32_t> places) const;
 
   /// Lets nobody else resolve meanwhile.
   void use_symbols(const segment::snapshot& figures, const std::function<void(symbolizer&)>& use);
@@ -64,6 +73,7 @@ class places_book {
  private:
   void know(const segment::snapshot& figures);
   void know_interpreter(const segment::snapshot& figures);
+  [[nodiscard]] bool is_own_python(std::uint32_t number) const;
   std::uint32_t number_of(const place& p);
   [[nodiscard]] bool is_wrapper(const place& p) const;
 

@@ -99,6 +99,7 @@ stack_question stack_question_of(const http_request& request, const watched_proc
                                  {"short", stack_value::short_lived}});
   q.by_line = choice<bool>(request, "by", {{"function", false}, {"line", true}});
   q.from_site = choice<bool>(request, "from", {{"root", false}, {"site", true}});
+  q.hides_interpreter = choice<bool>(request, "interpreter", {{"shown", false}, {"hidden", true}});
   q.most = number<std::size_t>(request, "most", otherwise, 1, most);
   if (const std::string* mark = request.parameter("since"); mark != nullptr && !mark->empty()) {
     q.since = process.since(*mark);
@@ -260,7 +261,7 @@ const auto& table() {
             }},
       route{"/api/stacks", "GET",
             [](const request& r, process& p) {
-              only(r, {"value", "since", "by", "from", "most"});
+              only(r, {"value", "since", "by", "from", "interpreter", "most"});
               return as_json(tree_view(p, stack_question_of(r, p, 20'000, 100'000)));
             }},
       route{"/api/sites", "GET",

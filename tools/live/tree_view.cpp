@@ -97,6 +97,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
     cut += s.is_cut ? 1 : 0;
     if (!(m.value > 0)) continue;
     std::vector<std::uint32_t> places = places_of(s, seen->figures, process.places());
+    if (question.hides_interpreter) places = process.places().without_interpreter(std::move(places));
     if (!question.from_site) std::reverse(places.begin(), places.end());
     tree.add(places, m);
   }

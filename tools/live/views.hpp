@@ -29,6 +29,7 @@ struct stack_question {
   std::shared_ptr<const baseline> since;  ///< set: by how much it has grown or shrunk
   bool by_line = false;                   ///< calls from different lines of a function stay apart
   bool from_site = false;                 ///< the allocating places are the roots, their callers above them
+  bool hides_interpreter = false;         ///< of stacks with calls in Python: places_book::without_interpreter
   std::size_t most = 20'000;              ///< nodes, or rows
 };
 

@@ -33,7 +33,7 @@ export function timesLive(rss, live) {
   return live >= 2 ** 20 && ratio <= 100 ? `${ratio.toFixed(2)} × live` : "";
 }
 /// What no site shows of a Python. `memory` of the state.
-export const arenasOfPython = memory => (memory?.python_arenas > 0 ? `Arenas of Python, about ${bytes(memory.python_arenas)} of address space: invisible without PYTHONMALLOC=malloc. Python keeps its small objects there, and asks no malloc for them.` : "");
+export const arenasOfPython = memory => (memory?.python_arenas > 0 ? `Arenas of Python, about ${bytes(memory.python_arenas)} of address space: invisible without --python-objects. Python keeps its small objects there, and asks no malloc for them.` : "");
 /// "1 thread", "2 threads".
 export const several = (n, noun) => `${exact(n)} ${noun}${n === 1 ? "" : "s"}`;
 /// "1.20 MiB ±12 %": nothing is said of an error below half a per cent. "up to 1.20 MiB" where too few

@@ -60,7 +60,7 @@ export class LeaksView {
   set_state(state, isSeen) {
     this.process = state.process;
     const python = arenasOfPython(state.memory);
-    text($("leaks-python"), python && `${python} A leak of such objects is not listed here: PYTHONMALLOC=malloc heapwright live -- … shows it.`);
+    text($("leaks-python"), python && `${python} A leak of such objects is not listed here: heapwright live --python-objects -- … shows it.`);
     if (isSeen && state.process.state === "running" && performance.now() - (this.at ?? 0) > 5000) this.refresh();
   }
 

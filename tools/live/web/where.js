@@ -29,7 +29,7 @@ const estimatedCount = (key, title, bytesKey, more) => figure(key, title, count,
 export class WhereView {
   constructor(connection) {
     // What is shown; `wanted` is what has been asked for.
-    Object.assign(this, { connection, value: "live", since: "", from: "root", byLine: false, known: "", sampling: [] });
+    Object.assign(this, { connection, value: "live", since: "", from: "root", byLine: false, interpreter: false, known: "", sampling: [] });
     this.wanted = this.shownQuestion();
     this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), node ? this.describe(node).replaceAll("\n", " · ") : ""),
       zoomed: isZoomed => ($("flame-reset").hidden = !isZoomed) });
@@ -37,6 +37,7 @@ export class WhereView {
     $("since").addEventListener("change", event => this.ask({ since: event.target.value }));
     $("from").addEventListener("change", event => this.ask({ from: event.target.value }));
     $("by-line").addEventListener("change", event => this.ask({ byLine: event.target.checked }));
+    $("interpreter").addEventListener("change", event => this.ask({ interpreter: event.target.checked }));
     $("flame-refresh").addEventListener("click", () => this.refresh());
     $("flame-reset").addEventListener("click", () => this.flame.zoom(null));
     $("flame-search").addEventListener("input", event => this.searched(event.target.value));
@@ -71,8 +72,8 @@ export class WhereView {
   }
 
   shownQuestion() {
-    const { value, since, from, byLine } = this;
-    return { value, since, from, byLine };
+    const { value, since, from, byLine, interpreter } = this;
+    return { value, since, from, byLine, interpreter };
   }
 
   ask(change) {
@@ -81,12 +82,12 @@ export class WhereView {
   }
 
   async refresh() {
-    const asked = this.asked = { ...this.wanted }, { value, since, from, byLine } = asked;
+    const asked = this.asked = { ...this.wanted }, { value, since, from, byLine, interpreter } = asked;
     this.at = performance.now();
     try {
       this.advice ??= new GivenAdvice((await this.connection.get("/api/advice")).advice);
       const [tree, sites] = await Promise.all([
-        this.connection.get("/api/stacks", { value, since, from, by: byLine ? "line" : "function" }),
+        this.connection.get("/api/stacks", { value, since, from, by: byLine ? "line" : "function", interpreter: interpreter ? "shown" : "hidden" }),
         this.connection.get("/api/sites", { value, since, most: 1000 })]);
       if (asked !== this.asked) return;
       const isNewTable = value !== this.value || since !== this.since;
@@ -105,6 +106,7 @@ export class WhereView {
     $("since").value = this.since;
     $("from").value = this.from;
     $("by-line").checked = this.byLine;
+    $("interpreter").checked = this.interpreter;
     if (!this.flame.data) {
       this.flame.say(`not loaded: ${trouble.message}`);
       this.sites.say("");
@@ -166,6 +168,7 @@ export class WhereView {
   /// Marks may be new; what stays known stays chosen.
   set_state(state, isSeen) {
     this.program = state.process.program;
+    $("interpreter-choice").hidden = !state.process.has_python;
     this.flame.whyEmpty = state.process.state === "running" ? "no samples yet" : "no samples";
     this.sampling = samplingOf(state.process);
     const marks = state.marks.filter(mark => mark.can_compare);
