@@ -170,6 +170,23 @@ TEST(symbols, of_code_made_at_run_time_come_from_its_list) {
   std::filesystem::remove(path);
 }
 
+TEST(symbols, of_javascript_are_functions_and_files) {
+  const std::string path = fmt::format("/tmp/perf-{}.map", no_process());
+  std::ofstream(path) << "1000 10 JS:*handle /app/a server.js:11:16\n2000 10 JS:~get size node:internal/x:3:4\n"
+                         "3000 10 JS:^ file:///app/b.mjs:7:1\n4000 10 JS:*odd\n5000 10 JS:*no line /a.js:x:1\n"
+                         "6000 10 LazyCompile:*old /app/a.js:5:6\n";
+  symbolizer symbols({}, no_process());
+  const auto of = [&](std::uint64_t address) { return symbols.resolve(address + 1); };
+  EXPECT_EQ(of(0x1000).frames, (std::vector<source_frame>{{"handle", "/app/a server.js", 11}}));
+  EXPECT_EQ(of(0x1000).module, "/app/a server.js");
+  EXPECT_TRUE(of(0x1000).is_script);
+  EXPECT_EQ(of(0x2000).frames, (std::vector<source_frame>{{"get size", "node:internal/x", 3}}));
+  EXPECT_EQ(of(0x3000).frames, (std::vector<source_frame>{{"(anonymous)", "/app/b.mjs", 7}}));
+  for (const std::uint64_t other : {0x4000, 0x5000}) EXPECT_FALSE(of(other).is_script) << other;
+  EXPECT_EQ(of(0x6000).frames, (std::vector<source_frame>{{"old", "/app/a.js", 5}})) << "as node up to 18 says";
+  std::filesystem::remove(path);
+}
+
 TEST(symbols, describe_modules_as_profiles_need_it) {
   const loaded_code code(fixture("known_code.so"));
   symbolizer symbols({code.module}, no_process());

@@ -40,6 +40,7 @@
 #include "memory_picture.hpp"
 #include "output_file.hpp"
 #include "process_image.hpp"
+#include "program.hpp"
 #include "quantities.hpp"
 #include "routes.hpp"
 #include "saved_run.hpp"
@@ -254,10 +255,25 @@ void wait_for_end(const awaited_signals& signals, watched_family& family, bool l
   }
 }
 
+bool is_node(const program& started) {
+  const std::string name = std::filesystem::path(started.path).filename();
+  return name == "node" || name == "nodejs";
+}
+
+/// V8 then writes to /tmp/perf-PID.map which function each piece of code is.
+std::string node_options() {
+  const char* const given = std::getenv("NODE_OPTIONS");
+  std::string options = given == nullptr ? "" : given;
+  for (const std::string_view wanted : {"--perf-basic-prof", "--interpreted-frames-native-stack"})
+    if (options.find(wanted) == std::string::npos) (options += options.empty() ? "" : " ") += wanted;
+  return options;
+}
+
 launched_program::variables environment_of(const live_options& options) {
   launched_program::variables changed;
   if (!options.sample.empty()) changed["HEAPWRIGHT_SAMPLE"] = options.sample;
   if (options.python_objects) changed["PYTHONMALLOC"] = "malloc";
+  if (is_node(program::resolve(options.command))) changed["NODE_OPTIONS"] = node_options();
   return changed;
 }
 

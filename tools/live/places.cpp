@@ -11,7 +11,7 @@ namespace heapwright::tool {
 namespace {
 
 std::string key_of(const place& p) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined, p.is_python);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined, p.is_script);
 }
 
 }  // namespace
@@ -30,14 +30,18 @@ void places_book::know(const segment::snapshot& figures) {
   symbols_->use_codes(figures.codes);
   if (figures.modules.size() != modules_known_) symbols_->add_modules(figures.modules);
   modules_known_ = figures.modules.size();
-  know_interpreter(figures);
+  know_python(figures);
 }
 
-void places_book::know_interpreter(const segment::snapshot& figures) {
+void places_book::know_python(const segment::snapshot& figures) {
   if (!interpreter_.empty() || figures.process.python_at == 0) return;
   const segment::module_figures* const module = symbols_->module_of(figures.process.python_at + 1);
   if (module == nullptr) return;
-  interpreter_ = module->shown_path.empty() ? module->path : module->shown_path;
+  set_interpreter(module->shown_path.empty() ? module->path : module->shown_path);
+}
+
+void places_book::set_interpreter(const std::string& module) {
+  interpreter_ = module;
   for (std::size_t i = 0; i < all_.size(); ++i) of_interpreter_[i] = all_[i].module == interpreter_;
 }
 
@@ -55,7 +59,7 @@ std::vector<std::uint32_t> places_book::at(std::uint64_t return_address, const s
   std::vector<std::uint32_t> numbers;
   for (const source_frame& frame : found.frames)
     numbers.push_back(
-        number_of({frame.function, frame.file, frame.line, found.module, frame.is_inlined, found.is_python}));
+        number_of({frame.function, frame.file, frame.line, found.module, frame.is_inlined, found.is_script}));
   // What has no name may get one: code made at run time is described a little later.
   if (found.is_known) at_[return_address] = numbers;
   return numbers;
@@ -67,6 +71,8 @@ std::uint32_t places_book::number_of(const place& p) {
     all_.push_back(p);
     wrapper_.push_back(is_wrapper(p));
     of_interpreter_.push_back(!interpreter_.empty() && p.module == interpreter_);
+    // Each call of V8's from C++ into JavaScript goes through it.
+    if (interpreter_.empty() && p.function == "Builtins_JSEntry") set_interpreter(p.module);
   }
   return entry->second;
 }
@@ -87,20 +93,25 @@ bool places_book::is_wrapper(std::uint32_t number) const {
   return wrapper_[number];
 }
 
-bool places_book::is_own_python(std::uint32_t number) const {
-  return all_[number].is_python && !is_of_python_library(all_[number].file);
+/// Code that an interpreter has made and not named is its own, too.
+bool places_book::is_interpreters(std::uint32_t number) const {
+  return of_interpreter_[number] || all_[number].module.empty();
+}
+
+bool places_book::is_own_script(std::uint32_t number) const {
+  return all_[number].is_script && !is_of_library(all_[number].file);
 }
 
 std::size_t places_book::site_in(const std::vector<std::uint32_t>& places) const {
   std::vector<frame_kind> kinds;
   kinds.reserve(places.size());
   const std::lock_guard hold(mutex_);
-  const bool has_python = std::ranges::any_of(places, [this](std::uint32_t p) { return all_[p].is_python; });
-  const bool has_own = std::ranges::any_of(places, [this](std::uint32_t p) { return is_own_python(p); });
+  const bool has_scripts = std::ranges::any_of(places, [this](std::uint32_t p) { return all_[p].is_script; });
+  const bool has_own = std::ranges::any_of(places, [this](std::uint32_t p) { return is_own_script(p); });
   for (const std::uint32_t number : places) {
     const place& p = all_[number];
-    const bool is_for_python = (has_python && of_interpreter_[number]) || (has_own && p.is_python && !is_own_python(number));
-    kinds.push_back(wrapper_[number] || is_for_python ? frame_kind::wrapper
+    const bool is_for_script = (has_scripts && is_interpreters(number)) || (has_own && p.is_script && !is_own_script(number));
+    kinds.push_back(wrapper_[number] || is_for_script ? frame_kind::wrapper
                     : has_name(p)                     ? frame_kind::other
                                                       : frame_kind::nameless);
   }
@@ -111,25 +122,30 @@ std::size_t places_book::caller_of(std::size_t site, const std::vector<std::uint
   const std::lock_guard hold(mutex_);
   const auto from = places.begin() + static_cast<std::ptrdiff_t>(site), end = places.end();
   const place& at = all_[*from];
-  const auto in_python = std::find_if(from, end, [this](std::uint32_t p) { return all_[p].is_python; });
+  const auto in_script = std::find_if(from, end, [this](std::uint32_t p) { return all_[p].is_script; });
   const auto tells_more = [&](std::uint32_t number) {
     const place& p = all_[number];
-    return p.function != at.function && (has_name(at) || has_name(p)) && (in_python == end || p.is_python);
+    return p.function != at.function && (has_name(at) || has_name(p)) && (in_script == end || p.is_script);
   };
   return static_cast<std::size_t>(std::find_if(from, end, tells_more) - places.begin());
 }
 
+bool places_book::has_script(const std::vector<std::uint32_t>& places) const {
+  const std::lock_guard hold(mutex_);
+  return std::ranges::any_of(places, [this](std::uint32_t p) { return all_[p].is_script; });
+}
+
 std::vector<std::uint32_t> places_book::without_interpreter(std::vector<std::uint32_t> places) const {
   const std::lock_guard hold(mutex_);
-  const auto outermost = std::find_if(places.rbegin(), places.rend(), [this](std::uint32_t p) { return all_[p].is_python; });
+  const auto outermost = std::find_if(places.rbegin(), places.rend(), [this](std::uint32_t p) { return all_[p].is_script; });
   if (outermost == places.rend()) return places;
   places.erase(outermost.base(), places.end());
-  std::erase_if(places, [this](std::uint32_t p) { return of_interpreter_[p]; });
+  std::erase_if(places, [this](std::uint32_t p) { return is_interpreters(p); });
   return places;
 }
 
-bool is_of_python_library(const std::string& file) {
-  if (file.starts_with("<frozen ")) return true;
+bool is_of_library(const std::string& file) {
+  if (file.starts_with("<frozen ") || file.starts_with("node:")) return true;
   constexpr std::string_view library = "/lib/python3.";
   const auto at = file.find(library);
   return at != std::string::npos && file.find("/site-packages/", at) == std::string::npos &&

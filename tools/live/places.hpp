@@ -21,7 +21,7 @@ struct place {
   unsigned line = 0;
   std::string module;  ///< path of the file that the code was loaded from
   bool is_inlined = false;
-  bool is_python = false;
+  bool is_script = false;  ///< of a language with an interpreter: Python, JavaScript
 };
 
 /// False where `function` is a module and an offset, or an address: no symbol is known there.
@@ -29,8 +29,8 @@ struct place {
 
 enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 
-/// A file of Python's own library.
-[[nodiscard]] bool is_of_python_library(const std::string& file);
+/// A script that comes with Python or node.
+[[nodiscard]] bool is_of_library(const std::string& file);
 
 /// The index of the frame that a person takes for the site: the first one that is no wrapper, and
 /// no function without a name that a wrapper calls, as stripped programs have. 0 if there is none.
@@ -54,26 +54,31 @@ class places_book {
   /// Allocates for others: what a person looks for lies further out.
   [[nodiscard]] bool is_wrapper(std::uint32_t number) const;
 
-  /// Where the allocation is in the program's own code: an index, by site_among. Where there are
-  /// calls in Python, the interpreter's own functions allocate for these, and Python's own library
-  /// for the others.
+  /// Where the allocation is in the program's own code: an index, by site_among. Where scripts
+  /// call, the interpreter's own functions allocate for these, and the language's library for the
+  /// others.
   [[nodiscard]] std::size_t site_in(const std::vector<std::uint32_t>& places) const;
 
   /// The call that leads to the site, and tells more than the site does: an index; the number of
-  /// places: none. Of a site that Python has called into, the call in Python.
+  /// places: none. Of a site that a script has called into, the call in the script.
   [[nodiscard]] std::size_t caller_of(std::size_t site, const std::vector<std::uint32_t>& places) const;
 
-  /// Of a stack with calls in Python, the innermost first: without the interpreter's own functions,
-  /// and without what is outside the outermost of these calls. Another stack stays as it is.
+  /// Of a stack with calls in scripts, the innermost first: without the interpreter's own
+  /// functions, and without what is outside the outermost of these calls. Another stack stays as it
+  /// is.
   [[nodiscard]] std::vector<std::uint32_t> without_interpreter(std::vector<std::uint32_t> places) const;
+
+  [[nodiscard]] bool has_script(const std::vector<std::uint32_t>& places) const;
 
   /// Lets nobody else resolve meanwhile.
   void use_symbols(const segment::snapshot& figures, const std::function<void(symbolizer&)>& use);
 
  private:
   void know(const segment::snapshot& figures);
-  void know_interpreter(const segment::snapshot& figures);
-  [[nodiscard]] bool is_own_python(std::uint32_t number) const;
+  void know_python(const segment::snapshot& figures);
+  void set_interpreter(const std::string& module);
+  [[nodiscard]] bool is_interpreters(std::uint32_t number) const;
+  [[nodiscard]] bool is_own_script(std::uint32_t number) const;
   std::uint32_t number_of(const place& p);
   [[nodiscard]] bool is_wrapper(const place& p) const;
 
@@ -83,7 +88,7 @@ class places_book {
   std::vector<place> all_;
   const function_patterns wrappers_;
   std::vector<bool> wrapper_;
-  std::string interpreter_;  ///< the module that has Python's; empty: none is known
+  std::string interpreter_;  ///< the module that has it; empty: none is known
   std::vector<bool> of_interpreter_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> at_;

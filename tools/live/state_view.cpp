@@ -80,7 +80,6 @@ json process_part(const moment& m) {
           {"threads_folded", p.threads_folded},
           {"lost_samples", p.lost_samples},
           {"mistakes", p.mistakes},
-          {"has_python", p.python_at != 0},
           {"is_torn", m.figures.is_torn}};
 }
 

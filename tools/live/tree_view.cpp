@@ -90,6 +90,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
   call_tree tree(process.places(), question.by_line);
   std::uint64_t samples = 0;
   std::size_t cut = 0, stacks = 0;
+  bool has_scripts = false;
   for (const segment::stack_figures& s : process.stacks()) {
     const measured m = measure(s, question);
     ++stacks;
@@ -97,6 +98,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
     cut += s.is_cut ? 1 : 0;
     if (!(m.value > 0)) continue;
     std::vector<std::uint32_t> places = places_of(s, seen->figures, process.places());
+    has_scripts = has_scripts || process.places().has_script(places);
     if (question.hides_interpreter) places = process.places().without_interpreter(std::move(places));
     if (!question.from_site) std::reverse(places.begin(), places.end());
     tree.add(places, m);
@@ -129,6 +131,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
                        {"stacks", stacks},
                        {"samples", samples},
                        {"cut_stacks", cut},
+                       {"has_scripts", has_scripts},
                        {"left_out", {{"nodes", nodes.size() - kept.size()}, {"value", std::round(left_out)}}},
                        {"place_columns", {"function", "file", "line", "module", "is_inlined"}},
                        {"places", places.rows()},

@@ -129,7 +129,7 @@ class profile_writer {
     protozero::pbf_builder<in_location> out(out_, in_profile::location);
     out.add_uint64(in_location::id, id);
     if (mapping_number != 0) out.add_uint64(in_location::mapping_id, mapping_number);
-    if (!where.is_python) out.add_uint64(in_location::address, return_address - 1);  // within the call
+    if (!where.is_script) out.add_uint64(in_location::address, return_address - 1);  // within the call
     for (const auto& [function, number] : lines) {
       protozero::pbf_builder<in_line> line(out, in_location::line);
       line.add_uint64(in_line::function_id, function);

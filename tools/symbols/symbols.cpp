@@ -1,8 +1,11 @@
 #include "symbols.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <optional>
 #include <ranges>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -28,6 +31,38 @@ namespace {
 
 bool are_same(const segment::module_figures& a, const segment::module_figures& b) {
   return a.begin == b.begin && a.end == b.end && a.base == b.base && a.path == b.path;
+}
+
+constexpr std::string_view kinds_of_javascript[] = {"JS:", "LazyCompile:", "Function:", "Script:"};
+
+/// Of what V8 writes of a function: "JS:*handle /app/server.js:11:16", with a sign for how it was
+/// compiled; before node 20 with LazyCompile or Function in the place of JS. The path may have
+/// spaces; a name has some as in "get size".
+std::optional<source_frame> javascript_frame(std::string_view name) {
+  const auto* const kind = std::ranges::find_if(kinds_of_javascript, [&](auto k) { return name.starts_with(k); });
+  if (kind == std::end(kinds_of_javascript)) return std::nullopt;
+  name.remove_prefix(kind->size());
+  if (!name.empty() && std::string_view("*~^+'").find(name.front()) != std::string_view::npos) name.remove_prefix(1);
+  const auto number_behind_colon = [&name]() -> std::optional<unsigned> {
+    const auto colon = name.rfind(':');
+    unsigned number = 0;
+    if (colon == std::string_view::npos) return std::nullopt;
+    const char* const end = name.data() + name.size();
+    const auto read = std::from_chars(name.data() + colon + 1, end, number);
+    if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+    name = name.substr(0, colon);
+    return number;
+  };
+  const auto column = number_behind_colon(), line = number_behind_colon();
+  if (!column || !line) return std::nullopt;
+  auto space = std::string_view::npos;
+  for (const std::string_view begin : {" /", " node:", " file:"}) space = std::min(space, name.find(begin));
+  if (space == std::string_view::npos) space = name.rfind(' ');
+  if (space == std::string_view::npos) return std::nullopt;
+  std::string_view file = name.substr(space + 1);
+  if (file.starts_with("file://")) file.remove_prefix(std::string_view("file://").size());
+  const std::string_view function = name.substr(0, space);
+  return source_frame{std::string(function.empty() ? "(anonymous)" : function), std::string(file), *line};
 }
 
 }  // namespace
@@ -86,7 +121,7 @@ const location& symbolizer::resolve(std::uint64_t return_address) {
 }
 
 void symbolizer::look_up_python(location& where) const {
-  where.is_python = true;
+  where.is_script = true;
   where.frames = {{"code of Python without a name"}};
   if (!codes_) return;
   const auto code = codes_->find(segment::python_code_of(where.address));
@@ -118,6 +153,12 @@ void symbolizer::look_up(location& where) {
   where.is_known = name != nullptr;
   where.module = name != nullptr ? code_made_.path() : "";
   where.frames = {{name != nullptr ? *name : fmt::format("{:#x}", where.address)}};
+  if (name == nullptr) return;
+  const auto script = javascript_frame(*name);
+  if (!script) return;
+  where.is_script = true;
+  where.module = script->file;
+  where.frames = {*script};
 }
 
 mapped_module symbolizer::describe(const segment::module_figures& module) {

@@ -118,6 +118,7 @@ export class WhereView {
   set(tree, sites) {
     this.flame.mainModule = this.program;
     this.flame.set(tree);
+    $("interpreter-choice").hidden = !tree.has_scripts;
     this.note();
     const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0, advice: row.frames[row.site] ? this.advice.of(row.frames[row.site]) : [] }));
     this.most = Math.max(1, ...rows.map(row => row.live_bytes));
@@ -168,7 +169,6 @@ export class WhereView {
   /// Marks may be new; what stays known stays chosen.
   set_state(state, isSeen) {
     this.program = state.process.program;
-    $("interpreter-choice").hidden = !state.process.has_python;
     this.flame.whyEmpty = state.process.state === "running" ? "no samples yet" : "no samples";
     this.sampling = samplingOf(state.process);
     const marks = state.marks.filter(mark => mark.can_compare);
