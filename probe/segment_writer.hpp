@@ -69,7 +69,10 @@ class growing_part {
     return reinterpret_cast<T*>(begin_ + (r - std::size_t{1}) * segment::reference_unit);
   }
 
-  [[nodiscard]] std::uint64_t used() const noexcept { return used_->load(std::memory_order_acquire); }
+  /// 0 where there is no segment.
+  [[nodiscard]] std::uint64_t used() const noexcept {
+    return used_ == nullptr ? 0 : used_->load(std::memory_order_acquire);
+  }
   [[nodiscard]] bool is_half_full() const noexcept { return used_->load(std::memory_order_relaxed) > bytes_ / 2; }
   [[nodiscard]] process_lock& fork_lock() noexcept { return lock_; }
 

@@ -15,15 +15,7 @@ const session = ["sqlite3", ":memory:", ".read bench/demo/orders.sql"];
 
 const makers = {
   async live() {
-    const live = spawn(heapwright, ["live", "--no-browser", "--", "./leaking_server", "120", "2000"],
-      { cwd: join(built, "bin"), stdio: ["ignore", "ignore", "pipe"] });
-    const address = await new Promise(resolve => {
-      let told = "";
-      live.stderr.on("data", part => {
-        const found = (told += part).match(/http:\S+/);
-        if (found) resolve(found[0]);
-      });
-    });
+    const { live, address } = await watch(join(built, "bin"), "./leaking_server", "120", "2000");
     await new Promise(resolve => setTimeout(resolve, 60_000));
     await take("live", address, 320, async page => {
       await page.waitForFunction(() => document.getElementById("live").textContent !== "");
@@ -31,6 +23,12 @@ const makers = {
       await page.waitForTimeout(1500);
     });
     live.kill("SIGTERM");
+  },
+  async python() {
+    await watchShop("python", ["/usr/bin/python3", "bench/demo/shop.py"]);
+  },
+  async node() {
+    await watchShop("node", ["node", "bench/demo/shop.js"]);
   },
   async compare() {
     const report = join(reports, "compare.html");
@@ -57,6 +55,37 @@ await browser.close();
 function run(folder, ...words) {
   const { status } = spawnSync(heapwright, words, { cwd: folder, stdio: ["ignore", "inherit", "inherit"] });
   if (status !== 0) throw new Error(`${words[0]}: exit code ${status}`);
+}
+
+/** `heapwright live` with this command, and the address of its page. */
+async function watch(folder, ...command) {
+  const live = spawn(heapwright, ["live", "--no-browser", "--", ...command], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
+  const address = await new Promise(resolve => {
+    let told = "";
+    live.stderr.on("data", part => {
+      const found = (told += part).match(/http:\S+/);
+      if (found) resolve(found[0]);
+    });
+  });
+  return { live, address };
+}
+
+/** A shop under load for a minute: what it keeps, and from where. */
+async function watchShop(name, command) {
+  const port = 8123, until = Date.now() + 60_000;
+  const { live, address } = await watch(root, ...command, String(port));
+  while (Date.now() < until) {
+    await fetch(`http://127.0.0.1:${port}/ann`).then(answer => answer.text()).catch(() => {});
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
+  const show = key => async page => {
+    await page.waitForFunction(() => document.getElementById("live").textContent !== "");
+    await page.keyboard.press(key);
+    await page.waitForTimeout(1500);
+  };
+  await take(`${name}-leaks`, address, 320, show("3"));
+  await take(`${name}-where`, address, 640, show("2"));
+  live.kill("SIGTERM");
 }
 
 /** The page at this address, in both colours, once it is as `prepare` leaves it. */

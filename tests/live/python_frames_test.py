@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from watched import HEAPWRIGHT, PATIENCE, PYTHON, Watched, clean_environment
+from watched import HEAPWRIGHT, LIBRARY, PATIENCE, PYTHON, Watched, clean_environment
 
 # Keeps blocks, each of a size of its own, from calls of several kinds; says of each size which calls led to it.
 PROGRAM = '''
@@ -168,6 +168,11 @@ class PythonFrames(unittest.TestCase):
                 of_list = sum(site["live_bytes"] for names, site in watched.sites("value=live&most=1000") if names[site["site"]] == "<listcomp>")
                 self.assertGreaterEqual(of_list, least)
                 self.assertLessEqual(of_list, most)
+
+    def test_a_program_that_cannot_be_observed_forks_as_others_do(self):
+        probe = os.path.join(os.path.dirname(LIBRARY), "libheapwright-probe.so")
+        forks = "import os, sys\nchild = os.fork()\nif child: sys.exit(os.waitpid(child, 0)[1])"
+        self.assertEqual(subprocess.run([PYTHON, "-c", forks], env=clean_environment(LD_PRELOAD=probe, HEAPWRIGHT_SEGMENT_DIR="/nonexistent/folder")).returncode, 0)
 
     def test_a_running_program_has_chosen_where_its_objects_are(self):
         said = subprocess.run([HEAPWRIGHT, "live", "--python-objects", str(os.getpid())], stderr=subprocess.PIPE, text=True, timeout=PATIENCE)

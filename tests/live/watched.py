@@ -65,6 +65,8 @@ class Watched:
         self.end()
 
     def end(self):
+        if self.tool.returncode is not None:
+            return
         if self.id and self.state()["process"]["state"] == "running":
             os.kill(self.id, signal.SIGKILL)
         self.tool.terminate()  # passes it on to a program that still runs

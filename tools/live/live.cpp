@@ -19,6 +19,8 @@
 #include <ranges>
 #include <set>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -269,6 +271,24 @@ std::string node_options() {
   return options;
 }
 
+/// With these options V8 leaves a log in the folder where each process began, as
+/// isolate-0x2f10-PID-v8.log. Nobody has asked for that.
+void remove_logs_of_v8(const launched_program& started) {
+  std::set<std::string> ids;
+  for (const auto& path : segment::segments_in(started.folder())) {
+    const std::string name = path.filename();
+    ids.insert(name.substr(0, name.find('-')));
+  }
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(".", ignored)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("isolate-0x") || !name.ends_with("-v8.log")) continue;
+    const auto first = name.find('-', std::string_view("isolate-0x").size()), last = name.rfind("-v8.log");
+    if (first < last && ids.contains(name.substr(first + 1, last - first - 1)))
+      std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
 launched_program::variables environment_of(const live_options& options) {
   launched_program::variables changed;
   if (!options.sample.empty()) changed["HEAPWRIGHT_SAMPLE"] = options.sample;
@@ -371,6 +391,7 @@ int live(const live_options& options) {
   server->stop();
   serving.join();
   if (started) tell_what_goes_on(*started);
+  if (started && is_node(program::resolve(options.command))) remove_logs_of_v8(*started);
   if (!options.save.empty()) save_run(options.save, run);
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }
