@@ -16,7 +16,6 @@ OTHERS = {"std", "boost"}  # libraries of others: their names are not looked up
 
 # What stands for something else than a name of ours. Each with its page.
 EXCEPTIONS = {
-    ("docs/java-and-python.md", "py::function"),  # how a frame of Python is shown
     ("docs/live.md", "os::malloc"),               # the Java machine's
     ("docs/recipes.md", "app::NAME"),             # a placeholder
     ("docs/recipes.md", "CLASS::NAME"),           # a placeholder
