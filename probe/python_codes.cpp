@@ -120,7 +120,8 @@ struct readable_code {
   }
 
   [[nodiscard]] reference write(growing_part& part, line_table lines) const noexcept {
-    auto* const record = static_cast<python_code*>(part.take(python_code_length(name.size(), file.size(), table_bytes)));
+    auto* const record =
+        static_cast<python_code*>(part.take(python_code_length(name.size(), file.size(), table_bytes)));
     if (record == nullptr) return 0;
     record->first_line = first_line;
     record->name_bytes = name.size();

@@ -29,7 +29,7 @@ class python_calls {
   static constexpr unsigned most = 256;
 
   [[nodiscard]] unsigned count() const noexcept { return count_; }
-  [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }  ///< there were more
+  [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }       ///< there were more
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }  ///< 0: there are none
 
   /// As in a stack of the segment: a word that python_call_of made.

@@ -11,8 +11,8 @@
 //   3.10         the loops are linked too, by C frames that lie on that stack
 //   3.11         frames. Calls from Python to Python share a loop; the outermost frame of a loop
 //                says so, and each loop has a C frame
-//   3.12         behind the outermost frame of a loop stands an entry frame without code, which lies
-//                on the processor's stack
+//   3.12         behind the outermost frame of a loop stands an entry frame without code, on the
+//                processor's stack
 //   3.13, 3.14   so too, without C frames
 #pragma once
 

@@ -15,7 +15,8 @@ namespace heapwright::probe {
 [[nodiscard]] inline bool is_readable(std::uintptr_t address) noexcept {
   constexpr int no_such_change = -1;
   const int before = errno;
-  const bool is = ::syscall(SYS_rt_sigprocmask, no_such_change, address, nullptr, std::size_t{8}) != 0 && errno == EINVAL;
+  const bool is =
+      ::syscall(SYS_rt_sigprocmask, no_such_change, address, nullptr, std::size_t{8}) != 0 && errno == EINVAL;
   errno = before;
   return is;
 }

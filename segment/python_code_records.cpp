@@ -1,7 +1,6 @@
 #include "python_code_records.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace heapwright::segment {
 namespace {
@@ -9,14 +8,11 @@ namespace {
 /// A record of this length at most: the probe's own are shorter.
 constexpr std::uint64_t longest = std::uint64_t{1} << 20;
 
-/// What references can name at all.
-constexpr std::uint64_t reach = std::uint64_t{std::numeric_limits<reference>::max()} * reference_unit;
-
 }  // namespace
 
 std::shared_ptr<const python_codes> python_code_records::read(const segment_file& file, const segment_header& header) {
   const std::lock_guard hold(mutex_);
-  const std::uint64_t used = std::min(header.python_codes_used.load(relaxed), reach);
+  const std::uint64_t used = std::min(header.python_codes_used.load(relaxed), reference_reach);
   std::shared_ptr<python_codes> more;
   std::string text;
   while (read_bytes_ < used) {
@@ -31,10 +27,10 @@ std::shared_ptr<const python_codes> python_code_records::read(const segment_file
     text.resize(text_bytes);
     if (file.read(at + sizeof bytes, text.data(), text_bytes) != text_bytes) break;
     if (!more) more = known_ ? std::make_shared<python_codes>(*known_) : std::make_shared<python_codes>();
-    more->insert_or_assign(static_cast<reference>(read_bytes_ / reference_unit + 1),
-                           python_code_figures{text.substr(0, record.name_bytes),
-                                               text.substr(record.name_bytes, record.file_bytes), record.first_line,
-                                               lines, text.substr(record.name_bytes + record.file_bytes)});
+    more->insert_or_assign(
+        static_cast<reference>(read_bytes_ / reference_unit + 1),
+        python_code_figures{text.substr(0, record.name_bytes), text.substr(record.name_bytes, record.file_bytes),
+                            record.first_line, lines, text.substr(record.name_bytes + record.file_bytes)});
     read_bytes_ += length;
   }
   if (more) known_ = std::move(more);

@@ -68,6 +68,9 @@ inline constexpr std::array<char, 16> segment_magic{"heapwright segm"};
 using reference = std::uint32_t;
 inline constexpr std::size_t reference_unit = 16;
 
+/// What references can name at all, in bytes.
+inline constexpr std::uint64_t reference_reach = std::uint64_t{~reference{0}} * reference_unit;
+
 enum class process_state : std::uint32_t {
   running = 1,
   exited = 2,

@@ -12,9 +12,6 @@ namespace {
 
 static_assert(stack_length(deepest_stack) <= record_window::longest);
 
-/// What references can name at all.
-constexpr std::uint64_t reach = std::uint64_t{std::numeric_limits<reference>::max()} * reference_unit;
-
 stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addresses, std::uint64_t peak_number) {
   const auto blocks = [](const counter& c) { return static_cast<double>(c.load(relaxed)) / 1024; };
   // A damaged segment has any bits.
@@ -81,7 +78,7 @@ stack_records::stack_records(const segment_file& file, const segment_header& hea
     : file_(file),
       header_(header),
       wanted_(wanted),
-      used_(std::min(header.stacks_used.load(relaxed), reach)),
+      used_(std::min(header.stacks_used.load(relaxed), reference_reach)),
       window_(file) {}
 
 stack_records::known_stacks stack_records::all() {
@@ -131,7 +128,7 @@ stack_records::record stack_records::visit(reference id) {
   const std::uint64_t offset = (id - std::uint64_t{1}) * reference_unit;
   record& result = visited_[id];
   if (offset >= used_ || used_ - offset < sizeof(stack)) return result;
-  if (header_.stacks_at > std::numeric_limits<std::uint64_t>::max() - reach) return result;
+  if (header_.stacks_at > std::numeric_limits<std::uint64_t>::max() - reference_reach) return result;
 
   const std::byte* bytes = window_.at(header_.stacks_at + offset, sizeof(stack));
   if (bytes == nullptr) return result;

@@ -97,8 +97,8 @@ class patched_segment {
       c.freed_bytes = 500;
       built.add_sample(0x100 * i, r);
     }
-    const reference code = built.add_python_code("keep", "/app/server.py", "\x80\x00\xd8\x04\x08",
-                                                 segment::line_table::python_3_11);
+    const reference code =
+        built.add_python_code("keep", "/app/server.py", "\x80\x00\xd8\x04\x08", segment::line_table::python_3_11);
     built.add_stack(99, {0x100100, segment::python_call_of(code, 2), 0x100200});
     built.add_misuse_report(2'000'000, "heapwright: double free: 0x10\n  here, in thread 7:\n    #1 f\n");
     for (std::uint64_t i = 1; i < 4; ++i) {

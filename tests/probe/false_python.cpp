@@ -17,8 +17,8 @@ namespace {
 constexpr std::uintptr_t not_mapped = 0x7000'1234'5670;
 constexpr int rounds = 500;  // more than the probe tries before it believes
 
-alignas(16) std::byte thread_state[256], function_frame[128], module_frame[128], code[256], name[128], file[128],
-    lines[64];
+alignas(16) std::byte thread_state[256], function_frame[128],
+    module_frame[128], code[256], name[128], file[128], lines[64];
 
 template <class T>
 void put(std::byte* at, std::size_t distance, T value) {
@@ -104,8 +104,8 @@ void* spoil(const char* what) {
   if (is("ring")) return put<void*>(function_frame, 48, function_frame), nullptr;
   if (is("long_name")) {  // at the end of what is mapped
     constexpr std::size_t page = 4096;
-    auto* const pages = static_cast<std::byte*>(
-        ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* const pages =
+        static_cast<std::byte*>(::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ::munmap(pages + page, page);
     std::byte* const at = pages + page - 128;
     set_text(at, "name");

@@ -83,8 +83,12 @@ TEST_F(hostile_segment, random_bytes_neither_crash_nor_hang) {
   const std::filesystem::path path = folder / "random.segment";
   const std::string whole = built.bytes();
   std::mt19937_64 random(20260101);
-  const std::size_t used[] = {0, built.header().threads_at, built.header().stack_index_at, built.header().stacks_at,
-                              built.header().samples_at, built.header().python_codes_at};
+  const std::size_t used[] = {0,
+                              built.header().threads_at,
+                              built.header().stack_index_at,
+                              built.header().stacks_at,
+                              built.header().samples_at,
+                              built.header().python_codes_at};
   constexpr std::uint64_t nasty[] = {0, 1, 0x7f, 0xff, 0xffff'ffff, 0x8000'0000, ~0ull, ~0ull << 4, 1ull << 63, 0x1000};
   unsigned readable = 0;
   for (int round = 0; round < 3000; ++round) {

@@ -115,8 +115,8 @@ class segment_builder {
   /// Complete, but for what says so where `lines` is none.
   reference add_python_code(const std::string& name, const std::string& file, const std::string& table,
                             line_table lines) noexcept {
-    const std::uint64_t at_byte = header().python_codes_used.fetch_add(
-        python_code_length(name.size(), file.size(), table.size()));
+    const std::uint64_t at_byte =
+        header().python_codes_used.fetch_add(python_code_length(name.size(), file.size(), table.size()));
     python_code& c = *at<python_code>(header().python_codes_at + at_byte);
     c.first_line = 5;
     c.name_bytes = static_cast<std::uint32_t>(name.size());

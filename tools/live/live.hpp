@@ -19,13 +19,13 @@ struct live_options {
   std::string file;                  ///< a segment
 
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;      ///< 0: any
-  std::string token;           ///< empty: none on loopback, a random one elsewhere
-  std::string sample;          ///< bytes between samples, or auto; empty: as the probe has it
+  std::uint16_t port = 0;       ///< 0: any
+  std::string token;            ///< empty: none on loopback, a random one elsewhere
+  std::string sample;           ///< bytes between samples, or auto; empty: as the probe has it
   bool python_objects = false;  ///< Python asks malloc for its small objects too
-  function_patterns wrappers;  ///< as places_book has them
-  std::string advice;          ///< of `heapwright advise --json`, shown beside the sites; empty: none
-  std::string save;            ///< the segment as it is at the end, copied to this file; empty: it is not
+  function_patterns wrappers;   ///< as places_book has them
+  std::string advice;           ///< of `heapwright advise --json`, shown beside the sites; empty: none
+  std::string save;             ///< the segment as it is at the end, copied to this file; empty: it is not
   bool no_browser = false;
   bool exit_with_program = false;
   int ready_fd =

@@ -110,7 +110,8 @@ std::size_t places_book::site_in(const std::vector<std::uint32_t>& places) const
   const bool has_own = std::ranges::any_of(places, [this](std::uint32_t p) { return is_own_script(p); });
   for (const std::uint32_t number : places) {
     const place& p = all_[number];
-    const bool is_for_script = (has_scripts && is_interpreters(number)) || (has_own && p.is_script && !is_own_script(number));
+    const bool is_for_script =
+        (has_scripts && is_interpreters(number)) || (has_own && p.is_script && !is_own_script(number));
     kinds.push_back(wrapper_[number] || is_for_script ? frame_kind::wrapper
                     : has_name(p)                     ? frame_kind::other
                                                       : frame_kind::nameless);
@@ -137,7 +138,8 @@ bool places_book::has_script(const std::vector<std::uint32_t>& places) const {
 
 std::vector<std::uint32_t> places_book::without_interpreter(std::vector<std::uint32_t> places) const {
   const std::lock_guard hold(mutex_);
-  const auto outermost = std::find_if(places.rbegin(), places.rend(), [this](std::uint32_t p) { return all_[p].is_script; });
+  const auto outermost =
+      std::find_if(places.rbegin(), places.rend(), [this](std::uint32_t p) { return all_[p].is_script; });
   if (outermost == places.rend()) return places;
   places.erase(outermost.base(), places.end());
   std::erase_if(places, [this](std::uint32_t p) { return is_interpreters(p); });

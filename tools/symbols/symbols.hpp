@@ -36,8 +36,8 @@ struct source_frame {
 
 struct location {
   std::uint64_t address = 0;  ///< the return address, or a call in Python (segment.hpp)
-  bool is_script = false;  ///< a call in Python, or of JavaScript that V8 has compiled
-  std::string module;  ///< path; empty: of no module
+  bool is_script = false;     ///< a call in Python, or of JavaScript that V8 has compiled
+  std::string module;         ///< path; empty: of no module
   /// Innermost inlined first, the real function last. Never empty: code without a name is
   /// `module+0x1234` or `0x7f0012345678`.
   std::vector<source_frame> frames;
