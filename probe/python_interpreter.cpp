@@ -96,6 +96,12 @@ void python_interpreter::look_into(const unwind::code_object& file) noexcept {
   state_.store(state::on_trial, std::memory_order_release);
 }
 
+void python_interpreter::forget() noexcept {
+  for (state is : {state::on_trial, state::believed})
+    if (state_.compare_exchange_strong(is, state::unknown, std::memory_order_relaxed))
+      trials_.store(0, std::memory_order_relaxed);
+}
+
 /// A thread that has no state by the first function has never executed Python. Only the second one
 /// knows of an interpreter within the interpreter.
 std::uintptr_t python_interpreter::thread_state() const noexcept {
@@ -105,12 +111,18 @@ std::uintptr_t python_interpreter::thread_state() const noexcept {
   return reinterpret_cast<std::uintptr_t>(now != nullptr ? now : known);
 }
 
-void python_interpreter::walk(python_calls& calls) noexcept {
+bool python_interpreter::walk(python_calls& calls) noexcept {
   calls.clear();
   const state is = state_.load(std::memory_order_acquire);
-  if (is == state::believed) [[likely]]
-    return (void)walk_with(plain_reader{}, calls);
-  if (is != state::on_trial) return;
+  if (is == state::believed) {
+    (void)walk_with(plain_reader{}, calls);
+  } else if (is == state::on_trial) {
+    try_walk(calls);
+  }
+  return is != state::unknown && is != state::being_found;
+}
+
+void python_interpreter::try_walk(python_calls& calls) noexcept {
   if (!walk_with(careful_reader{}, calls)) {
     calls.clear();
     return state_.store(state::refused, std::memory_order_relaxed);
@@ -148,6 +160,7 @@ bool python_interpreter::walk_with(Reader read, python_calls& calls) noexcept {
   if (thread == 0) return true;
   std::uintptr_t c_frame = 0, frame = 0, word = 0;
   if (l.c_frame != 0 && !read.word(thread + l.c_frame, c_frame)) return false;
+  if (l.frame == 0 && c_frame == 0) return true;
   const std::uintptr_t frame_at = l.frame != 0 ? thread + l.frame : c_frame + l.innermost_frame;
   if (!read.word(frame_at, frame)) return false;
   for (unsigned n = 0; frame != 0; ++n) {

@@ -1,7 +1,8 @@
 // What a thread executes in Python: read from the interpreter's own structures, where CPython 3.9
 // to 3.14 is in the process.
 //
-// States      unknown    no file with an interpreter has been met in a stack
+// States      unknown    no file with an interpreter has been met in a stack, or a file was
+//                        unmapped since
 //             on trial   its structures have been read some times: each address is asked about
 //                        before it is read, and all has to look like Python's
 //             believed   reads are plain ones
@@ -61,8 +62,12 @@ class python_interpreter {
   /// A file whose code has been met for the first time: it may have the interpreter. Any thread.
   void look_into(const unwind::code_object& file) noexcept;
 
-  /// What the calling thread executes in Python; nothing where that is not known.
-  void walk(python_calls& calls) noexcept;
+  /// A file may be unmapped soon: if it has the interpreter, that is looked for anew.
+  void forget() noexcept;
+
+  /// What the calling thread executes in Python; nothing where that is not known. False: no
+  /// interpreter has been found yet.
+  bool walk(python_calls& calls) noexcept;
 
   /// The evaluation loop's code, for versions that do not say where a loop's frame is. O(1).
   [[nodiscard]] bool is_in_loop(std::uintptr_t pc) const noexcept { return pc > loop_begin_ && pc <= loop_end_; }
@@ -74,6 +79,7 @@ class python_interpreter {
   using state_of_thread = void*() noexcept;
 
   [[nodiscard]] std::uintptr_t thread_state() const noexcept;
+  void try_walk(python_calls& calls) noexcept;
   template <class Reader>
   [[nodiscard]] bool add_call(Reader read, std::uintptr_t frame, python_calls& calls) noexcept;
   template <class Reader>

@@ -230,13 +230,17 @@ void sampler::note_thinned(const taken_sample& was, const sampling_interval* is)
 
 std::uint64_t sampler::now() noexcept { return this_clock.now(); }
 
-/// With the calls in Python that have been found. 0: there is no room for it.
-reference sampler::stack_of(const call_site& site, std::uint32_t owner, bool will_come_again) noexcept {
+/// 0: there is no room for it.
+reference sampler::stack_of(const call_site& site, std::uint32_t owner, bool will_come_again,
+                            frames_of wanted) noexcept {
   auto& [calls, python, merged] = this_memory->walked;
+  python.clear();
+  const bool knows_python = wanted == frames_of::machine || the_python.walk(python);
   if (will_come_again)
     if (const reference known = calls.recall(site.at, site.returns_to, python.hash(), stack_end); known != 0)
       return known;
   calls.walk(site.at, stack_end, note_object);
+  if (!knows_python) the_python.walk(python);  // this walk may have met the interpreter
   const stack* found = nullptr;
   if (python.count() == 0 || calls.depth() == 0) {
     found = stacks_.find_or_add(calls, owner);
@@ -252,16 +256,13 @@ reference sampler::stack_of(const call_site& site, std::uint32_t owner, bool wil
 
 /// A trace has return addresses alone.
 reference sampler::stack_at(const call_site& site) noexcept {
-  if (this_memory == nullptr) return 0;
-  this_memory->walked.python.clear();
-  return stack_of(site, 0, true);
+  return this_memory == nullptr ? 0 : stack_of(site, 0, true, frames_of::machine);
 }
 
 bool sampler::take_sample(std::uint32_t owner, void* p, const taken_sample& of, const call_site& site) noexcept {
   if (this_memory == nullptr) return false;
   taken_sample s = of;
-  the_python.walk(this_memory->walked.python);
-  s.at_stack = stack_of(site, owner, s.interval.is_one());
+  s.at_stack = stack_of(site, owner, s.interval.is_one(), frames_of::all);
   if (s.at_stack == 0) return false;
   note_allocated(stacks_.at(s.at_stack), s);
   if (samples_.add(p, s)) return true;

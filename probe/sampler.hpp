@@ -91,7 +91,9 @@ class sampler {
   void copy_modules(segment::segment_header& from) noexcept;
   void keep_at_peak(segment::stack_counters& c) const noexcept;
   void note_allocated(segment::stack& at, const taken_sample& s) noexcept;
-  [[nodiscard]] segment::reference stack_of(const call_site& site, std::uint32_t owner, bool will_come_again) noexcept;
+  enum class frames_of { machine, all };  ///< all: of Python's interpreter, too
+  [[nodiscard]] segment::reference stack_of(const call_site& site, std::uint32_t owner, bool will_come_again,
+                                            frames_of wanted) noexcept;
   [[nodiscard]] bool take_sample(std::uint32_t owner, void* p, const taken_sample& s, const call_site& site) noexcept;
   void end_sample(segment::thread_slot& s, std::uint64_t interval, std::uint64_t drawn_by,
                   std::uint64_t begun_ns) noexcept;

@@ -88,6 +88,11 @@ class Meta(type):
         keep(2_400_000)
         return super().__new__(cls, name, bases, body)
 class Made(metaclass=Meta): pass
+def after_a_library_was_unloaded():
+    import _ctypes
+    _ctypes.dlclose(_ctypes.dlopen("libresolv.so.2", 2))
+    keep(2_500_000)
+after_a_library_was_unloaded()
 def encoded():
     kept.append(json.dumps([i for i in range(500_000)], indent=0))
 encoded()
