@@ -104,7 +104,7 @@ struct readable_code {
 
   /// False: it is no code.
   bool read(std::uintptr_t code, const python_layout& layout, std::uintptr_t text_type) noexcept {
-    constexpr std::uint64_t longest_table = 256 << 10;
+    constexpr std::uint64_t longest_table = 4 << 20;  // of a million lines
     if (!is_readable(code, layout.line_table + sizeof table)) return false;
     if (!name.read(word_at(code + layout.name), layout, text_type) ||
         !file.read(word_at(code + layout.file_name), layout, text_type))
@@ -113,6 +113,7 @@ struct readable_code {
     const std::uintptr_t bytes = word_at(code + layout.line_table);
     if (!is_readable(bytes, layout.bytes)) return false;
     const std::uint64_t count = word_at(bytes + layout.byte_count);
+    if (count > longest_table) first_line = 0;  // the function's first line would pass for the right one
     if (count == 0 || count > longest_table || !is_readable(bytes + layout.bytes, count)) return true;
     table = bytes + layout.bytes;
     table_bytes = static_cast<std::uint32_t>(count);

@@ -131,6 +131,13 @@ void python_interpreter::try_walk(python_calls& calls) noexcept {
     state_.store(state::believed, std::memory_order_relaxed);
 }
 
+/// Of code that the interpreter has put between a class and its __init__, in 3.12 and later: name
+/// and file are one text there, and there is no line. sys._getframe does not show it.
+bool python_interpreter::is_shim(std::uintptr_t code) const noexcept {
+  return word_at(code + layout_.name) == word_at(code + layout_.file_name) &&
+         part_of(word_at(word_with(code + layout_.first_line)), layout_.first_line, 4) == 0;
+}
+
 /// The frame's call. False: what was found is not Python's.
 template <class Reader>
 bool python_interpreter::add_call(Reader read, std::uintptr_t frame, python_calls& calls) noexcept {
@@ -140,6 +147,7 @@ bool python_interpreter::add_call(Reader read, std::uintptr_t frame, python_call
   if (!read.word(frame + l.code, code)) return false;
   code &= ~tag;
   if (code == 0 || !read.word(code + l.type, type) || type != code_type_) return false;
+  if (is_shim(code)) return true;
   if (!read.word(word_with(frame + l.instruction), word)) return false;
   const auto known = codes_.find_or_add(code, l, text_type_);
   if (!known) return false;
@@ -165,6 +173,7 @@ bool python_interpreter::walk_with(Reader read, python_calls& calls) noexcept {
   if (!read.word(frame_at, frame)) return false;
   for (unsigned n = 0; frame != 0; ++n) {
     if (n == most_frames) {
+      calls.end_loop(python_calls::somewhere);
       calls.cut();
       return true;
     }

@@ -80,6 +80,7 @@ class python_interpreter {
 
   [[nodiscard]] std::uintptr_t thread_state() const noexcept;
   void try_walk(python_calls& calls) noexcept;
+  [[nodiscard]] bool is_shim(std::uintptr_t code) const noexcept;
   template <class Reader>
   [[nodiscard]] bool add_call(Reader read, std::uintptr_t frame, python_calls& calls) noexcept;
   template <class Reader>

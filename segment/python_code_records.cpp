@@ -6,7 +6,7 @@ namespace heapwright::segment {
 namespace {
 
 /// A record of this length at most: the probe's own are shorter.
-constexpr std::uint64_t longest = std::uint64_t{1} << 20;
+constexpr std::uint64_t longest = std::uint64_t{5} << 20;
 
 }  // namespace
 

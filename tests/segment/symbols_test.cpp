@@ -174,7 +174,8 @@ TEST(symbols, of_javascript_are_functions_and_files) {
   const std::string path = fmt::format("/tmp/perf-{}.map", no_process());
   std::ofstream(path) << "1000 10 JS:*handle /app/a server.js:11:16\n2000 10 JS:~get size node:internal/x:3:4\n"
                          "3000 10 JS:^ file:///app/b.mjs:7:1\n4000 10 JS:*odd\n5000 10 JS:*no line /a.js:x:1\n"
-                         "6000 10 LazyCompile:*old /app/a.js:5:6\n";
+                         "6000 10 LazyCompile:*old /app/a.js:5:6\n7000 10 JS:~inWorker [worker eval]:1:2\n"
+                         "8000 10 JS:*f file:///d%C3%A9/100%25%.mjs:2:1\n9000 10 JS:~ [my file]:1:1\n";
   symbolizer symbols({}, no_process());
   const auto of = [&](std::uint64_t address) { return symbols.resolve(address + 1); };
   EXPECT_EQ(of(0x1000).frames, (std::vector<source_frame>{{"handle", "/app/a server.js", 11}}));
@@ -184,6 +185,9 @@ TEST(symbols, of_javascript_are_functions_and_files) {
   EXPECT_EQ(of(0x3000).frames, (std::vector<source_frame>{{"(anonymous)", "/app/b.mjs", 7}}));
   for (const std::uint64_t other : {0x4000, 0x5000}) EXPECT_FALSE(of(other).is_script) << other;
   EXPECT_EQ(of(0x6000).frames, (std::vector<source_frame>{{"old", "/app/a.js", 5}})) << "as node up to 18 says";
+  EXPECT_EQ(of(0x7000).frames, (std::vector<source_frame>{{"inWorker", "[worker eval]", 1}}));
+  EXPECT_EQ(of(0x8000).frames, (std::vector<source_frame>{{"f", "/d\xC3\xA9/100%%.mjs", 2}}));
+  EXPECT_EQ(of(0x9000).frames, (std::vector<source_frame>{{"(anonymous)", "[my file]", 1}}));
   std::filesystem::remove(path);
 }
 

@@ -70,6 +70,7 @@ std::uint32_t places_book::number_of(const place& p) {
   if (is_new) {
     all_.push_back(p);
     wrapper_.push_back(is_wrapper(p));
+    of_library_.push_back(is_of_library(p.module));
     of_interpreter_.push_back(!interpreter_.empty() && p.module == interpreter_);
     // Each call of V8's from C++ into JavaScript goes through it.
     if (interpreter_.empty() && p.function == "Builtins_JSEntry") set_interpreter(p.module);
@@ -84,8 +85,9 @@ place places_book::operator[](std::uint32_t number) const {
 
 bool places_book::is_wrapper(const place& p) const {
   const std::string name = qualified_name(p.function);
-  return wrappers_.find(p.function) != nullptr || wrappers_.find(name) != nullptr ||
-         known_allocation_wrappers().find(name) != nullptr || p.module.find("libheapwright-probe") != std::string::npos;
+  if (wrappers_.find(p.function) != nullptr || wrappers_.find(name) != nullptr) return true;
+  return !p.is_script && (known_allocation_wrappers().find(name) != nullptr ||
+                          p.module.find("libheapwright-probe") != std::string::npos);
 }
 
 bool places_book::is_wrapper(std::uint32_t number) const {
@@ -98,9 +100,7 @@ bool places_book::is_interpreters(std::uint32_t number) const {
   return of_interpreter_[number] || all_[number].module.empty();
 }
 
-bool places_book::is_own_script(std::uint32_t number) const {
-  return all_[number].is_script && !is_of_library(all_[number].file);
-}
+bool places_book::is_own_script(std::uint32_t number) const { return all_[number].is_script && !of_library_[number]; }
 
 std::size_t places_book::site_in(const std::vector<std::uint32_t>& places) const {
   std::vector<frame_kind> kinds;
@@ -110,8 +110,7 @@ std::size_t places_book::site_in(const std::vector<std::uint32_t>& places) const
   const bool has_own = std::ranges::any_of(places, [this](std::uint32_t p) { return is_own_script(p); });
   for (const std::uint32_t number : places) {
     const place& p = all_[number];
-    const bool is_for_script =
-        (has_scripts && is_interpreters(number)) || (has_own && p.is_script && !is_own_script(number));
+    const bool is_for_script = (has_scripts && is_interpreters(number)) || (has_own && of_library_[number]);
     kinds.push_back(wrapper_[number] || is_for_script ? frame_kind::wrapper
                     : has_name(p)                     ? frame_kind::other
                                                       : frame_kind::nameless);

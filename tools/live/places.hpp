@@ -29,7 +29,7 @@ struct place {
 
 enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 
-/// A script that comes with Python or node.
+/// A script that comes with Python or node, or an extension in C that comes with Python.
 [[nodiscard]] bool is_of_library(const std::string& file);
 
 /// The index of the frame that a person takes for the site: the first one that is no wrapper, and
@@ -89,6 +89,7 @@ class places_book {
   const function_patterns wrappers_;
   std::vector<bool> wrapper_;
   std::string interpreter_;  ///< the module that has it; empty: none is known
+  std::vector<bool> of_library_;
   std::vector<bool> of_interpreter_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> at_;

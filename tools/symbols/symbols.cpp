@@ -35,9 +35,25 @@ bool are_same(const segment::module_figures& a, const segment::module_figures& b
 
 constexpr std::string_view kinds_of_javascript[] = {"JS:", "LazyCompile:", "Function:", "Script:"};
 
+/// Of a module of ECMAScript's V8 has the URL.
+std::string path_of(std::string_view file) {
+  constexpr std::string_view scheme = "file://";
+  if (!file.starts_with(scheme)) return std::string(file);
+  file.remove_prefix(scheme.size());
+  std::string path;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    unsigned byte = 0;
+    const char *const digits = file.data() + i + 1, *const end = digits + 2;
+    const bool is_escaped = file[i] == '%' && i + 2 < file.size() && std::from_chars(digits, end, byte, 16).ptr == end;
+    path += is_escaped ? static_cast<char>(byte) : file[i];
+    if (is_escaped) i += 2;
+  }
+  return path;
+}
+
 /// Of what V8 writes of a function: "JS:*handle /app/server.js:11:16", with a sign for how it was
 /// compiled; before node 20 with LazyCompile or Function in the place of JS. The path may have
-/// spaces; a name has some as in "get size".
+/// spaces.
 std::optional<source_frame> javascript_frame(std::string_view name) {
   const auto* const kind = std::ranges::find_if(kinds_of_javascript, [&](auto k) { return name.starts_with(k); });
   if (kind == std::end(kinds_of_javascript)) return std::nullopt;
@@ -55,14 +71,14 @@ std::optional<source_frame> javascript_frame(std::string_view name) {
   };
   const auto column = number_behind_colon(), line = number_behind_colon();
   if (!column || !line) return std::nullopt;
-  auto space = std::string_view::npos;
-  for (const std::string_view begin : {" /", " node:", " file:"}) space = std::min(space, name.find(begin));
-  if (space == std::string_view::npos) space = name.rfind(' ');
+  std::size_t words = 0;  // that belong to the name
+  for (const std::string_view word : {"bound ", "get ", "set "})
+    while (name.substr(words).starts_with(word)) words += word.size();
+  const auto space = name.find(' ', words);
   if (space == std::string_view::npos) return std::nullopt;
-  std::string_view file = name.substr(space + 1);
-  if (file.starts_with("file://")) file.remove_prefix(std::string_view("file://").size());
+  const std::string_view file = name.substr(space + 1);
   const std::string_view function = name.substr(0, space);
-  return source_frame{std::string(function.empty() ? "(anonymous)" : function), std::string(file), *line};
+  return source_frame{std::string(function.empty() ? "(anonymous)" : function), path_of(file), *line};
 }
 
 }  // namespace
