@@ -6,7 +6,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <set>
+#include <string_view>
+#include <system_error>
 #include <thread>
 
 #include <fcntl.h>
@@ -54,6 +57,24 @@ std::vector<pid_t> running_with_segments(const std::filesystem::path& folder) {
   return ids;
 }
 
+bool is_node(const program& started) {
+  const std::string name = std::filesystem::path(started.path).filename();
+  return name == "node" || name == "nodejs";
+}
+
+std::string given_node_options() {
+  const char* const given = std::getenv("NODE_OPTIONS");
+  return given == nullptr ? "" : given;
+}
+
+/// Those that are given, and what has V8 name its code.
+std::string node_options() {
+  std::string options = given_node_options();
+  for (const std::string_view wanted : {"--perf-basic-prof", "--interpreted-frames-native-stack"})
+    if (options.find(wanted) == std::string::npos) (options += options.empty() ? "" : " ") += wanted;
+  return options;
+}
+
 }  // namespace
 
 bool command_process::is_running() const {
@@ -69,7 +90,35 @@ launched_program::launched_program(const std::vector<std::string>& command, cons
   variables all = changed;
   all["LD_PRELOAD"] = preload_value(probe);
   all["HEAPWRIGHT_SEGMENT_DIR"] = folder_.path();
+  if (const std::string options = node_options(); is_node(target) && options != given_node_options()) {
+    all["NODE_OPTIONS"] = options;
+    has_asked_node_ = true;
+  }
   start(command, all, signals, prepare);
+}
+
+launched_program::~launched_program() {
+  if (has_asked_node_) remove_logs_of_v8();
+}
+
+/// With these options V8 leaves a log in the folder where each process began, as
+/// isolate-0x2f10-PID-v8.log. Nobody has asked for that.
+void launched_program::remove_logs_of_v8() const {
+  std::set<std::string> ids;
+  for (const auto& path : segment::segments_in(folder_.path())) {
+    const std::string name = path.filename();
+    ids.insert(name.substr(0, name.find('-')));
+  }
+  std::error_code trouble;
+  for (std::filesystem::directory_iterator entry(".", trouble), end; !trouble && entry != end;
+       entry.increment(trouble)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with("isolate-0x") || !name.ends_with("-v8.log")) continue;
+    const auto first = name.find('-', std::string_view("isolate-0x").size()), last = name.rfind("-v8.log");
+    std::error_code ignored;
+    if (first < last && ids.contains(name.substr(first + 1, last - first - 1)))
+      std::filesystem::remove(entry->path(), ignored);
+  }
 }
 
 void launched_program::start(const std::vector<std::string>& command, const variables& changed,

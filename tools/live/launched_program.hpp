@@ -37,11 +37,13 @@ class launched_program {
 
   /// Throws `failure` when it cannot be started or the probe does not load into it. The program
   /// gets the environment of this process with these variables changed, and the signals as they
-  /// were before `signals`.
+  /// were before `signals`. Node is asked to name its functions: V8 then writes to
+  /// /tmp/perf-PID.map what each piece of code is.
   launched_program(const std::vector<std::string>& command, const variables& changed, const awaited_signals& signals,
                    const preparation& prepare = {});
   launched_program(const launched_program&) = delete;
   launched_program& operator=(const launched_program&) = delete;
+  ~launched_program();
 
   [[nodiscard]] pid_t id() const noexcept { return id_; }
   /// Of the command's segments.
@@ -75,6 +77,9 @@ class launched_program {
   void start(const std::vector<std::string>& command, const variables& changed, const awaited_signals& signals,
              const preparation& prepare);
 
+  void remove_logs_of_v8() const;
+
+  bool has_asked_node_ = false;
   pid_t id_ = 0;
   std::optional<int> status_;  ///< that waitpid has
   segment_folder folder_;

@@ -19,8 +19,6 @@
 #include <ranges>
 #include <set>
 #include <stdexcept>
-#include <string_view>
-#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -42,7 +40,6 @@
 #include "memory_picture.hpp"
 #include "output_file.hpp"
 #include "process_image.hpp"
-#include "program.hpp"
 #include "quantities.hpp"
 #include "routes.hpp"
 #include "saved_run.hpp"
@@ -257,43 +254,10 @@ void wait_for_end(const awaited_signals& signals, watched_family& family, bool l
   }
 }
 
-bool is_node(const program& started) {
-  const std::string name = std::filesystem::path(started.path).filename();
-  return name == "node" || name == "nodejs";
-}
-
-/// V8 then writes to /tmp/perf-PID.map which function each piece of code is.
-std::string node_options() {
-  const char* const given = std::getenv("NODE_OPTIONS");
-  std::string options = given == nullptr ? "" : given;
-  for (const std::string_view wanted : {"--perf-basic-prof", "--interpreted-frames-native-stack"})
-    if (options.find(wanted) == std::string::npos) (options += options.empty() ? "" : " ") += wanted;
-  return options;
-}
-
-/// With these options V8 leaves a log in the folder where each process began, as
-/// isolate-0x2f10-PID-v8.log. Nobody has asked for that.
-void remove_logs_of_v8(const launched_program& started) {
-  std::set<std::string> ids;
-  for (const auto& path : segment::segments_in(started.folder())) {
-    const std::string name = path.filename();
-    ids.insert(name.substr(0, name.find('-')));
-  }
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(".", ignored)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with("isolate-0x") || !name.ends_with("-v8.log")) continue;
-    const auto first = name.find('-', std::string_view("isolate-0x").size()), last = name.rfind("-v8.log");
-    if (first < last && ids.contains(name.substr(first + 1, last - first - 1)))
-      std::filesystem::remove(entry.path(), ignored);
-  }
-}
-
 launched_program::variables environment_of(const live_options& options) {
   launched_program::variables changed;
   if (!options.sample.empty()) changed["HEAPWRIGHT_SAMPLE"] = options.sample;
   if (options.python_objects) changed["PYTHONMALLOC"] = "malloc";
-  if (is_node(program::resolve(options.command))) changed["NODE_OPTIONS"] = node_options();
   return changed;
 }
 
@@ -391,7 +355,6 @@ int live(const live_options& options) {
   server->stop();
   serving.join();
   if (started) tell_what_goes_on(*started);
-  if (started && is_node(program::resolve(options.command))) remove_logs_of_v8(*started);
   if (!options.save.empty()) save_run(options.save, run);
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }

@@ -97,7 +97,7 @@ bool places_book::is_wrapper(std::uint32_t number) const {
 
 /// Code that an interpreter has made and not named is its own, too.
 bool places_book::is_interpreters(std::uint32_t number) const {
-  return of_interpreter_[number] || all_[number].module.empty();
+  return of_interpreter_[number] || (all_[number].module.empty() && !all_[number].is_script);
 }
 
 bool places_book::is_own_script(std::uint32_t number) const { return all_[number].is_script && !of_library_[number]; }
