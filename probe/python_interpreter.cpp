@@ -131,7 +131,7 @@ void python_interpreter::try_walk(python_calls& calls) noexcept {
     state_.store(state::believed, std::memory_order_relaxed);
 }
 
-/// Of code that the interpreter has put between a class and its __init__, in 3.12 and later: name
+/// Of code that the interpreter puts between a class and its __init__, from 3.13 on: name
 /// and file are one text there, and there is no line. sys._getframe does not show it.
 bool python_interpreter::is_shim(std::uintptr_t code) const noexcept {
   return word_at(code + layout_.name) == word_at(code + layout_.file_name) &&
