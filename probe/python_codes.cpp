@@ -169,7 +169,8 @@ std::optional<reference> python_codes::find_or_add(std::uintptr_t code, const py
   if (entry* const entries = entries_.load(std::memory_order_acquire)) [[likely]] {
     const entry* const known = find(entries);
     if (known == nullptr) return 0;
-    if (known->code.load(std::memory_order_acquire) != 0) return known->at;
+    // A free entry may have become another code's meanwhile.
+    if (known->code.load(std::memory_order_acquire) == code && known->version == version) return known->at;
   }
   readable_code is;
   if (!is.read(code, layout, text_type)) return std::nullopt;

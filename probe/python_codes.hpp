@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "python_layout.hpp"
 #include "segment_writer.hpp"

@@ -234,7 +234,7 @@ std::uint64_t sampler::now() noexcept { return this_clock.now(); }
 reference sampler::stack_of(const call_site& site, std::uint32_t owner, bool will_come_again,
                             frames_of wanted) noexcept {
   auto& [calls, python, merged] = this_memory->walked;
-  python.clear();
+  if (wanted == frames_of::machine) python.clear();
   const bool knows_python = wanted == frames_of::machine || the_python.walk(python);
   if (will_come_again)
     if (const reference known = calls.recall(site.at, site.returns_to, python.hash(), stack_end); known != 0)

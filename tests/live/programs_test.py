@@ -374,7 +374,7 @@ class Programs:
         self.assertEqual(watched.hear(), "ready")
         wait_for("the arenas", lambda: watched.state()["memory"]["python_arenas"] > 30 << 20)
         top = subprocess.run([HEAPWRIGHT, "top", "--once", str(watched.id)], capture_output=True, text=True, timeout=60, env=clean_environment()).stdout
-        self.assertRegex(top, r"(?m)^arenas of Python, about (3\d|4\d)(\.\d+)? MiB: no site has them without PYTHONMALLOC=malloc$")
+        self.assertRegex(top, r"(?m)^arenas of Python, about (3\d|4\d)(\.\d+)? MiB: no site has them without live --python-objects$")
 
     def test_a_python_without_arenas(self):
         memory = self.python_with_objects(PYTHONMALLOC="malloc").get("/api/memory")

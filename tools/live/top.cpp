@@ -127,7 +127,7 @@ std::string sampling_text(const moment& m) {
 void write_python_arenas(screen_text& text, const moment& m) {
   const std::uint64_t bytes = m.memory ? m.memory->python_arenas.value_or(0) : 0;
   if (bytes > 0 && bytes >= m.memory->rss / 4)
-    text.wrapped(fmt::format("arenas of Python, about {}: no site has them without PYTHONMALLOC=malloc",
+    text.wrapped(fmt::format("arenas of Python, about {}: no site has them without live --python-objects",
                              show_bytes(static_cast<double>(bytes))));
 }
 
