@@ -15,6 +15,7 @@
 #include "python_interpreter.hpp"
 #include "sampled_paths.hpp"
 #include "shared_counter.hpp"
+#include "thread_slots.hpp"
 
 namespace heapwright::probe {
 
@@ -30,6 +31,8 @@ struct thread_memory {
     merged_calls merged;
   } walked;
   sampled_paths paths;
+  std::uint32_t name = 0;     ///< number in thread_names
+  std::uint32_t samples = 0;  ///< that this thread has taken, modulo 2^32
   // Skipped since the last one that was taken.
   std::uint64_t skipped_samples = 0, skipped_bytes = 0;
 };
@@ -105,6 +108,7 @@ void sampler::window::reset() noexcept {
 void sampler::reset(segment_header& h) noexcept {
   header_ = &h;
   stacks_.reset(h);
+  names_.reset(h);
   the_python.reset(h);
   samples_.reset(h);
   window_.reset();
@@ -112,6 +116,7 @@ void sampler::reset(segment_header& h) noexcept {
 
 void sampler::inherit_from(segment_header& parents, std::uint64_t forked_ns) noexcept {
   the_python.inherit_from(parents);  // stacks name its records
+  names_.inherit_from(parents);
   sample_table::for_each_in(parents, forked_ns, inherit);
   copy_modules(parents);
 }
@@ -152,6 +157,17 @@ void sampler::begin_thread(thread_slot& s) noexcept {
   } else {
     this_memory->walked.calls.forget_remembered();  // of another segment, after a fork
   }
+  if (this_memory != nullptr) this_memory->name = names_.number_of(s.name);
+}
+
+/// Programs name their threads after these have begun, and most soon. To ask the kernel takes as
+/// long as a twentieth of a sample.
+void sampler::follow_name(thread_slot& s) noexcept {
+  const std::uint32_t samples = ++this_memory->samples;
+  if (!is_power_of_two(samples) && samples % 64 != 0) return;
+  note_name(s);
+  const std::uint32_t name = names_.number_of(s.name);
+  if (std::exchange(this_memory->name, name) != name) this_memory->walked.calls.forget_remembered();
 }
 
 void sampler::end_thread() noexcept {
@@ -231,7 +247,7 @@ void sampler::note_thinned(const taken_sample& was, const sampling_interval* is)
 std::uint64_t sampler::now() noexcept { return this_clock.now(); }
 
 /// 0: there is no room for it.
-reference sampler::stack_of(const call_site& site, std::uint32_t owner, bool will_come_again,
+reference sampler::stack_of(const call_site& site, stack_owner owner, bool will_come_again,
                             frames_of wanted) noexcept {
   auto& [calls, python, merged] = this_memory->walked;
   if (wanted == frames_of::machine) python.clear();
@@ -256,13 +272,13 @@ reference sampler::stack_of(const call_site& site, std::uint32_t owner, bool wil
 
 /// A trace has return addresses alone.
 reference sampler::stack_at(const call_site& site) noexcept {
-  return this_memory == nullptr ? 0 : stack_of(site, 0, true, frames_of::machine);
+  return this_memory == nullptr ? 0 : stack_of(site, {}, true, frames_of::machine);
 }
 
 bool sampler::take_sample(std::uint32_t owner, void* p, const taken_sample& of, const call_site& site) noexcept {
   if (this_memory == nullptr) return false;
   taken_sample s = of;
-  s.at_stack = stack_of(site, owner, s.interval.is_one(), frames_of::all);
+  s.at_stack = stack_of(site, {owner, this_memory->name}, s.interval.is_one(), frames_of::all);
   if (s.at_stack == 0) return false;
   note_allocated(stacks_.at(s.at_stack), s);
   if (samples_.add(p, s)) return true;
@@ -335,6 +351,7 @@ void sampler::sample_due(thread_slot& s, std::uint32_t owner, void* p, std::uint
   const std::uint64_t begun_ns = this_clock.now();
   const std::uint64_t grain = the_peak.follow(interval);
   if (interval == 1) samples_.expect_all();
+  if (this_memory != nullptr) follow_name(s);
   if (drawn_by != 0 && !take_sample(owner, p, {0, sampling_interval(drawn_by << thinning), bytes, begun_ns}, site))
     add_shared(header_->lost_samples, 1);
   if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, owner);
@@ -346,6 +363,7 @@ void sampler::sample_due(thread_slot& s, std::uint32_t owner, void* p, std::uint
 
 void sampler::lock_for_fork() noexcept {
   modules_lock_.acquire();
+  names_.fork_lock().acquire();
   stacks_.fork_lock().acquire();
   samples_.fork_lock().acquire();
   the_python.codes().lock_for_fork();
@@ -355,6 +373,7 @@ void sampler::unlock_in_parent() noexcept {
   the_python.codes().unlock_in_parent();
   samples_.fork_lock().release();
   stacks_.fork_lock().release();
+  names_.fork_lock().release();
   modules_lock_.release();
 }
 
@@ -362,6 +381,7 @@ void sampler::unlock_in_child() noexcept {
   the_python.codes().unlock_in_child();
   samples_.fork_lock().reset_after_fork();
   stacks_.fork_lock().reset_after_fork();
+  names_.fork_lock().reset_after_fork();
   modules_lock_.reset_after_fork();
 }
 

@@ -19,6 +19,7 @@
 #include "samples.hpp"
 #include "sampling_pace.hpp"
 #include "stacks.hpp"
+#include "thread_names.hpp"
 #include "tick_clock.hpp"
 #include "unwind.hpp"
 
@@ -88,11 +89,12 @@ class sampler {
 
   static void inherit(segment::segment_header& parents, const void* p, const taken_sample& s) noexcept;
 
+  void follow_name(segment::thread_slot& s) noexcept;
   void copy_modules(segment::segment_header& from) noexcept;
   void keep_at_peak(segment::stack_counters& c) const noexcept;
   void note_allocated(segment::stack& at, const taken_sample& s) noexcept;
   enum class frames_of { machine, all };  ///< all: of Python's interpreter, too
-  [[nodiscard]] segment::reference stack_of(const call_site& site, std::uint32_t owner, bool will_come_again,
+  [[nodiscard]] segment::reference stack_of(const call_site& site, stack_owner owner, bool will_come_again,
                                             frames_of wanted) noexcept;
   [[nodiscard]] bool take_sample(std::uint32_t owner, void* p, const taken_sample& s, const call_site& site) noexcept;
   void end_sample(segment::thread_slot& s, std::uint64_t interval, std::uint64_t drawn_by,
@@ -101,6 +103,7 @@ class sampler {
 
   segment::segment_header* header_ = nullptr;
   stack_table stacks_;
+  thread_names names_;
   sample_table samples_;
   process_lock modules_lock_;
   window window_;

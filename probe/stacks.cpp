@@ -21,21 +21,21 @@ void stack_table::reset(segment_header& h) noexcept {
 
 /// Goes by the hash alone: of a million stacks no two have the same 64 bits, but in one of thirty
 /// million programs.
-stack* stack_table::find(std::uint64_t hash, std::uint32_t owner) const noexcept {
-  for (reference r = bucket_of(hash, owner).load(std::memory_order_acquire); r != 0;) {
+stack* stack_table::find(std::uint64_t hash, stack_owner owner) const noexcept {
+  for (reference r = bucket_of(hash, owner.slot).load(std::memory_order_acquire); r != 0;) {
     stack& s = at(r);
-    if (s.hash == hash && s.owner == owner) return &s;
+    if (s.hash == hash && stack_owner{s.owner, s.name_of_threads} == owner) return &s;
     r = s.next.load(std::memory_order_relaxed);
   }
   return nullptr;
 }
 
 template <class Calls>
-stack* stack_table::find_or_add(const Calls& calls, std::uint32_t owner) noexcept {
+stack* stack_table::find_or_add(const Calls& calls, stack_owner owner) noexcept {
   if (calls.depth() == 0) return nullptr;
   const std::uint64_t hash = calls.hash() | 1;  // never 0
   if (stack* const known = find(hash, owner)) return known;
-  if (owner != 0 && part_.is_half_full()) return find_or_add(calls, 0);
+  if (owner.slot != 0 && part_.is_half_full()) return find_or_add(calls, {0, owner.name});
   stack* const s = take(calls.depth(), calls.is_cut(), owner);
   if (s == nullptr) return nullptr;
   for (unsigned i = 0; i < calls.depth(); ++i) addresses_of(s)[i] = calls.address(i);
@@ -43,8 +43,8 @@ stack* stack_table::find_or_add(const Calls& calls, std::uint32_t owner) noexcep
   return s;
 }
 
-template stack* stack_table::find_or_add(const call_memo&, std::uint32_t) noexcept;
-template stack* stack_table::find_or_add(const merged_calls&, std::uint32_t) noexcept;
+template stack* stack_table::find_or_add(const call_memo&, stack_owner) noexcept;
+template stack* stack_table::find_or_add(const merged_calls&, stack_owner) noexcept;
 
 stack* stack_table::everyones(stack& of) noexcept {
   if (counts_for_all(of)) return &of;
@@ -57,7 +57,8 @@ stack* stack_table::everyones(stack& of) noexcept {
 stack* stack_table::inherited(const stack& parents) noexcept { return find_or_copy(parents, inherited_owner); }
 
 /// The calls alone, not what has been counted there.
-stack* stack_table::find_or_copy(const stack& of, std::uint32_t owner) noexcept {
+stack* stack_table::find_or_copy(const stack& of, std::uint32_t slot) noexcept {
+  const stack_owner owner{slot, of.name_of_threads};
   if (stack* const known = find(of.hash, owner)) return known;
   stack* const s = take(of.depth, of.is_cut != 0, owner);
   if (s == nullptr) return nullptr;
@@ -66,12 +67,13 @@ stack* stack_table::find_or_copy(const stack& of, std::uint32_t owner) noexcept 
   return s;
 }
 
-stack* stack_table::take(std::uint32_t depth, bool is_cut, std::uint32_t owner) noexcept {
+stack* stack_table::take(std::uint32_t depth, bool is_cut, stack_owner owner) noexcept {
   auto* const s = static_cast<stack*>(part_.take(stack_length(depth)));
   if (s == nullptr) return nullptr;
   s->depth = depth;
   s->is_cut = is_cut ? 1 : 0;
-  s->owner = owner;
+  s->owner = owner.slot;
+  s->name_of_threads = owner.name;
   return s;
 }
 

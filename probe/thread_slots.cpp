@@ -12,11 +12,7 @@ namespace heapwright::probe {
 
 using namespace segment;
 
-namespace {
-
 void note_name(thread_slot& s) noexcept { ::prctl(PR_GET_NAME, s.name.data()); }
-
-}  // namespace
 
 void slot_sums::add(const thread_slot& s) noexcept {
   for (unsigned c = 0; c < size_scale::count; ++c) {

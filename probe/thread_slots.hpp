@@ -26,6 +26,9 @@ struct slot_sums {
 
 [[nodiscard]] slot_sums sums_of(const segment::thread_slot& s) noexcept;
 
+/// Of the calling thread, whose slot it is, as the kernel has it now.
+void note_name(segment::thread_slot& s) noexcept;
+
 /// Counters only: what they are for stays.
 void clear(segment::thread_slot& s) noexcept;
 

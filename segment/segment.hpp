@@ -52,7 +52,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 10;
+inline constexpr std::uint32_t segment_version = 11;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
@@ -76,6 +76,9 @@ enum class process_state : std::uint32_t {
   exited = 2,
   replaced = 3
 };  ///< killed: running, but the process is gone
+
+/// As the kernel keeps it, with nulls behind it.
+using thread_name = std::array<char, 16>;
 
 /// A moment that the program or a viewer has given a name.
 struct mark {
@@ -194,6 +197,10 @@ struct segment_header {
   /// What is known of the malloc's memory: empty for libc's, and for one within the program.
   std::array<malloc_mapping, 512> malloc_mappings{};
   counter lost_mappings{};  ///< for want of room there
+
+  /// Each name that a thread has had when it was sampled, once.
+  std::array<thread_name, 255> thread_names{};
+  counter thread_names_used{};
 };
 
 /// Over the time in which it adapted; 0: it never has.
@@ -294,7 +301,7 @@ enum class slot_state : std::uint32_t {
 struct alignas(64) thread_slot {
   std::atomic<std::uint32_t> state{};  ///< slot_state
   std::uint32_t thread_id{};           ///< the system's; of slot 0: 0
-  std::array<char, 16> name{};         ///< as it was when last looked at
+  thread_name name{};                  ///< as it was when last looked at
   counter began_ns{};                  ///< CLOCK_MONOTONIC, when it first called
   counter ended_ns{};                  ///< 0: it has not
   counter
@@ -377,8 +384,9 @@ inline constexpr std::uint32_t inherited_owner = 0xffffffff;
 /// evaluation loops of Python the calls in Python that these execute. There are several with the
 /// same addresses: one for each thread slot (`owner`), which alone writes its counters, and one
 /// with owner 0, for all others: threads without a slot, and those who free what the owner has
-/// allocated. Their sums are the figures of the stack. What was live in the parent at a fork stands
-/// apart, with owner inherited_owner; all threads count there what becomes of it.
+/// allocated. What was live in the parent at a fork stands apart, with owner inherited_owner; all
+/// threads count there what becomes of it. All these are there again for each name of the threads
+/// that have allocated: the sums over those of one name are what these threads have asked for.
 struct alignas(16) stack {
   std::uint64_t hash;           ///< of the addresses; 0: not yet complete
   std::atomic<reference> next;  ///< in its chain
@@ -386,7 +394,7 @@ struct alignas(16) stack {
   std::uint32_t is_cut;  ///< 1: there were more frames
   std::uint32_t owner;
   std::atomic<reference> everyones;  ///< the one with owner 0, once it has been needed
-  std::uint32_t padding;
+  std::uint32_t name_of_threads;     ///< 1: the first of segment_header::thread_names; 0: not known
   stack_counters counters;
 };
 

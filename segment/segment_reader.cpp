@@ -297,6 +297,8 @@ snapshot segment_reader::read() const {
   const auto header = file_->header();
   result.modules = modules_of(*file_, *header);
   result.codes = codes_->read(*file_, *header);
+  const std::uint64_t names = std::min(header->thread_names_used.load(relaxed), header->thread_names.size());
+  for (std::uint64_t i = 0; i < names; ++i) result.thread_names.push_back(text_of(header->thread_names[i]));
   if (!result.is_torn) raise_peaks(result, freed);
   return result;
 }

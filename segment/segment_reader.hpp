@@ -49,6 +49,7 @@ struct stack_figures {
   reference id = 0;                      ///< of this stack as long as the segment lives
   std::vector<std::uint64_t> addresses;  ///< return addresses, the innermost first
   bool is_cut = false;
+  std::uint32_t name_of_threads = 0;  ///< that have allocated: see snapshot::name_of_threads
   // As in stack_counters, of all threads; counts are in blocks here.
   std::uint64_t samples = 0, live_samples = 0, freed_samples = 0;
   double allocations = 0, frees = 0, short_lived = 0;
@@ -81,7 +82,7 @@ struct stack_figures {
   /// tools/live/stack_measure.hpp.
   [[nodiscard]] double unseen() const noexcept;
 
-  /// Adds all but id, addresses and is_cut.
+  /// Adds all but id, addresses, is_cut and name_of_threads.
   stack_figures& operator+=(const stack_figures& o) noexcept;
 };
 
@@ -189,6 +190,12 @@ struct snapshot {
   bool is_torn = false;
   std::vector<module_figures> modules;
   std::shared_ptr<const python_codes> codes;  ///< null: none
+  std::vector<std::string> thread_names;
+
+  /// Empty: not known.
+  [[nodiscard]] std::string name_of_threads(const stack_figures& s) const {
+    return s.name_of_threads - 1 < thread_names.size() ? thread_names[s.name_of_threads - 1] : "";
+  }
 
   [[nodiscard]] class_figures total() const noexcept;
   /// Without what was live in the parent at a fork: sums over processes have each block once. Where
@@ -218,7 +225,7 @@ class segment_reader {
 
   [[nodiscard]] process_figures process() const;
   [[nodiscard]] snapshot read() const;                      ///< O(threads)
-  [[nodiscard]] std::vector<stack_figures> stacks() const;  ///< O(stacks)
+  [[nodiscard]] std::vector<stack_figures> stacks() const;  ///< by calls and names of threads. O(stacks)
   /// Without what was live in the parent at a fork. O(stacks).
   [[nodiscard]] std::vector<stack_figures> own_stacks() const;
   [[nodiscard]] std::vector<sample_figures> live_samples() const;  ///< O(samples + stacks)

@@ -25,6 +25,7 @@ stack_figures figures_of(reference id, const stack& s, const std::uint64_t* addr
   f.id = id;
   f.addresses.assign(addresses, addresses + s.depth);
   f.is_cut = s.is_cut != 0;
+  f.name_of_threads = s.name_of_threads;
   f.samples = c.samples.load(relaxed);
   f.allocations = blocks(c.allocations);
   f.allocated_bytes = c.allocated_bytes.load(relaxed);
@@ -98,17 +99,21 @@ stack_records::known_stacks stack_records::all() {
   return result;
 }
 
-/// Those with the same addresses become one, with the id of the first of them, which stays the
-/// first.
+/// Those with the same addresses and name of threads become one, with the id of the first of them,
+/// which stays the first.
 stack_records::known_stacks stack_records::merged(std::vector<stack_figures> records) {
   std::ranges::sort(records, [](const stack_figures& a, const stack_figures& b) {
-    return std::tie(a.is_cut, a.addresses, a.id) < std::tie(b.is_cut, b.addresses, b.id);
+    return std::tie(a.is_cut, a.addresses, a.name_of_threads, a.id) <
+           std::tie(b.is_cut, b.addresses, b.name_of_threads, b.id);
   });
+  const auto are_one = [](const stack_figures& a, const stack_figures& b) {
+    return a.is_cut == b.is_cut && a.addresses == b.addresses && a.name_of_threads == b.name_of_threads;
+  };
   known_stacks result;
   for (stack_figures& r : records) {
     auto& stacks = result.stacks;
     const reference id = r.id;
-    if (!stacks.empty() && stacks.back().is_cut == r.is_cut && stacks.back().addresses == r.addresses) {
+    if (!stacks.empty() && are_one(stacks.back(), r)) {
       stacks.back() += r;
     } else {
       stacks.push_back(std::move(r));

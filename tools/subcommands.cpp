@@ -265,6 +265,10 @@ subcommand add_live(CLI::App& app) {
   sub.add_option("--save", options.save,
                  "Keep the figures of all processes, the time line and the memory map, for --file, top, diff and leaks")
       ->type_name("FILE");
+  sub.add_option("--snapshot", options.snapshot,
+                 "Write the page, as it is, into one HTML file that needs no server: at the end of a COMMAND, at once of "
+                 "a PID or a --file")
+      ->type_name("FILE");
   sub.add_option("--advice", options.advice, "Show beside the call sites what `heapwright advise --json` has written")
       ->type_name("FILE");
   add_wrappers(sub, options.wrappers);

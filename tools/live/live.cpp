@@ -44,6 +44,7 @@
 #include "routes.hpp"
 #include "saved_run.hpp"
 #include "segment_choice.hpp"
+#include "snapshot_page.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
@@ -139,10 +140,17 @@ std::string url_of(const live_options& options, std::uint16_t port, const std::s
   return fmt::format("http://{}:{}/{}", host, port, token.empty() ? "" : "?token=" + token);
 }
 
+/// Files that are written at the end.
+std::vector<std::string> outputs_of(const live_options& options) {
+  std::vector<std::string> files{options.save, options.snapshot};
+  std::erase(files, "");
+  return files;
+}
+
 /// Whether somebody finds the page, or gets a saved run, without the message that has the address.
 bool needs_no_message(const live_options& options, const std::string& token) {
   const bool is_chosen = options.port != 0 && token == options.token;
-  return is_chosen || options.ready_fd >= 0 || opens_browser(options) || !options.save.empty();
+  return is_chosen || options.ready_fd >= 0 || opens_browser(options) || !outputs_of(options).empty();
 }
 
 /// False: nobody would know where the page is.
@@ -194,12 +202,19 @@ class unobserved_processes {
   std::set<std::string> told_;
 };
 
+void check_apart(const live_options& options) {
+  if (!options.save.empty() && !options.snapshot.empty() && lead_to_one_file(options.save, options.snapshot))
+    throw failure(exit_code::bad_input, fmt::format("--save and --snapshot both name {}", options.save));
+  if (!options.snapshot.empty() && !options.file.empty() && lead_to_one_file(options.file, options.snapshot))
+    throw failure(exit_code::bad_input, fmt::format("--snapshot would replace {}", options.file));
+}
+
 /// Until a program that was started is gone, if it is to be left with, or else until the user says
 /// so. A signal goes on to the processes of the command, and the wait is for all of them. Where it
-/// does not end them, a second one ends the wait. `save`: what is written behind the end; may be
-/// empty. `each_second`: about as often.
+/// does not end them, a second one ends the wait. `outputs`: files that are written behind the end.
+/// `each_second`: about as often.
 void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program,
-                  const std::string& save, const std::function<void()>& each_second) {
+                  const std::vector<std::string>& outputs, const std::function<void()>& each_second) {
   using clock = std::chrono::steady_clock;
   constexpr auto second = std::chrono::seconds(1);
   std::vector<command_process> signalled;  // and still running
@@ -216,7 +231,7 @@ void wait_for_end(const awaited_signals& signals, launched_program& started, boo
     if (ended && !has_told && !leaves_with_program) {
       has_told = true;
       tell("heapwright: the program has ended ({}); the page stays until ctrl-C{}\n", started.how_it_ended(),
-           save.empty() ? "" : fmt::format(", which writes {}", save));
+           outputs.empty() ? "" : fmt::format(", which writes {}", fmt::join(outputs, " and ")));
     }
     if (signalled_at && !has_told_of_wait && !signalled.empty() && clock::now() >= *signalled_at + second) {
       has_told_of_wait = true;
@@ -283,6 +298,45 @@ void close_all_but(int fd) {
   close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
 }
 
+std::unique_ptr<watched_family> family_of(const live_options& options, const std::optional<launched_program>& started,
+                                          const std::optional<opened_run>& saved) {
+  if (saved) return std::make_unique<watched_family>(*saved, options.wrappers);
+  const std::filesystem::path path = started ? started->segment() : segment_of(options.pid);
+  if (path.empty() && !options.save.empty())
+    throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
+  return std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path, path.parent_path(),
+                                          options.wrappers, started ? found_by::start : found_by::id);
+}
+
+/// What is asked for of the end; each file is written whatever becomes of the other.
+void write_files(const live_options& options, const std::string& snapshot, const std::vector<saved_process>& run) {
+  std::optional<failure> lost;
+  if (!options.snapshot.empty()) {
+    try {
+      output_file file(options.snapshot);
+      file.write(snapshot);
+      file.finish();
+    } catch (const failure& trouble) {
+      lost = trouble;
+    }
+  }
+  if (!options.save.empty()) save_run(options.save, run);
+  if (lost) throw *lost;
+}
+
+/// Of a process or a saved run, as it is now.
+int write_snapshot(const live_options& options, const std::string& advice) {
+  std::optional<opened_run> saved;
+  if (!options.file.empty()) saved.emplace(options.file);
+  const auto family = family_of(options, std::nullopt, saved);
+  std::vector<saved_process> run;
+  if (!options.save.empty()) run = family->saved(options.pid != 0);
+  const std::string page = snapshot_page({*family, advice});
+  family->stop();
+  write_files(options, page, run);
+  return EXIT_SUCCESS;
+}
+
 }  // namespace
 
 int live(const live_options& options) {
@@ -291,9 +345,13 @@ int live(const live_options& options) {
   close_all_but(options.ready_fd);
   check_is_a_file("--save", options.save);
   check_replaces_none("--save", options.save, options.command);
-  check_writable(options.save);
+  check_is_a_file("--snapshot", options.snapshot);
+  check_replaces_none("--snapshot", options.snapshot, options.command);
+  check_apart(options);
+  for (const std::string& file : outputs_of(options)) check_writable(file);
   check_ready_fd(options.ready_fd);
   const std::string advice = advice_view(options.advice);
+  if (!options.snapshot.empty() && options.command.empty()) return write_snapshot(options, advice);
   const std::string token = token_for(options);
 
   // Listens before anything is started: a port that is taken must not cost a run of the program.
@@ -320,15 +378,7 @@ int live(const live_options& options) {
   }
   std::optional<opened_run> saved;
   if (!options.file.empty()) saved.emplace(options.file);
-  const std::filesystem::path path = started ? started->segment()
-                                     : saved ? saved->processes().front().segment
-                                             : segment_of(options.pid);
-  if (path.empty() && !options.save.empty())
-    throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
-  const auto family_pointer =
-      saved ? std::make_unique<watched_family>(*saved, options.wrappers)
-            : std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path, path.parent_path(),
-                                               options.wrappers, started ? found_by::start : found_by::id);
+  const auto family_pointer = family_of(options, started, saved);
   watched_family& family = *family_pointer;
   const routes answers({family, advice}, guard(options.host, server->port(), token));
   if (!started && !tell_address(options, url, token)) throw lost_address();
@@ -345,17 +395,18 @@ int live(const live_options& options) {
     if (started || !options.save.empty()) family.watch_all();
   };
   if (started) {
-    wait_for_end(signals, *started, options.exit_with_program, options.save, each_second);
+    wait_for_end(signals, *started, options.exit_with_program, outputs_of(options), each_second);
   } else {
     wait_for_end(signals, family, options.exit_with_program, each_second);
   }
   std::vector<saved_process> run;
   if (!options.save.empty()) run = family.saved(options.pid != 0);
+  const std::string snapshot = options.snapshot.empty() ? "" : snapshot_page({family, advice});
   family.stop();
   server->stop();
   serving.join();
   if (started) tell_what_goes_on(*started);
-  if (!options.save.empty()) save_run(options.save, run);
+  write_files(options, snapshot, run);
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }
 

@@ -1,6 +1,8 @@
 #include "places.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,22 @@ namespace {
 
 std::string key_of(const place& p) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined, p.is_script);
+}
+
+/// Where the name of the package begins within the path of a file that was installed with it; npos:
+/// the file came with none.
+std::size_t package_begin(const std::string& path) {
+  for (const std::string_view folder : {"/site-packages/", "/dist-packages/", "/node_modules/"})
+    if (const std::size_t at = path.rfind(folder); at != std::string::npos) return at + folder.size();
+  return std::string::npos;
+}
+
+std::string package_at_begin(const std::string& path, std::size_t begin) {
+  std::size_t end = path.find('/', begin);
+  if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);  // of a scope: @scope/name
+  // A package of one file is that file.
+  if (end == std::string::npos) end = path.find('.', begin);
+  return path.substr(begin, end == std::string::npos ? end : end - begin);
 }
 
 }  // namespace
@@ -30,6 +48,7 @@ void places_book::know(const segment::snapshot& figures) {
   symbols_->use_codes(figures.codes);
   if (figures.modules.size() != modules_known_) symbols_->add_modules(figures.modules);
   modules_known_ = figures.modules.size();
+  program_ = figures.process.program;
   know_python(figures);
 }
 
@@ -143,6 +162,72 @@ std::vector<std::uint32_t> places_book::without_interpreter(std::vector<std::uin
   places.erase(outermost.base(), places.end());
   std::erase_if(places, [this](std::uint32_t p) { return is_interpreters(p); });
   return places;
+}
+
+/// Has code of its own: no wrapper, no interpreter, no library.
+bool places_book::is_of_program(std::uint32_t number) const {
+  const place& p = all_[number];
+  if (p.is_script) return is_own_script(number) && package_begin(p.module) == std::string::npos;
+  if (wrapper_[number] || is_interpreters(number) || package_begin(p.module) != std::string::npos) return false;
+  const std::string name = qualified_name(p.function);
+  constexpr std::array<std::string_view, 3> languages{"std::", "__gnu_cxx::", "_start"};
+  if (std::ranges::any_of(languages, [&](std::string_view of) { return name.starts_with(of); })) return false;
+  constexpr std::array<std::string_view, 4> systems{"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"};
+  return p.module == program_ ||
+         std::ranges::none_of(systems, [&](std::string_view of) { return p.module.starts_with(of); });
+}
+
+std::uint32_t places_book::package_at(std::uint32_t number) {
+  if (const auto known = packages_.find(number); known != packages_.end()) return known->second;
+  const std::string package = package_of(all_[number]);
+  const std::uint32_t made = number_of({.function = package, .file = "", .module = package});
+  packages_.emplace(number, made);
+  return made;
+}
+
+void places_book::add_package(std::vector<std::uint32_t>& to, std::uint32_t number) {
+  const std::uint32_t package = package_at(number);
+  if (to.empty() || to.back() != package) to.push_back(package);
+}
+
+std::vector<std::uint32_t> places_book::by_package(const std::vector<std::uint32_t>& places) {
+  const std::lock_guard hold(mutex_);
+  std::vector<std::uint32_t> packages;
+  for (const std::uint32_t p : places) add_package(packages, p);
+  return packages;
+}
+
+std::vector<std::uint32_t> places_book::with_libraries_folded(const std::vector<std::uint32_t>& places) {
+  const auto is_of_program = [this](std::uint32_t p) { return this->is_of_program(p); };
+  std::vector<std::uint32_t> folded;
+  {
+    const std::lock_guard hold(mutex_);
+    const auto end = std::ranges::find_if(places.rbegin(), places.rend(), is_of_program).base();
+    for (auto p = places.begin(); p != end; ++p) {
+      if (is_of_program(*p)) {
+        folded.push_back(*p);
+      } else if (!wrapper_[*p]) {
+        add_package(folded, *p);
+      }
+    }
+  }
+  return folded.empty() ? by_package(places) : folded;
+}
+
+std::string package_of(const place& p) {
+  const std::string& path = p.module;
+  if (path.empty()) return p.is_script ? "scripts" : "code made at run time";
+  if (path.starts_with("<frozen ")) return "python";
+  if (path.starts_with("node:")) return "node";
+  if (const std::size_t begin = package_begin(path); begin != std::string::npos) return package_at_begin(path, begin);
+  if (is_of_library(path)) {
+    const std::size_t begin = path.find("/python3.") + 1;
+    return path.substr(begin, path.find('/', begin) - begin);
+  }
+  const std::size_t name = path.rfind('/');
+  if (!p.is_script || name == std::string::npos) return path.substr(name + 1);
+  const std::size_t folder = name == 0 ? std::string::npos : path.rfind('/', name - 1);
+  return path.substr(folder + 1, name - folder);
 }
 
 bool is_of_library(const std::string& file) {

@@ -32,6 +32,11 @@ enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 /// A script that comes with Python or node, or an extension in C that comes with Python.
 [[nodiscard]] bool is_of_library(const std::string& file);
 
+/// What the code of a place came with: a package of Python or node ("numpy"), a language's own
+/// library or interpreter ("python3.11"), the file of a program or a library ("libc.so.6"), or the
+/// folder of a script ("app/").
+[[nodiscard]] std::string package_of(const place& p);
+
 /// The index of the frame that a person takes for the site: the first one that is no wrapper, and
 /// no function without a name that a wrapper calls, as stripped programs have. 0 if there is none.
 [[nodiscard]] std::size_t site_among(const std::vector<frame_kind>& innermost_first);
@@ -68,6 +73,14 @@ class places_book {
   /// is.
   [[nodiscard]] std::vector<std::uint32_t> without_interpreter(std::vector<std::uint32_t> places) const;
 
+  /// A place for each run of places of one package.
+  [[nodiscard]] std::vector<std::uint32_t> by_package(const std::vector<std::uint32_t>& places);
+
+  /// The places of the program's own code; what libraries do between them is one place for each
+  /// package. What is outside the outermost of its own, and functions that allocate for others, are
+  /// left out. Of a stack without code of its own: by_package.
+  [[nodiscard]] std::vector<std::uint32_t> with_libraries_folded(const std::vector<std::uint32_t>& places);
+
   [[nodiscard]] bool has_script(const std::vector<std::uint32_t>& places) const;
 
   /// Lets nobody else resolve meanwhile.
@@ -79,6 +92,9 @@ class places_book {
   void set_interpreter(const std::string& module);
   [[nodiscard]] bool is_interpreters(std::uint32_t number) const;
   [[nodiscard]] bool is_own_script(std::uint32_t number) const;
+  [[nodiscard]] bool is_of_program(std::uint32_t number) const;
+  [[nodiscard]] std::uint32_t package_at(std::uint32_t number);
+  void add_package(std::vector<std::uint32_t>& to, std::uint32_t number);
   std::uint32_t number_of(const place& p);
   [[nodiscard]] bool is_wrapper(const place& p) const;
 
@@ -89,9 +105,11 @@ class places_book {
   const function_patterns wrappers_;
   std::vector<bool> wrapper_;
   std::string interpreter_;  ///< the module that has it; empty: none is known
+  std::string program_;      ///< the module that was executed
   std::vector<bool> of_library_;
   std::vector<bool> of_interpreter_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::unordered_map<std::uint32_t, std::uint32_t> packages_;  ///< places for them, by places of code
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> at_;
 };
 

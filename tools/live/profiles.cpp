@@ -26,6 +26,7 @@ std::string pprof_answer(watched_process& process, bool is_heap, unsigned second
   options.duration_ns = end->figures.at_ns - (seconds > 0 ? begin->figures.at_ns : p.started_ns);
   options.program = p.program;
   options.is_difference = seconds > 0;
+  options.thread_names = end->figures.thread_names;
   std::string result;
   process.places().use_symbols(end->figures,
                                [&](symbolizer& symbols) { result = pprof_profile(stacks, symbols, options); });
@@ -35,6 +36,7 @@ std::string pprof_answer(watched_process& process, bool is_heap, unsigned second
 std::string collapsed_answer(watched_process& process, const stack_question& question) {
   const auto seen = process.now();
   std::vector<segment::stack_figures> stacks = process.stacks();
+  std::erase_if(stacks, [&](const segment::stack_figures& s) { return !asks_for(question, s, seen->figures); });
   for (segment::stack_figures& s : stacks) {
     // Of a growth only what grows: the format knows no negative values.
     const measured m = measure(s, question);

@@ -14,6 +14,7 @@
 
 #include "page.hpp"
 #include "profiles.hpp"
+#include "snapshot_page.hpp"
 #include "views.hpp"
 
 namespace heapwright::tool {
@@ -97,9 +98,13 @@ stack_question stack_question_of(const http_request& request, const watched_proc
                                  {"allocated", stack_value::allocated},
                                  {"count", stack_value::count},
                                  {"short", stack_value::short_lived}});
-  q.by_line = choice<bool>(request, "by", {{"function", false}, {"line", true}});
+  q.by = choice<frame_detail>(
+      request, "by",
+      {{"function", frame_detail::function}, {"line", frame_detail::line}, {"package", frame_detail::package}});
   q.from_site = choice<bool>(request, "from", {{"root", false}, {"site", true}});
   q.hides_interpreter = choice<bool>(request, "interpreter", {{"shown", false}, {"hidden", true}});
+  q.folds_libraries = choice<bool>(request, "libraries", {{"shown", false}, {"folded", true}});
+  if (const std::string* threads = request.parameter("threads")) q.threads = *threads;
   q.most = number<std::size_t>(request, "most", otherwise, 1, most);
   if (const std::string* mark = request.parameter("since"); mark != nullptr && !mark->empty()) {
     q.since = process.since(*mark);
@@ -159,6 +164,11 @@ http_response metrics(const http_request& request, const shown_run& what) {
   const auto process = family.find(*name);
   if (!process) throw no_process();
   return made(type, metrics_view(*process));
+}
+
+http_response snapshot(const http_request& request, const shown_run& what) {
+  only(request, {});
+  return as_file("text/html; charset=utf-8", "heapwright-snapshot.html", snapshot_page(what));
 }
 
 /// A mark's name is shown as text and kept in 56 bytes.
@@ -261,12 +271,12 @@ const auto& table() {
             }},
       route{"/api/stacks", "GET",
             [](const request& r, process& p) {
-              only(r, {"value", "since", "by", "from", "interpreter", "most"});
+              only(r, {"value", "since", "by", "from", "interpreter", "libraries", "threads", "most"});
               return as_json(tree_view(p, stack_question_of(r, p, 20'000, 100'000)));
             }},
       route{"/api/sites", "GET",
             [](const request& r, process& p) {
-              only(r, {"value", "since", "most"});
+              only(r, {"value", "since", "threads", "most"});
               return as_json(sites_view(p, stack_question_of(r, p, 500, 5'000)));
             }},
       route{"/api/leaks", "GET",
@@ -307,9 +317,10 @@ const auto& table() {
             }},
       route{"/api/collapsed", "GET",
             [](const request& r, process& p) {
-              only(r, {"value", "since"});
+              only(r, {"value", "since", "threads"});
               return made("text/plain; charset=utf-8", collapsed_answer(p, stack_question_of(r, p, 1, 1)));
             }},
+      route{"/api/snapshot", "GET", nullptr, snapshot},
       route{"/metrics", "GET", nullptr, metrics},
       route{"/debug/pprof/heap", "GET", [](const request& r, process& p) { return profile(r, p, true); }},
       route{"/debug/pprof/allocs", "GET", [](const request& r, process& p) { return profile(r, p, false); }},
@@ -327,6 +338,10 @@ http_response refused(int status, const std::string& why) {
 
 http_response routes::answer(const http_request& request) const {
   if (auto objection = guard_.objection(request)) return std::move(*objection);
+  return answer_of(request, what_);
+}
+
+http_response answer_of(const http_request& request, const shown_run& what) {
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   bool is_known = false;
   for (const route& r : table()) {
@@ -334,7 +349,7 @@ http_response routes::answer(const http_request& request) const {
     is_known = true;
     if (r.method != method) continue;
     try {
-      return r.of_all != nullptr ? r.of_all(request, what_) : of_one(request, what_.family, r.answer);
+      return r.of_all != nullptr ? r.of_all(request, what) : of_one(request, what.family, r.answer);
     } catch (const bad_question& question) {
       return refused(question.status(), question.what());
     }

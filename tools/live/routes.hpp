@@ -14,6 +14,10 @@ struct shown_run {
   std::string advice;  ///< advice_view
 };
 
+/// Of any of the addresses. Throws nothing but std::bad_alloc.
+[[nodiscard]] http_response answer_of(const http_request& request, const shown_run& what);
+
+/// Answers those who may ask.
 class routes {
  public:
   routes(shown_run what, guard who_may) : what_(std::move(what)), guard_(std::move(who_may)) {}

@@ -41,7 +41,9 @@ json site_part(const call_site& site, const moment& m, place_table& places) {
 
 std::string sites_view(watched_process& process, const stack_question& question) {
   const auto seen = process.now();
-  std::vector<call_site> all = call_sites(process.stacks(), seen->figures, process.places(), question);
+  std::vector<stack_figures> stacks = process.stacks();
+  std::erase_if(stacks, [&](const stack_figures& s) { return !asks_for(question, s, seen->figures); });
+  std::vector<call_site> all = call_sites(std::move(stacks), seen->figures, process.places(), question);
   // With a baseline: those that grew most first, then those that shrank least.
   const auto order = [&](const call_site& s) { return question.since ? s.value.grown : s.value.value; };
   const std::size_t shown = std::min(question.most, all.size());

@@ -93,6 +93,10 @@ measured measure(const segment::stack_figures& s, const stack_question& question
   return {std::abs(grown), grown, growth_variance(question.value, s, then), unseen_since(question.value, s, then)};
 }
 
+bool asks_for(const stack_question& question, const segment::stack_figures& s, const segment::snapshot& figures) {
+  return question.threads.empty() || fits_pattern(question.threads, figures.name_of_threads(s));
+}
+
 std::vector<std::uint32_t> places_of(const segment::stack_figures& s, const segment::snapshot& figures,
                                      places_book& book) {
   std::vector<std::uint32_t> all;

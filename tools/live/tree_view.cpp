@@ -3,6 +3,7 @@
 // out the smallest nodes leaves a tree.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "stack_measure.hpp"
@@ -21,7 +22,8 @@ struct node {
 
 class call_tree {
  public:
-  call_tree(const places_book& book, bool by_line) : book_(book), by_line_(by_line), nodes_(1) {}
+  call_tree(const places_book& book, frame_detail by)
+      : book_(book), by_line_(by == frame_detail::line), nodes_(1) {}
 
   /// `places`: from the root on.
   template <class Places>
@@ -83,23 +85,39 @@ std::vector<std::uint32_t> largest(const std::vector<node>& nodes, std::size_t m
   return order;
 }
 
+std::vector<std::uint32_t> shown_places(std::vector<std::uint32_t> places, const stack_question& question,
+                                        places_book& book) {
+  if (question.hides_interpreter) places = book.without_interpreter(std::move(places));
+  if (question.by == frame_detail::package) return book.by_package(places);
+  return question.folds_libraries ? book.with_libraries_folded(places) : places;
+}
+
+json thread_rows(const std::map<std::string, double>& values) {
+  json rows = json::array();
+  for (const auto& [name, value] : values) rows.push_back({name, std::round(value)});
+  return rows;
+}
+
 }  // namespace
 
 std::string tree_view(watched_process& process, const stack_question& question) {
   const auto seen = process.now();
-  call_tree tree(process.places(), question.by_line);
+  call_tree tree(process.places(), question.by);
+  std::map<std::string, double> threads;  // the value of each name
   std::uint64_t samples = 0;
   std::size_t cut = 0, stacks = 0;
   bool has_scripts = false;
   for (const segment::stack_figures& s : process.stacks()) {
     const measured m = measure(s, question);
+    if (m.value > 0) threads[seen->figures.name_of_threads(s)] += m.value;
+    if (!asks_for(question, s, seen->figures)) continue;
     ++stacks;
     samples += question.value == stack_value::live ? s.live_samples : s.samples;
     cut += s.is_cut ? 1 : 0;
     if (!(m.value > 0)) continue;
     std::vector<std::uint32_t> places = places_of(s, seen->figures, process.places());
     has_scripts = has_scripts || process.places().has_script(places);
-    if (question.hides_interpreter) places = process.places().without_interpreter(std::move(places));
+    places = shown_places(std::move(places), question, process.places());
     if (!question.from_site) std::reverse(places.begin(), places.end());
     tree.add(places, m);
   }
@@ -132,6 +150,8 @@ std::string tree_view(watched_process& process, const stack_question& question) 
                        {"samples", samples},
                        {"cut_stacks", cut},
                        {"has_scripts", has_scripts},
+                       {"thread_columns", {"name", "value"}},
+                       {"threads", thread_rows(threads)},
                        {"left_out", {{"nodes", nodes.size() - kept.size()}, {"value", std::round(left_out)}}},
                        {"place_columns", {"function", "file", "line", "module", "is_inlined"}},
                        {"places", places.rows()},

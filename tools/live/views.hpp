@@ -24,12 +24,18 @@ namespace heapwright::tool {
 /// `peak`: live when the process was at its peak.
 enum class stack_value { live, peak, allocated, count, short_lived };
 
+/// What is one node of a call tree. `line`: calls from different lines of a function stay apart.
+/// `package`: see package_of.
+enum class frame_detail { function, line, package };
+
 struct stack_question {
   stack_value value = stack_value::live;
   std::shared_ptr<const baseline> since;  ///< set: by how much it has grown or shrunk
-  bool by_line = false;                   ///< calls from different lines of a function stay apart
+  frame_detail by = frame_detail::function;
   bool from_site = false;                 ///< the allocating places are the roots, their callers above them
   bool hides_interpreter = false;         ///< of stacks with calls in Python: places_book::without_interpreter
+  bool folds_libraries = false;           ///< places_book::with_libraries_folded
+  std::string threads;                    ///< a pattern of their names; empty: all
   std::size_t most = 20'000;              ///< nodes, or rows
 };
 

@@ -1,15 +1,13 @@
 // profile.proto as pprof's own repository describes it: every text is a number into a table,
 // locations and functions are numbered from 1.
 #include <array>
-#include <limits>
 #include <map>
-#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
-#include <zlib.h>
 #include <protozero/pbf_builder.hpp>
 
+#include "gzip.hpp"
 #include "profile.hpp"
 #include "utf8.hpp"
 
@@ -32,7 +30,8 @@ enum class in_profile : tag {
   default_sample_type = 14
 };
 enum class in_value_type : tag { type = 1, unit };
-enum class in_sample : tag { location_id = 1, value };
+enum class in_sample : tag { location_id = 1, value, label };
+enum class in_label : tag { key = 1, str };
 enum class in_mapping : tag {
   id = 1,
   memory_start,
@@ -112,9 +111,16 @@ class profile_writer {
     if (is_zero) return;
     std::vector<std::uint64_t> locations;
     for (const std::uint64_t address : stack.addresses) locations.push_back(location_id(address));
+    const bool has_name = stack.name_of_threads - 1 < options_.thread_names.size();
+    const std::int64_t key = has_name ? text("thread") : 0;
+    const std::int64_t name = has_name ? text(options_.thread_names[stack.name_of_threads - 1]) : 0;
     protozero::pbf_builder<in_sample> out(out_, in_profile::sample);
     out.add_packed_uint64(in_sample::location_id, locations.begin(), locations.end());
     out.add_packed_int64(in_sample::value, values.begin(), values.end());
+    if (!has_name) return;
+    protozero::pbf_builder<in_label> label(out, in_sample::label);
+    label.add_int64(in_label::key, key);
+    label.add_int64(in_label::str, name);
   }
 
   std::uint64_t location_id(std::uint64_t return_address) {
@@ -203,31 +209,11 @@ class profile_writer {
   std::uint64_t mappings_written_ = 0;
 };
 
-std::string gzipped(std::string& data) {
-  if (data.size() > std::numeric_limits<uInt>::max())
-    throw std::runtime_error("a profile is too long to be compressed");
-  z_stream stream{};
-  constexpr int gzip_header = 16;
-  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + gzip_header, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    throw std::runtime_error("no memory to compress a profile");
-  std::string result(deflateBound(&stream, data.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(data.data());
-  stream.avail_in = static_cast<uInt>(data.size());
-  stream.next_out = reinterpret_cast<Bytef*>(result.data());
-  stream.avail_out = static_cast<uInt>(result.size());
-  const int status = deflate(&stream, Z_FINISH);
-  result.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (status != Z_STREAM_END) throw std::runtime_error("a profile cannot be compressed");
-  return result;
-}
-
 }  // namespace
 
 std::string pprof_profile(const std::vector<segment::stack_figures>& stacks, symbolizer& symbols,
                           const profile_options& options) {
-  std::string data = profile_writer(symbols, options).write(stacks);
-  return gzipped(data);
+  return gzipped(profile_writer(symbols, options).write(stacks));
 }
 
 }  // namespace heapwright::tool

@@ -18,6 +18,7 @@ struct profile_options {
   std::uint64_t interval = 0;                            ///< bytes between samples
   std::uint64_t at_unix_ns = 0;
   std::uint64_t duration_ns = 0;
+  std::vector<std::string> thread_names = {};  ///< segment::snapshot's: stacks have their threads' as a label
   std::string program = {};  ///< path of the executable, the first module that pprof expects; empty: not known
   bool is_difference =
       false;  ///< what is in use may have become less. Otherwise negative values, which torn readings can give, are 0

@@ -1,5 +1,27 @@
-// The server: its events while they are wanted, its answers when asked. Knows whether it is there.
+// The server: its events while they are wanted, its answers when asked. Knows whether it is there. In a snapshot the answers lie in the page
+// (snapshot_page.cpp says how), and there is no server.
+import { rewriteAddress } from "./address.js";
 import { text, $ } from "./dom.js";
+
+/// Null where there is a server.
+export let snapshot = null;
+
+/// To be called before anything is asked.
+export async function openSnapshot() {
+  const part = $("snapshot");
+  if (!part) return;
+  document.body.classList.add("kept");
+  const packed = Uint8Array.from(atob(part.textContent), letter => letter.charCodeAt(0));
+  snapshot = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
+function answerWithin(path, parameters) {
+  const asked = Object.entries(parameters).filter(([name, value]) => name !== "process" && value !== "" && value != null).sort(([a], [b]) => (a < b ? -1 : 1));
+  const question = path + asked.map(([name, value], i) => `${i === 0 ? "?" : "&"}${name}=${value}`).join("");
+  const answer = snapshot.common[question] ?? (snapshot.processes[shownProcess] ?? Object.values(snapshot.processes)[0])[question];
+  if (!answer) throw new Error("this is not in the snapshot");
+  return answer;
+}
 
 /// Which of the server's processes this page shows; empty: the first. Null: none was chosen, so the first too.
 export let shownProcess = new URLSearchParams(location.search).get("process");
@@ -16,6 +38,7 @@ export class Connection {
 
   open() {
     this.close();
+    if (snapshot && !this.isOver) return this.on.state(answerWithin("/api/state", {}));
     if (this.isPaused || document.hidden || this.isOver) return;
     this.source = new EventSource(asked("/api/events", { interval: this.interval }));
     this.source.addEventListener("state", event => this.on.state(JSON.parse(event.data)));
@@ -49,6 +72,7 @@ export class Connection {
   }
 
   async get(path, parameters = {}) {
+    if (snapshot) return answerWithin(path, parameters);
     return (await answerTo(asked(path, parameters))).json();
   }
 
@@ -74,7 +98,7 @@ export function showProcess(name) {
   shownProcess = name;
   const address = new URL(location);
   address.searchParams.set("process", name);
-  history.replaceState(null, "", address);
+  rewriteAddress(address);
 }
 
 /// Files to be saved are of the process shown.

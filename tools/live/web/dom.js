@@ -44,9 +44,14 @@ export function choice(host, attribute, then) {
   host.addEventListener("click", event => {
     const button = event.target.closest("button");
     if (!button) return;
-    for (const other of host.querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
+    press(host, attribute, button.dataset[attribute]);
     then(button.dataset[attribute]);
   });
+}
+
+/// Shows the button with this value as the pressed one.
+export function press(host, attribute, value) {
+  for (const button of host.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset[attribute] === value));
 }
 
 export const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();

@@ -51,7 +51,8 @@ export class Flame {
     for (const node of this.nodes) node.children.sort((a, b) => b.total - a.total);
     this.root = this.nodes[0] ?? null;
     const found = this.alongPath(path), foundAt = pathAt && this.alongPath(pathAt);
-    this.focus = found.at(-1) ?? null;
+    this.focus = (this.wantedZoom && this.nodeAt(this.wantedZoom)) ?? found.at(-1) ?? null;
+    this.wantedZoom = null;
     // Where it is still there, it is described anew.
     this.at = foundAt?.length > pathAt?.length ? foundAt.at(-1) : null;
     this.pick(this.at);
@@ -76,9 +77,22 @@ export class Flame {
     return path;
   }
 
+  /// Names the node that fills the width, as far as a link needs to; empty: the root.
+  get zoomPath() {
+    return this.wantedZoom ?? (this.focus && this.focus !== this.root ? this.pathOf(this.focus).map(name => hashOf(name).toString(36)).join(".") : "");
+  }
+  /// Of the next data.
+  set zoomPath(path) { this.wantedZoom = path || null; }
+
+  nodeAt(zoomPath) {
+    let node = this.root;
+    for (const name of zoomPath.split(".")) node = node?.children.find(child => hashOf(nameOf(child)).toString(36) === name);
+    return node;
+  }
+
   /// Answers how much of the whole goes through nodes that match.
   search(text) {
-    this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    this.words = words(text);
     let matched = 0;
     const visit = (node, isBelow) => {
       const p = node.place;
@@ -220,6 +234,7 @@ export class Flame {
   }
 }
 
+export const words = text => text.toLowerCase().split(/\s+/).filter(Boolean);
 const nameOf = node => (node.place ? node.place[0] + "\n" + node.place[3] : "");
 const shortName = node => {
   if (!node.place) return "all";

@@ -1,4 +1,5 @@
 // Sites that keep growing.
+import { addressChanged } from "./address.js";
 import { $, text } from "./dom.js";
 import { aboutCount, arenasOfPython, bytes, count, duration, exact, exactBytes, percent, round, several, withError } from "./format.js";
 import { showStack, siteColumns, withPlaces } from "./sites.js";
@@ -35,11 +36,22 @@ export class LeaksView {
       sort: { key: "bytes_per_second", falls: true }, key: row => row.id, pick: row => showStack($("leak-stack"), row),
       empty: "loading",
     });
-    $("leaks-search").addEventListener("input", event => this.table.search(event.target.value));
+    $("leaks-search").addEventListener("input", event => this.searched(event.target.value));
     $("leaks-refresh").addEventListener("click", () => this.refresh());
   }
 
   get search() { return $("leaks-search"); }
+  get parameters() { return { find: $("leaks-search").value }; }
+
+  use({ find }) {
+    $("leaks-search").value = find ?? "";
+    this.table.search(find ?? "");
+  }
+
+  searched(words) {
+    this.table.search(words);
+    addressChanged();
+  }
 
   async refresh() {
     this.at = performance.now();

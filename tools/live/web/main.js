@@ -1,5 +1,6 @@
 // The page: which view is seen, what the keys do, what the process's state means to a person.
-import { Connection, linkFiles, note, showProcess, shownProcess } from "./connection.js";
+import { addressChanged, keepAddress, readAddress } from "./address.js";
+import { Connection, linkFiles, note, openSnapshot, showProcess, shownProcess, snapshot } from "./connection.js";
 import { $, element, text } from "./dom.js";
 import { bytes, clock, exact, round, several } from "./format.js";
 import { LeaksView } from "./leaks.js";
@@ -9,7 +10,7 @@ import { NowView } from "./now.js";
 import { WhereView } from "./where.js";
 
 const names = ["now", "where", "leaks", "memory", "mistakes"];
-let state = null, seen = "now", asked = location.hash.slice(1), isLost = false;
+let state = null, seen = "now", asked = readAddress().view, isLost = false;
 
 const connection = new Connection({
   state: next => {
@@ -21,7 +22,7 @@ const connection = new Connection({
     state = next;
     show();
     if (wasLost) views[seen].refresh();
-    if (!["running", "replaced"].includes(next.process.state)) connection.finish();
+    if (snapshot || !["running", "replaced"].includes(next.process.state)) connection.finish();
   },
   lost: () => {
     isLost = true;
@@ -67,7 +68,7 @@ function see(name, focus = false) {
     $("view-" + other).hidden = !isSeen;
     if (isSeen && focus) tab.focus();
   }
-  history.replaceState(null, "", "#" + name);
+  addressChanged();
   views[name].seen();
   if (state) showNotes();
 }
@@ -120,7 +121,7 @@ function showStatus() {
   const at = p?.ended ? ` at ${clock(p.ended)}` : "";
   const withoutExit = !howItEnded ? "program is gone (killed, or ended without exit): last figures" : howItEnded.startsWith("killed") ? `program was ${howItEnded} at about ${clock(state.at)}: last figures` : `program has ended without exit (${howItEnded}): last figures`;
   const ends = { exited: `program has ended${at}${howItEnded ? ` (${howItEnded})` : ""}: last figures`, killed: withoutExit, replaced: "program has become another by exec: last figures", lost: "the segment can no longer be read: last figures", gone: "program is gone: last figures", left: "saved while the program ran" };
-  const [words, mood] = p && ends[p.state] ? (isLost ? [`${ends[p.state]}; connection lost, retrying`, "bad"] : [ends[p.state], "warn"])
+  const [words, mood] = p && snapshot ? [`snapshot of ${new Date(snapshot.made * 1000).toLocaleString("en-GB")}${ends[p.state] ? `: ${ends[p.state]}` : ""}`, ""] : p && ends[p.state] ? (isLost ? [`${ends[p.state]}; connection lost, retrying`, "bad"] : [ends[p.state], "warn"])
     : isLost ? ["connection lost, retrying", "bad"]
     : !p ? ["connecting", ""]
     : connection.isPaused ? [`paused at ${clock(state.at)}`, "warn"]
@@ -195,7 +196,7 @@ function tellOfLarger(rows, isAskedFor) {
 
 /// After the end of the program no events come. Whether the server is there is known from this list.
 function noteAnswer(isThere) {
-  if (!connection.isOver || isLost === !isThere) return;
+  if (snapshot || !connection.isOver || isLost === !isThere) return;
   isLost = !isThere;
   showStatus();
 }
@@ -243,6 +244,7 @@ async function fillProcesses() {
 async function followProcesses() {
   const begin = performance.now();
   await fillProcesses();
+  if (snapshot) return;
   const took = performance.now() - begin;
   setTimeout(followProcesses, Math.min(5000, Math.max(1000, connection.interval, 50 * took)));
 }
@@ -356,7 +358,11 @@ document.addEventListener("keydown", event => {
 
 async function begin() {
   useTheme();
+  await openSnapshot();
   await chooseProcess();
+  const { view, parameters } = readAddress();
+  views[view]?.use(parameters);
+  keepAddress(() => ({ view: seen, parameters: views[seen].parameters }));
   linkFiles();
   followProcesses();
   see(names.includes(asked) && isThere(asked) ? asked : "now");

@@ -1,5 +1,6 @@
 // Why RSS is what it is: one bar, what its parts are, the heap's size classes, the mappings.
-import { $, choice, element, text } from "./dom.js";
+import { addressChanged } from "./address.js";
+import { $, choice, element, press, text } from "./dom.js";
 import { arenasOfPython, bytes, clock, count, exact, exactBytes, percent, round, several } from "./format.js";
 import { Table } from "./table.js";
 
@@ -53,16 +54,30 @@ export class MemoryView {
   constructor(connection) {
     this.connection = connection;
     this.kind = "mappings";
-    choice($("memory-kind"), "kind", kind => {
-      this.kind = kind;
-      this.table?.end();
-      this.table = null;
-      this.fillTable();
-    });
-    $("memory-search").addEventListener("input", event => this.table?.search(event.target.value));
+    choice($("memory-kind"), "kind", kind => this.choose(kind));
+    $("memory-search").addEventListener("input", event => this.searched(event.target.value));
   }
 
   get search() { return $("memory-search"); }
+  get parameters() { return { table: this.kind === "mappings" ? "" : this.kind, find: $("memory-search").value }; }
+
+  use({ table, find }) {
+    $("memory-search").value = find ?? "";
+    if (Object.hasOwn(tables, table ?? "")) press($("memory-kind"), "kind", this.kind = table);
+  }
+
+  choose(kind) {
+    this.kind = kind;
+    this.table?.end();
+    this.table = null;
+    this.fillTable();
+    addressChanged();
+  }
+
+  searched(words) {
+    this.table?.search(words);
+    addressChanged();
+  }
 
   async refresh() {
     this.at = performance.now();

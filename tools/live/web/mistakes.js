@@ -1,4 +1,5 @@
 // What the malloc has found that the program does wrong with its memory: its reports, as it has written them.
+import { addressChanged } from "./address.js";
 import { $, element, text } from "./dom.js";
 import { clock, exact, several } from "./format.js";
 
@@ -15,11 +16,16 @@ export class MistakesView {
   constructor(connection) {
     this.connection = connection;
     this.reports = [];
-    $("mistakes-search").addEventListener("input", () => this.draw());
+    $("mistakes-search").addEventListener("input", () => {
+      this.draw();
+      addressChanged();
+    });
     $("mistakes-refresh").addEventListener("click", () => this.refresh());
   }
 
   get search() { return $("mistakes-search"); }
+  get parameters() { return { find: $("mistakes-search").value }; }
+  use({ find }) { $("mistakes-search").value = find ?? ""; }
 
   async refresh() {
     try {

@@ -1,5 +1,6 @@
 // What happens now: four figures, the time line, and tables of size classes, threads, and what each thread does in each class.
-import { $, choice, text } from "./dom.js";
+import { addressChanged } from "./address.js";
+import { $, choice, press, text } from "./dom.js";
 import { arenasOfPython, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive, whenPeaked } from "./format.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
@@ -74,13 +75,23 @@ export class NowView {
   get search() { return $("table-search"); }
   refresh() {}
 
+  get parameters() { return { table: this.kind === "classes" ? "" : this.kind, find: $("table-search").value }; }
+
+  use({ table, find }) {
+    $("table-search").value = find ?? "";
+    this.show(Object.hasOwn(tables, table ?? "") ? table : "classes");
+  }
+
   searched(words) {
     this.table.search(words);
     this.countRows();
+    addressChanged();
   }
 
   show(kind) {
     this.kind = kind;
+    press($("table-kind"), "kind", kind);
+    addressChanged();
     this.table?.end();
     const { columns, sort, key } = tables[kind];
     this.table = new Table($("table"), { columns, sort: { ...sort }, key, empty: "loading" });

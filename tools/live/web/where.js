@@ -1,6 +1,8 @@
 // Where memory is allocated: the flame graph and the top sites, of what is live, was allocated, or lived short; or of how that has changed since a mark.
-import { $, choice, element, text } from "./dom.js";
-import { Flame } from "./flame.js";
+import { addressChanged, changedFrom, onlyKnown } from "./address.js";
+import { snapshot } from "./connection.js";
+import { $, choice, element, press, text } from "./dom.js";
+import { Flame, words } from "./flame.js";
 import { aboutCount, bytes, count, duration, exact, exactBytes, percent, several, round, signed, withError } from "./format.js";
 import { GivenAdvice, placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
@@ -26,18 +28,33 @@ const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: 
 /// Of how many blocks these bytes are: an estimate where the bytes are.
 const estimatedCount = (key, title, bytesKey, more) => figure(key, title, count, { text: row => aboutCount(row[key], row[bytesKey], row[bytesKey + "_error"]), ...more });
 
+/// What is asked for when the page opens. The keys are those of /api/stacks, and of the page's address.
+const usual = { value: "live", since: "", from: "root", by: "function", libraries: "shown", interpreter: "hidden", threads: "" };
+
+/// Names that differ in numbers alone are one pattern: "io_thd_*".
+function patternsOf(threads) {
+  const names = new Map();
+  for (const [name] of threads) {
+    const pattern = name.replace(/[0-9]+/g, "*");
+    names.set(pattern, [...(names.get(pattern) ?? []), name]);
+  }
+  return [...names].filter(([, all]) => all.length > 1);
+}
+
 export class WhereView {
   constructor(connection) {
-    // What is shown; `wanted` is what has been asked for.
-    Object.assign(this, { connection, value: "live", since: "", from: "root", byLine: false, interpreter: false, known: "", sampling: [] });
-    this.wanted = this.shownQuestion();
+    // `question`: what is shown; `wanted`: what has been asked for.
+    Object.assign(this, { connection, question: { ...usual }, wanted: { ...usual }, known: "", knownThreads: "", sampling: [] });
     this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), node ? this.describe(node).replaceAll("\n", " · ") : ""),
-      zoomed: isZoomed => ($("flame-reset").hidden = !isZoomed) });
+      zoomed: isZoomed => {
+        $("flame-reset").hidden = !isZoomed;
+        addressChanged();
+      } });
     choice($("flame-value"), "value", value => this.ask({ value }));
     $("since").addEventListener("change", event => this.ask({ since: event.target.value }));
-    $("from").addEventListener("change", event => this.ask({ from: event.target.value }));
-    $("by-line").addEventListener("change", event => this.ask({ byLine: event.target.checked }));
-    $("interpreter").addEventListener("change", event => this.ask({ interpreter: event.target.checked }));
+    for (const key of ["from", "by", "threads"]) $(key).addEventListener("change", event => this.ask({ [key]: event.target.value }));
+    $("own-code").addEventListener("change", event => this.ask({ libraries: event.target.checked ? "folded" : "shown" }));
+    $("interpreter").addEventListener("change", event => this.ask({ interpreter: event.target.checked ? "shown" : "hidden" }));
     $("flame-refresh").addEventListener("click", () => this.refresh());
     $("flame-reset").addEventListener("click", () => this.flame.zoom(null));
     $("flame-search").addEventListener("input", event => this.searched(event.target.value));
@@ -48,32 +65,42 @@ export class WhereView {
   get search() { return $("flame-search"); }
   errorOfGrowth(node) { return node.error > 0 ? ` ±${this.show(node.error)}` : ""; }
   total(node) { return withError(node.total, node.error, v => this.show(v)); }
-  show(v) { return this.value === "count" ? count(v) + " blocks" : bytes(v); }
+  show(v) { return this.question.value === "count" ? count(v) + " blocks" : bytes(v); }
 
   makeTable() {
     const search = $("sites-search").value;
     this.sites?.end();
-    const isOfPeak = this.value === "peak";
+    const isOfPeak = this.question.value === "peak";
     const atPeak = isOfPeak ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
-    const grown = this.since ? [figure("grown", "grown", v => signed(v, this.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,.3fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
+    const grown = this.question.since ? [figure("grown", "grown", v => signed(v, this.question.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,.3fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     const hasAdvice = this.advice?.isEmpty === false;
     const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(150px,.5fr)", about: "What the kit could do: choose the row for more", value: row => kindsOf(row.advice), text: row => kindsOf(row.advice), tip: row => row.advice.map(one => one.seen).join("\n") }] : [];
     this.sites = new Table($("sites"), {
       columns: [...siteColumns, ...advised, ...grown, ...atPeak, estimated("live_bytes", "live", { share: row => row.live_bytes / this.most }), ...(isOfPeak ? [] : [estimatedCount("live_blocks", "live blocks", "live_bytes", { width: "minmax(102px,.3fr)" })]), estimated("allocated_bytes", "allocated"), estimatedCount("allocations", "allocations", "allocated_bytes", { width: "minmax(106px,.3fr)" }),
         // With growth, at the peak, and with advice, names need the room more.
-        ...((this.since && this.value !== "short") || isOfPeak ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.3fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
+        ...((this.question.since && this.question.value !== "short") || isOfPeak ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.3fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
         ...(isOfPeak ? [] : [figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.3fr)" })]), figure("samples", "samples", count, { width: "minmax(86px,.3fr)", about: "Blocks really looked at; few make the figures rough" }),
-        ...(this.since || isOfPeak || hasAdvice ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.3fr)", about: "Call stacks of this site: they differ further out" })])],
-      sort: { key: this.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.value], falls: true },
+        ...(this.question.since || isOfPeak || hasAdvice ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.3fr)", about: "Call stacks of this site: they differ further out" })])],
+      sort: { key: this.question.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.question.value], falls: true },
       key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "",
     });
     this.sites.hasAdvice = hasAdvice;
     this.sites.search(search);
   }
 
-  shownQuestion() {
-    const { value, since, from, byLine, interpreter } = this;
-    return { value, since, from, byLine, interpreter };
+  /// For the page's address.
+  get parameters() {
+    return { ...changedFrom(usual, this.question), find: $("flame-search").value, find_site: $("sites-search").value, zoom: this.flame.zoomPath };
+  }
+
+  use(parameters) {
+    Object.assign(this.wanted, onlyKnown(usual, parameters));
+    $("flame-search").value = parameters.find ?? "";
+    $("sites-search").value = parameters.find_site ?? "";
+    this.flame.words = words(parameters.find ?? "");
+    this.flame.zoomPath = parameters.zoom ?? "";
+    this.showControls(this.wanted);
+    this.makeTable();
   }
 
   ask(change) {
@@ -82,16 +109,17 @@ export class WhereView {
   }
 
   async refresh() {
-    const asked = this.asked = { ...this.wanted }, { value, since, from, byLine, interpreter } = asked;
+    const asked = this.asked = { ...this.wanted }, { value, since, threads } = asked;
     this.at = performance.now();
     try {
       this.advice ??= new GivenAdvice((await this.connection.get("/api/advice")).advice);
       const [tree, sites] = await Promise.all([
-        this.connection.get("/api/stacks", { value, since, from, by: byLine ? "line" : "function", interpreter: interpreter ? "shown" : "hidden" }),
-        this.connection.get("/api/sites", { value, since, most: 1000 })]);
+        this.connection.get("/api/stacks", asked),
+        this.connection.get("/api/sites", { value, since, threads, most: 1000 })]);
       if (asked !== this.asked) return;
-      const isNewTable = value !== this.value || since !== this.since;
-      Object.assign(this, asked);
+      const isNewTable = value !== this.question.value || since !== this.question.since;
+      this.question = asked;
+      addressChanged();
       if (isNewTable || !this.sites.hasAdvice !== this.advice.isEmpty) this.makeTable();
       this.set(tree, sites);
     } catch (trouble) {
@@ -101,12 +129,8 @@ export class WhereView {
 
   /// What was shown stays, and the controls say what that is.
   failed(trouble) {
-    this.wanted = this.shownQuestion();
-    for (const button of $("flame-value").children) button.setAttribute("aria-pressed", String(button.dataset.value === this.value));
-    $("since").value = this.since;
-    $("from").value = this.from;
-    $("by-line").checked = this.byLine;
-    $("interpreter").checked = this.interpreter;
+    this.wanted = { ...this.question };
+    this.showControls(this.question);
     if (!this.flame.data) {
       this.flame.say(`not loaded: ${trouble.message}`);
       this.sites.say("");
@@ -115,7 +139,31 @@ export class WhereView {
     }
   }
 
+  showControls(question) {
+    press($("flame-value"), "value", question.value);
+    // A list that does not yet have it gets it with the answer that names it.
+    for (const key of ["since", "from", "by", "threads"]) $(key).value = question[key];
+    $("own-code").checked = question.libraries === "folded";
+    $("interpreter").checked = question.interpreter === "shown";
+  }
+
+  /// Names of threads, those with most first. Of a program whose threads have one name there is nothing to choose.
+  listThreads(threads) {
+    const named = threads.filter(([name]) => name).sort((a, b) => b[1] - a[1]), known = JSON.stringify(named.map(([name]) => name).sort());
+    $("threads-choice").hidden = named.length < 2 && !this.question.threads;
+    if (known !== this.knownThreads && document.activeElement !== $("threads")) {
+      this.knownThreads = known;
+      const patterns = (snapshot ? [] : patternsOf(named)).map(([pattern, all]) => [pattern, `${pattern} (${several(all.length, "name")})`]);
+      const all = [["", "all"], ...patterns, ...named.map(([name]) => [name, name])];
+      const chosen = this.question.threads;
+      if (!all.some(([value]) => value === chosen)) all.push([chosen, chosen]);
+      $("threads").replaceChildren(...all.map(([value, textContent]) => element("option", { value, textContent })));
+    }
+    $("threads").value = this.question.threads;
+  }
+
   set(tree, sites) {
+    this.listThreads(tree.threads);
     this.flame.mainModule = this.program;
     this.flame.set(tree);
     $("interpreter-choice").hidden = !tree.has_scripts;
@@ -134,6 +182,7 @@ export class WhereView {
   searchSites(words) {
     this.sites.search(words);
     this.countSites();
+    addressChanged();
   }
 
   countSites() {
@@ -146,12 +195,13 @@ export class WhereView {
   searched(words) {
     this.flame.search(words);
     this.note();
+    addressChanged();
   }
 
   note() {
     const { data, root } = this.flame;
     if (!data) return;
-    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, grey is below the error, width is both`] : [this.total(root), ...(this.value === "peak" ? [] : [several(data.samples, "sample")]), ...this.sampling];
+    const parts = data.is_growth ? [`${signed(root.grown, v => this.show(v))}${this.errorOfGrowth(root)} in all; red grows, blue shrinks, grey is below the error, width is both`] : [this.total(root), ...(this.question.value === "peak" ? [] : [several(data.samples, "sample")]), ...this.sampling];
     if (data.left_out.nodes > 0) parts.push(`${exact(data.left_out.nodes)} small nodes left out (${percent(data.left_out.value / (root.total || 1))})`);
     if (this.flame.words.length > 0) parts.push(`found in ${percent(this.flame.search(this.flame.words.join(" ")))}`);
     text($("flame-note"), parts.join(" · "));
@@ -175,10 +225,9 @@ export class WhereView {
     const known = marks.map(mark => mark.number).join();
     if (known !== this.known || $("since").options.length === 0) {
       this.known = known;
-      const chosen = $("since").value;
       $("since").replaceChildren(element("option", { value: "", textContent: "–" }), element("option", { value: "start", textContent: "this page's server began" }),
         ...marks.map(mark => element("option", { value: String(mark.number), textContent: mark.name })));
-      $("since").value = [...$("since").options].some(option => option.value === chosen) ? chosen : "";
+      $("since").value = [...$("since").options].some(option => option.value === this.wanted.since) ? this.wanted.since : "";
     }
     if (isSeen && state.process.state === "running" && !document.hidden && performance.now() - (this.at ?? 0) > 5000) this.refresh();
   }

@@ -1,0 +1,186 @@
+// The page asks its server questions and shows the answers. A snapshot is the page with the answers to
+// most questions that it can ask, each under its question:
+//
+//   {"made": seconds since 1970, "common": {QUESTION: ANSWER, ...},
+//    "processes": {NAME: {QUESTION: ANSWER, ...}, ...}}
+//
+// compressed by gzip, in base64, in an element of the page. A question is its path and its parameters
+// in the order of their names, as connection.js has it too.
+#include "snapshot_page.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "gzip.hpp"
+#include "page.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+using json = nlohmann::ordered_json;
+using parameters = std::map<std::string, std::string>;
+
+constexpr std::size_t most_processes = 8, most_threads = 12, most_marks = 6;
+constexpr const char* most_nodes = "4000";
+constexpr std::array values{"live", "peak", "allocated", "count", "short"};
+
+std::string question_of(const std::string& path, const parameters& asked) {
+  std::string question = path;
+  for (const auto& [name, value] : asked) question += (question == path ? '?' : '&') + name + '=' + value;
+  return question;
+}
+
+/// The text of one JSON object, whose values are JSON already.
+class joined_object {
+ public:
+  void add(const std::string& name, const std::string& value) {
+    text_ += (text_.empty() ? "{" : ",") + json(name).dump(-1, ' ', false, json::error_handler_t::replace) + ":" + value;
+  }
+  [[nodiscard]] std::string text() const { return text_.empty() ? "{}" : text_ + "}"; }
+
+ private:
+  std::string text_;
+};
+
+/// The answers for one process.
+class kept_answers {
+ public:
+  kept_answers(const shown_run& what, std::string process) : what_(what), process_(std::move(process)) {}
+
+  /// Empty: there is none. `more`: parameters that the page does not give.
+  std::string keep(const std::string& path, const parameters& asked, const parameters& more = {}) {
+    http_request request;
+    request.method = "GET";
+    request.path = path;
+    request.query.assign(asked.begin(), asked.end());
+    request.query.insert(request.query.end(), more.begin(), more.end());
+    if (!process_.empty()) request.query.emplace_back("process", process_);
+    http_response answer = answer_of(request, what_);
+    if (answer.status != 200) return "";
+    answers_.add(question_of(path, asked), answer.body);
+    return std::move(answer.body);
+  }
+
+  std::string keep_stacks(parameters asked) {
+    const parameters usual{{"by", "function"}, {"from", "root"}, {"interpreter", "hidden"}, {"libraries", "shown"}};
+    asked.insert(usual.begin(), usual.end());
+    return keep("/api/stacks", asked, {{"most", most_nodes}});
+  }
+
+  void keep_sites(parameters asked) {
+    asked["most"] = "1000";
+    keep("/api/sites", asked);
+  }
+
+  [[nodiscard]] std::string text() const { return answers_.text(); }
+
+ private:
+  const shown_run& what_;
+  std::string process_;
+  joined_object answers_;
+};
+
+/// Of all threads, in all forms; of the first names of threads, and of growth, in the usual one.
+void keep_stacks_and_sites(kept_answers& kept, const json& state) {
+  std::vector<std::pair<double, std::string>> threads;
+  for (const char* value : values) {
+    kept.keep_sites({{"value", value}});
+    for (const char* from : {"root", "site"}) {
+      const std::string tree = kept.keep_stacks({{"value", value}, {"from", from}});
+      if (threads.empty() && !tree.empty())
+        for (const json& row : json::parse(tree)["threads"]) threads.emplace_back(row[1], row[0]);
+      kept.keep_stacks({{"value", value}, {"from", from}, {"libraries", "folded"}});
+      for (const char* by : {"line", "package"}) kept.keep_stacks({{"value", value}, {"from", from}, {"by", by}});
+    }
+  }
+  std::vector<std::string> moments{"start"};
+  for (const json& mark : state["marks"])
+    if (mark["can_compare"]) moments.push_back(mark["number"].dump());
+  if (moments.size() > most_marks) moments.erase(moments.begin() + 1, moments.end() - (most_marks - 1));
+  for (const std::string& since : moments)
+    for (const char* value : {"live", "allocated"}) {
+      kept.keep_sites({{"value", value}, {"since", since}});
+      for (const char* from : {"root", "site"}) kept.keep_stacks({{"value", value}, {"since", since}, {"from", from}});
+    }
+  std::ranges::sort(threads, std::ranges::greater{});
+  for (std::size_t i = 0; i < std::min(threads.size(), most_threads); ++i)
+    for (const char* value : {"live", "peak", "allocated"}) {
+      kept.keep_sites({{"value", value}, {"threads", threads[i].second}});
+      for (const char* from : {"root", "site"})
+        kept.keep_stacks({{"value", value}, {"threads", threads[i].second}, {"from", from}});
+    }
+}
+
+std::string answers_for(const shown_run& what, const std::string& process) {
+  kept_answers kept(what, process);
+  const std::string state = kept.keep("/api/state", {});
+  for (const char* path : {"/api/cells", "/api/leaks", "/api/memory", "/api/mistakes"}) kept.keep(path, {});
+  kept.keep("/api/history", {{"most", "4000"}});
+  if (!state.empty()) keep_stacks_and_sites(kept, json::parse(state));
+  return kept.text();
+}
+
+/// Of those with most live bytes, and of the first.
+std::vector<std::string> names_of_kept(const shown_run& what) {
+  std::vector<family_member> all = what.family.all_members();
+  if (all.size() > most_processes) {
+    std::ranges::partial_sort(all.begin() + 1, all.begin() + most_processes, all.end(), std::ranges::greater{},
+                              &family_member::live);
+    all.resize(most_processes);
+  }
+  std::vector<std::string> names;
+  for (const family_member& m : all) names.push_back(m.name);
+  return names;
+}
+
+/// The list of processes, of these alone.
+std::string list_of(const shown_run& what, const std::vector<std::string>& names) {
+  json list = json::parse(processes_view(what.family, false));
+  json rows = json::array();
+  for (const json& row : list["rows"])
+    if (std::ranges::find(names, row[0].get<std::string>()) != names.end()) rows.push_back(row);
+  list["rows"] = rows;
+  list["ended_before"] = 0;
+  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const std::size_t n = std::min<std::size_t>(3, bytes.size() - at);
+    std::uint32_t three = 0;
+    for (std::size_t i = 0; i < 3; ++i) three = three << 8 | (i < n ? static_cast<unsigned char>(bytes[at + i]) : 0);
+    for (std::size_t i = 0; i < 4; ++i) text += i <= n ? digits[three >> (18 - 6 * i) & 63] : '=';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string snapshot_page(const shown_run& what) {
+  const std::vector<std::string> names = names_of_kept(what);
+  joined_object common, processes, all;
+  common.add("/api/processes", list_of(what, names));
+  common.add("/api/advice", what.advice);
+  for (const std::string& name : names) processes.add(name, answers_for(what, name));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  all.add("made", std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now).count()));
+  all.add("common", common.text());
+  all.add("processes", processes.text());
+
+  constexpr std::string_view place = "<!--SNAPSHOT-->";
+  std::string page(live_page);
+  page.replace(page.find(place), place.size(),
+               "<script type=\"application/gzip\" id=\"snapshot\">" + base64(gzipped(all.text())) + "</script>");
+  return page;
+}
+
+}  // namespace heapwright::tool
