@@ -298,14 +298,15 @@ void close_all_but(int fd) {
   close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
 }
 
-std::unique_ptr<watched_family> family_of(const live_options& options, const std::optional<launched_program>& started,
+/// `started`: the segment of a program that was started; empty: none was.
+std::unique_ptr<watched_family> family_of(const live_options& options, const std::filesystem::path& started,
                                           const std::optional<opened_run>& saved) {
   if (saved) return std::make_unique<watched_family>(*saved, options.wrappers);
-  const std::filesystem::path path = started ? started->segment() : segment_of(options.pid);
+  const std::filesystem::path path = started.empty() ? segment_of(options.pid) : started;
   if (path.empty() && !options.save.empty())
     throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
   return std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path, path.parent_path(),
-                                          options.wrappers, started ? found_by::start : found_by::id);
+                                          options.wrappers, started.empty() ? found_by::id : found_by::start);
 }
 
 /// What is asked for of the end; each file is written whatever becomes of the other.
@@ -328,7 +329,7 @@ void write_files(const live_options& options, const std::string& snapshot, const
 int write_snapshot(const live_options& options, const std::string& advice) {
   std::optional<opened_run> saved;
   if (!options.file.empty()) saved.emplace(options.file);
-  const auto family = family_of(options, std::nullopt, saved);
+  const auto family = family_of(options, {}, saved);
   std::vector<saved_process> run;
   if (!options.save.empty()) run = family->saved(options.pid != 0);
   const std::string page = snapshot_page({*family, advice});
@@ -378,7 +379,7 @@ int live(const live_options& options) {
   }
   std::optional<opened_run> saved;
   if (!options.file.empty()) saved.emplace(options.file);
-  const auto family_pointer = family_of(options, started, saved);
+  const auto family_pointer = family_of(options, started ? started->segment() : std::filesystem::path(), saved);
   watched_family& family = *family_pointer;
   const routes answers({family, advice}, guard(options.host, server->port(), token));
   if (!started && !tell_address(options, url, token)) throw lost_address();

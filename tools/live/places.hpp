@@ -83,6 +83,9 @@ class places_book {
 
   [[nodiscard]] bool has_script(const std::vector<std::uint32_t>& places) const;
 
+  /// Whether a place is in this file of source.
+  [[nodiscard]] bool has_file(const std::string& file) const;
+
   /// Lets nobody else resolve meanwhile.
   void use_symbols(const segment::snapshot& figures, const std::function<void(symbolizer&)>& use);
 

@@ -289,6 +289,13 @@ const auto& table() {
               only(r, {});
               return as_json(memory_view(p));
             }},
+      route{"/api/source", "GET",
+            [](const request& r, process& p) {
+              only(r, {"file", "line"});
+              const std::string* const file = r.parameter("file");
+              if (file == nullptr) throw wrong("file is a path that /api/stacks names");
+              return as_json(source_view(p, *file, number<unsigned>(r, "line", 0, 1, 1U << 30)));
+            }},
       route{"/api/mistakes", "GET",
             [](const request& r, process& p) {
               only(r, {});

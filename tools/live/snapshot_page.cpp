@@ -13,12 +13,14 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "gzip.hpp"
 #include "page.hpp"
+#include "views.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -73,9 +75,16 @@ class kept_answers {
     return keep("/api/stacks", asked, {{"most", most_nodes}});
   }
 
-  void keep_sites(parameters asked) {
+  std::string keep_sites(parameters asked) {
     asked["most"] = "1000";
-    keep("/api/sites", asked);
+    return keep("/api/sites", asked);
+  }
+
+  void keep_source(const json& place) {
+    const auto file = place[1].get<std::string>();
+    const auto line = place[2].get<unsigned>();
+    if (file.empty() || line == 0 || !sources_.emplace(file, line).second) return;
+    keep("/api/source", {{"file", file}, {"line", std::to_string(line)}});
   }
 
   [[nodiscard]] std::string text() const { return answers_.text(); }
@@ -84,13 +93,26 @@ class kept_answers {
   const shown_run& what_;
   std::string process_;
   joined_object answers_;
+  std::set<std::pair<std::string, unsigned>> sources_;  ///< lines whose source is kept
 };
+
+/// Of the first sites, and of the calls that lead to them.
+void keep_sources(kept_answers& kept, const json& sites) {
+  constexpr std::size_t most_sites = 50, most_calls = 6;
+  for (std::size_t i = 0; i < std::min(sites["sites"].size(), most_sites); ++i) {
+    const json& stack = sites["sites"][i]["stack"];
+    const auto begin = sites["sites"][i]["site"].get<std::size_t>();
+    for (std::size_t call = begin; call < std::min(stack.size(), begin + most_calls); ++call)
+      kept.keep_source(sites["places"][stack[call].get<std::size_t>()]);
+  }
+}
 
 /// Of all threads, in all forms; of the first names of threads, and of growth, in the usual one.
 void keep_stacks_and_sites(kept_answers& kept, const json& state) {
   std::vector<std::pair<double, std::string>> threads;
   for (const char* value : values) {
-    kept.keep_sites({{"value", value}});
+    if (const std::string sites = kept.keep_sites({{"value", value}}); !sites.empty())
+      keep_sources(kept, json::parse(sites));
     for (const char* from : {"root", "site"}) {
       const std::string tree = kept.keep_stacks({{"value", value}, {"from", from}});
       if (threads.empty() && !tree.empty())

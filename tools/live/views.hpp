@@ -50,6 +50,10 @@ struct stack_question {
 /// or does not.
 [[nodiscard]] std::string leaks_view(watched_process& process, std::size_t most);
 
+/// Lines of a file that call stacks name, around this one (1: the first); none where the file is not
+/// there. `is_newer`: it has changed since the process began.
+[[nodiscard]] std::string source_view(watched_process& process, const std::string& file, unsigned line);
+
 /// Why RSS is what it is: the parts it consists of, the heap's size classes, the mappings. "at" is
 /// null if that cannot be found out.
 [[nodiscard]] std::string memory_view(watched_process& process);

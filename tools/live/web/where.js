@@ -4,6 +4,7 @@ import { snapshot } from "./connection.js";
 import { $, choice, element, press, text } from "./dom.js";
 import { Flame, words } from "./flame.js";
 import { aboutCount, bytes, count, duration, exact, exactBytes, percent, several, round, signed, withError } from "./format.js";
+import { Source } from "./source.js";
 import { GivenAdvice, placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
 
@@ -45,7 +46,8 @@ export class WhereView {
   constructor(connection) {
     // `question`: what is shown; `wanted`: what has been asked for.
     Object.assign(this, { connection, question: { ...usual }, wanted: { ...usual }, known: "", knownThreads: "", sampling: [] });
-    this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => text($("flame-detail"), node ? this.describe(node).replaceAll("\n", " · ") : ""),
+    this.source = new Source($("flame-source"), connection);
+    this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => this.picked(node),
       zoomed: isZoomed => {
         $("flame-reset").hidden = !isZoomed;
         addressChanged();
@@ -63,6 +65,17 @@ export class WhereView {
   }
 
   get search() { return $("flame-search"); }
+
+  picked(node) {
+    text($("flame-detail"), node ? this.describe(node).replaceAll("\n", " · ") : "");
+    this.source.show(node?.place);
+  }
+
+  pickedSite(row) {
+    showStack($("site-stack"), row);
+    this.source.show(row.frames[row.site]);
+  }
+
   errorOfGrowth(node) { return node.error > 0 ? ` ±${this.show(node.error)}` : ""; }
   total(node) { return withError(node.total, node.error, v => this.show(v)); }
   show(v) { return this.question.value === "count" ? count(v) + " blocks" : bytes(v); }
@@ -82,7 +95,7 @@ export class WhereView {
         ...(isOfPeak ? [] : [figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.3fr)" })]), figure("samples", "samples", count, { width: "minmax(86px,.3fr)", about: "Blocks really looked at; few make the figures rough" }),
         ...(this.question.since || isOfPeak || hasAdvice ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.3fr)", about: "Call stacks of this site: they differ further out" })])],
       sort: { key: this.question.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.question.value], falls: true },
-      key: row => row.id, pick: row => showStack($("site-stack"), row), empty: "",
+      key: row => row.id, pick: row => this.pickedSite(row), empty: "",
     });
     this.sites.hasAdvice = hasAdvice;
     this.sites.search(search);
