@@ -320,7 +320,7 @@ void* reallocated_slow(void* p, std::size_t requested, std::uint64_t bytes, std:
 }
 
 // The sample is taken out before another thread can have the address, and put back if the block
-// stays.
+// stays. Tools outside are told of the free when it is certain: after that.
 void* reallocate_sample(void* p, std::size_t requested) noexcept {
   begin_thread();
   if (!has_segment()) return next.reallocate(p, requested);  // the samples are still the parent's
@@ -332,7 +332,7 @@ void* reallocate_sample(void* p, std::size_t requested) noexcept {
     return nullptr;
   }
   freed(before);
-  if (s.at_stack != 0) the_sampler.note_freed(s, this_owner, the_sampler.now());
+  if (s.at_stack != 0) the_sampler.note_freed(p, s, this_owner, the_sampler.now());
   return allocated(moved, requested);
 }
 
@@ -347,7 +347,7 @@ void freeing_sample(void* p, std::uint64_t bytes) noexcept {
     if (the_sampler.expects_all()) now_ns = the_sampler.now();
     s = the_sampler.take(p);
   }
-  if (s.at_stack != 0) the_sampler.note_freed(s, this_owner, now_ns != 0 ? now_ns : the_sampler.now());
+  if (s.at_stack != 0) the_sampler.note_freed(p, s, this_owner, now_ns != 0 ? now_ns : the_sampler.now());
   errno = kept;
   if (bytes == size_not_known) bytes = s.at_stack != 0 ? s.bytes : next.usable_size(p);
   freed(bytes);

@@ -13,6 +13,7 @@
 #include "peak.hpp"
 #include "poisson.hpp"
 #include "python_interpreter.hpp"
+#include "sample_tracepoints.hpp"
 #include "sampled_paths.hpp"
 #include "shared_counter.hpp"
 #include "thread_slots.hpp"
@@ -202,16 +203,22 @@ void sampler::keep_at_peak(stack_counters& c) const noexcept {
   c.peak_number.store(peak, relaxed);
 }
 
-void sampler::note_allocated(stack& at, const taken_sample& s) noexcept {
+weight sampler::note_allocated(stack& at, const taken_sample& s) noexcept {
   stack_counters& c = at.counters;
   const weight stands_for = weight_of(s.bytes, s.interval);
   if (c.samples.load(relaxed) == 0 || s.at_ns < c.first_ns.load(relaxed)) c.first_ns.store(s.at_ns, relaxed);
   if (s.at_ns > c.last_ns.load(relaxed)) c.last_ns.store(s.at_ns, relaxed);
   keep_at_peak(c);
   counts_for_all(at) ? count_allocated<with_others>(c, stands_for) : count_allocated<alone>(c, stands_for);
+  return stands_for;
 }
 
-void sampler::note_freed(const taken_sample& s, std::uint32_t owner, std::uint64_t now_ns) noexcept {
+void sampler::note_freed(const void* p, const taken_sample& s, std::uint32_t owner, std::uint64_t now_ns) noexcept {
+  tell_freed(p);
+  count_free(s, owner, now_ns);
+}
+
+void sampler::count_free(const taken_sample& s, std::uint32_t owner, std::uint64_t now_ns) noexcept {
   stack& allocated_at = stacks_.at(s.at_stack);
   const bool is_own = allocated_at.owner == owner && owner != 0;
   stack* const counts = is_own ? &allocated_at : stacks_.everyones(allocated_at);
@@ -226,8 +233,10 @@ void sampler::note_freed(const taken_sample& s, std::uint32_t owner, std::uint64
          : count_freed<with_others>(counts->counters, stands_for, lived_ns);
 }
 
-/// `is` null: the sample was dropped.
-void sampler::note_thinned(const taken_sample& was, const sampling_interval* is) noexcept {
+/// `is` null: the sample was dropped. Its free will not be known, so the listener is told now: one
+/// that does not count itself, or began while samples were thinned.
+void sampler::note_thinned(const void* p, const taken_sample& was, const sampling_interval* is) noexcept {
+  if (is == nullptr) tell_freed(p);
   sampler& all = the_sampler;
   stack* const everyones = all.stacks_.everyones(all.stacks_.at(was.at_stack));
   if (everyones == nullptr) {
@@ -280,15 +289,21 @@ bool sampler::take_sample(std::uint32_t owner, void* p, const taken_sample& of, 
   taken_sample s = of;
   s.at_stack = stack_of(site, {owner, this_memory->name}, s.interval.is_one(), frames_of::all);
   if (s.at_stack == 0) return false;
-  note_allocated(stacks_.at(s.at_stack), s);
-  if (samples_.add(p, s)) return true;
-  note_freed(s, owner, s.at_ns);
-  return false;
+  const weight stands_for = note_allocated(stacks_.at(s.at_stack), s);
+  if (!samples_.add(p, s)) {
+    count_free(s, owner, s.at_ns);
+    return false;
+  }
+  tell_sampled(p, s.bytes, stands_for.bytes);
+  return true;
 }
 
-/// A pass costs as much as some samples do; it may be late by an eighth of what there are.
+/// A pass costs as much as some samples do; it may be late by an eighth of what there are. Nothing
+/// is thinned while a tool listens: it can be told of dropped samples, but not that others stand
+/// for more.
 void sampler::thin_samples(thread_slot& s, std::uint64_t begun_ns) noexcept {
   constexpr std::uint64_t most_live = 2048;  // the filter is made for so many
+  if (is_free_heard()) return;
   if (window_.since_thinning * 8 < std::max(samples_.records(), most_live)) return;
   window_.since_thinning = 0;
   std::uint64_t random = s.random.load(relaxed);

@@ -8,6 +8,8 @@
 //                                 and thinning of live samples (thinning.hpp)
 //   free        ->  take, note_freed
 //
+// Tools outside are told of samples and their frees (sample_tracepoints.hpp).
+//
 // States: the tables of stacks, samples and modules lie in the segment; the window is the
 // process's; thread_memory is the thread's.
 #pragma once
@@ -62,9 +64,9 @@ class sampler {
   /// The block, whose sample has been taken, stays.
   void put_back(const void* p, const taken_sample& s) noexcept { (void)samples_.add(p, s); }
 
-  /// The block has been freed by the calling thread, whose slot has the number `owner`; 0: it has
-  /// none.
-  void note_freed(const taken_sample& s, std::uint32_t owner, std::uint64_t now_ns) noexcept;
+  /// The block, whose sample has been taken, is freed by the calling thread, whose slot has the
+  /// number `owner`; 0: it has none.
+  void note_freed(const void* p, const taken_sample& s, std::uint32_t owner, std::uint64_t now_ns) noexcept;
 
   [[nodiscard]] static std::uint64_t now() noexcept;
 
@@ -85,14 +87,16 @@ class sampler {
   };
 
   static void note_object(const code_object& o) noexcept;
-  static void note_thinned(const taken_sample& was, const segment::sampling_interval* is) noexcept;
+  static void note_thinned(const void* p, const taken_sample& was, const segment::sampling_interval* is) noexcept;
 
   static void inherit(segment::segment_header& parents, const void* p, const taken_sample& s) noexcept;
 
   void follow_name(segment::thread_slot& s) noexcept;
   void copy_modules(segment::segment_header& from) noexcept;
   void keep_at_peak(segment::stack_counters& c) const noexcept;
-  void note_allocated(segment::stack& at, const taken_sample& s) noexcept;
+  /// What the sample stands for.
+  segment::weight note_allocated(segment::stack& at, const taken_sample& s) noexcept;
+  void count_free(const taken_sample& s, std::uint32_t owner, std::uint64_t now_ns) noexcept;
   enum class frames_of { machine, all };  ///< all: of Python's interpreter, too
   [[nodiscard]] segment::reference stack_of(const call_site& site, stack_owner owner, bool will_come_again,
                                             frames_of wanted) noexcept;

@@ -101,7 +101,8 @@ void sample_table::for_each_live(Visit visit) noexcept {
 }
 
 void sample_table::thin(std::uint64_t most, std::uint64_t& random,
-                        void (*note)(const taken_sample& was, const sampling_interval* is) noexcept) noexcept {
+                        void (*note)(const void* p, const taken_sample& was,
+                                     const sampling_interval* is) noexcept) noexcept {
   counts_.begin(next_random(random));
   for_each_live([this](const sample&, std::uint64_t, const taken_sample& is) {
     counts_.add(is.at_stack, is.bytes, is.interval);
@@ -116,7 +117,7 @@ void sample_table::thin(std::uint64_t most, std::uint64_t& random,
     // interval, by now, what it stands for is that of the one before: this once.
     if (!replace(s.address_and_interval, of, is_kept ? code_of(p, coarser.interval) : 0)) return;
     if (!is_kept) filter_.remove(p);
-    note(is, is_kept ? &coarser.interval : nullptr);
+    note(p, is, is_kept ? &coarser.interval : nullptr);
   });
 }
 

@@ -34,11 +34,12 @@ class sample_table {
   /// The sample of this block, taken out, if it is one.
   [[nodiscard]] taken_sample take(const void* p) noexcept;
 
-  /// Calls `note` for each sample that is dropped or made coarser by the way: with what it was, and
-  /// its new interval, or null. Does nothing where at most `most` samples are live. One thread at a
-  /// time. O(records).
+  /// Calls `note` for each sample that is dropped or made coarser by the way: with its block, what
+  /// it was, and its new interval, or null. Does nothing where at most `most` samples are live. One
+  /// thread at a time. O(records).
   void thin(std::uint64_t most, std::uint64_t& random,
-            void (*note)(const taken_sample& was, const segment::sampling_interval* is) noexcept) noexcept;
+            void (*note)(const void* p, const taken_sample& was,
+                         const segment::sampling_interval* is) noexcept) noexcept;
 
   /// Room taken, in records: live samples, and those that were.
   [[nodiscard]] std::uint64_t records() const noexcept { return part_.used() / sizeof(segment::sample); }

@@ -28,7 +28,7 @@ constexpr std::uint64_t most = 500;
 
 std::atomic<std::uint64_t> dropped{0};
 
-void note_thinned(const taken_sample&, const sampling_interval* is) noexcept {
+void note_thinned(const void*, const taken_sample&, const sampling_interval* is) noexcept {
   if (is == nullptr) ++dropped;
 }
 
