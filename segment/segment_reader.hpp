@@ -47,6 +47,7 @@ struct thread_figures {
 
 struct stack_figures {
   reference id = 0;                      ///< of this stack as long as the segment lives
+  reference first_with_calls = 0;        ///< id of one of those with the same calls, the same for all of them
   std::vector<std::uint64_t> addresses;  ///< return addresses, the innermost first
   bool is_cut = false;
   std::uint32_t name_of_threads = 0;  ///< that have allocated: see snapshot::name_of_threads
@@ -82,7 +83,7 @@ struct stack_figures {
   /// tools/live/stack_measure.hpp.
   [[nodiscard]] double unseen() const noexcept;
 
-  /// Adds all but id, addresses, is_cut and name_of_threads.
+  /// Adds all but what tells stacks apart: id, calls and name_of_threads.
   stack_figures& operator+=(const stack_figures& o) noexcept;
 };
 

@@ -106,16 +106,16 @@ stack_records::known_stacks stack_records::merged(std::vector<stack_figures> rec
     return std::tie(a.is_cut, a.addresses, a.name_of_threads, a.id) <
            std::tie(b.is_cut, b.addresses, b.name_of_threads, b.id);
   });
-  const auto are_one = [](const stack_figures& a, const stack_figures& b) {
-    return a.is_cut == b.is_cut && a.addresses == b.addresses && a.name_of_threads == b.name_of_threads;
-  };
   known_stacks result;
   for (stack_figures& r : records) {
     auto& stacks = result.stacks;
     const reference id = r.id;
-    if (!stacks.empty() && are_one(stacks.back(), r)) {
+    const bool has_calls_of_last =
+        !stacks.empty() && stacks.back().is_cut == r.is_cut && stacks.back().addresses == r.addresses;
+    if (has_calls_of_last && stacks.back().name_of_threads == r.name_of_threads) {
       stacks.back() += r;
     } else {
+      r.first_with_calls = has_calls_of_last ? stacks.back().first_with_calls : id;
       stacks.push_back(std::move(r));
     }
     result.id_of_record.emplace(id, stacks.back().id);

@@ -301,7 +301,7 @@ test("the keys: help, a search that Escape ends, and after a click on a field", 
     }
     await s.page.keyboard.press("2");
     assert.doesNotMatch(await s.text("flame-note"), /found in/);
-    await s.page.click("#by-line");
+    await s.page.click("#own-code");
     await s.page.keyboard.press("3");
     assert.ok(await s.page.isVisible("#view-leaks"), "the keys do nothing after a click on a checkbox");
     await s.page.keyboard.press("2");
@@ -819,6 +819,7 @@ test("what the program does wrong with memory is told, with its calls, once ther
     assert.ok(await s.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page is wider than its window");
     await s.page.screenshot({ path: join(shots, "mistakes-400.png") });
     assert.deepEqual(s.troubles, []);
+    await s.page.waitForFunction(() => location.hash === "#mistakes");
     await s.page.reload();
     await s.page.waitForFunction(() => document.querySelectorAll("#mistakes .report").length === 2);
   } finally { await s.end(); }

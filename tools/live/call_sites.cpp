@@ -63,6 +63,7 @@ std::vector<call_site> call_sites(std::vector<segment::stack_figures> stacks, co
     site.sum += p.figures;
     site.value += p.value;
     site.stacks.push_back(p.figures.id);
+    site.calls.insert(p.figures.first_with_calls);
   }
   if (question.since)
     for (call_site& site : sites) site.value.value = std::abs(site.value.grown);

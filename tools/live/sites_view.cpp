@@ -21,7 +21,7 @@ json site_part(const call_site& site, const moment& m, place_table& places) {
           {"site", site.site},
           {"caller", site.caller < site.places.size() ? json(site.caller) : json(nullptr)},
           {"is_cut", s.is_cut},
-          {"stacks", site.stacks.size()},
+          {"stacks", site.calls.size()},
           {"live_bytes", s.live_bytes()},
           {"live_bytes_error", std::round(error_of(s.live_variance(), s.unseen()))},
           {"live_blocks", std::round(s.live_blocks())},

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "stack_measure.hpp"
 
@@ -105,13 +106,14 @@ std::string tree_view(watched_process& process, const stack_question& question) 
   call_tree tree(process.places(), question.by);
   std::map<std::string, double> threads;  // the value of each name
   std::uint64_t samples = 0;
-  std::size_t cut = 0, stacks = 0;
+  std::size_t cut = 0;
+  std::set<segment::reference> calls;
   bool has_scripts = false;
   for (const segment::stack_figures& s : process.stacks()) {
     const measured m = measure(s, question);
     if (m.value > 0) threads[seen->figures.name_of_threads(s)] += m.value;
     if (!asks_for(question, s, seen->figures)) continue;
-    ++stacks;
+    calls.insert(s.first_with_calls);
     samples += question.value == stack_value::live ? s.live_samples : s.samples;
     cut += s.is_cut ? 1 : 0;
     if (!(m.value > 0)) continue;
@@ -146,7 +148,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
   const json result = {{"at", seen->unix_seconds(seen->figures.at_ns)},
                        {"is_growth", question.since != nullptr},
                        {"since", question.since ? json(seen->unix_seconds(question.since->at_ns)) : json(nullptr)},
-                       {"stacks", stacks},
+                       {"stacks", calls.size()},
                        {"samples", samples},
                        {"cut_stacks", cut},
                        {"has_scripts", has_scripts},
