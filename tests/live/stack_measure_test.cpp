@@ -30,8 +30,7 @@ segment::stack_figures sampled(unsigned allocated, unsigned freed) {
 }
 
 measured grown(const segment::stack_figures& before, const segment::stack_figures& after) {
-  const auto since = std::make_shared<baseline>();
-  since->stacks.emplace(before.id, counted_by(before));
+  const auto since = std::make_shared<const baseline>(baseline_of({before}, 0));
   stack_question question;
   question.value = stack_value::live;
   question.since = since;

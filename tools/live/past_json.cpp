@@ -126,6 +126,24 @@ memory_picture picture_of(const json& from) {
   return picture;
 }
 
+json json_of(const baseline& moment) {
+  json rows = json::array();
+  for (const auto& [id, c] : moment.stacks)
+    rows.push_back({id, c.live, c.at_peak, c.allocated_bytes, c.short_lived_bytes, c.allocations, c.allocated_variance,
+                    c.freed_variance, c.thinned_variance});
+  return {{"at_ns", moment.at_ns}, {"rows", rows}};
+}
+
+baseline stacks_of(const json& from) {
+  baseline moment;
+  moment.at_ns = from.at("at_ns");
+  for (const json& row : from.at("rows"))
+    moment.stacks.emplace_back(row.at(0), stack_counts{row.at(1), row.at(2), row.at(3), row.at(4), row.at(5), row.at(6),
+                                                       row.at(7), row.at(8)});
+  std::ranges::sort(moment.stacks, {}, [](const auto& stack) { return stack.first; });
+  return moment;
+}
+
 }  // namespace
 
 json json_of(const process_past& past) {
@@ -135,6 +153,8 @@ json json_of(const process_past& past) {
   json& points = result["points"] = json::array();
   for (const history_point& p : past.points)
     points.push_back({p.at_ns, p.live, p.rss, p.allocated_bytes, p.allocations});
+  json& stacks = result["stacks"] = json::array();
+  for (const auto& moment : past.stacks) stacks.push_back(json_of(*moment));
   if (past.memory) {
     result["memory"] = {past.memory->rss, past.memory->pss, past.memory->anonymous, past.memory->swap};
     if (past.memory->python_arenas) result["python_arenas"] = *past.memory->python_arenas;
@@ -150,6 +170,8 @@ process_past past_of(const json& from) {
   past.at_ns = from.at("at_ns");
   past.arguments = from.at("arguments").get<std::vector<std::string>>();
   for (const json& p : from.at("points")) past.points.push_back({p.at(0), p.at(1), p.at(2), p.at(3), p.at(4)});
+  if (from.contains("stacks"))
+    for (const json& m : from.at("stacks")) past.stacks.push_back(std::make_shared<const baseline>(stacks_of(m)));
   if (from.contains("memory")) {
     const json& m = from.at("memory");
     past.memory = resident_memory{m.at(0), m.at(1), m.at(2), m.at(3)};

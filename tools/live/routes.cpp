@@ -106,11 +106,17 @@ stack_question stack_question_of(const http_request& request, const watched_proc
   q.folds_libraries = choice<bool>(request, "libraries", {{"shown", false}, {"folded", true}});
   if (const std::string* threads = request.parameter("threads")) q.threads = *threads;
   q.most = number<std::size_t>(request, "most", otherwise, 1, most);
-  if (const std::string* mark = request.parameter("since"); mark != nullptr && !mark->empty()) {
-    q.since = process.since(*mark);
-    if (!q.since)
+  const auto moment = [&](std::string_view name) -> std::shared_ptr<const baseline> {
+    const std::string* const mark = request.parameter(name);
+    if (mark == nullptr || mark->empty()) return nullptr;
+    auto found = process.since(*mark);
+    if (!found)
       throw bad_question(404, "of that mark it is not known what was live: it is older than this server, or no mark");
-  }
+    return found;
+  };
+  q.since = moment("since");
+  q.until = moment("until");
+  if (q.until && !q.since) throw wrong("until is the end of a time that begins with since");
   return q;
 }
 
@@ -271,13 +277,18 @@ const auto& table() {
             }},
       route{"/api/stacks", "GET",
             [](const request& r, process& p) {
-              only(r, {"value", "since", "by", "from", "interpreter", "libraries", "threads", "most"});
+              only(r, {"value", "since", "until", "by", "from", "interpreter", "libraries", "threads", "most"});
               return as_json(tree_view(p, stack_question_of(r, p, 20'000, 100'000)));
             }},
       route{"/api/sites", "GET",
             [](const request& r, process& p) {
-              only(r, {"value", "since", "threads", "most"});
+              only(r, {"value", "since", "until", "threads", "most"});
               return as_json(sites_view(p, stack_question_of(r, p, 500, 5'000)));
+            }},
+      route{"/api/site_history", "GET",
+            [](const request& r, process& p) {
+              only(r, {"most"});
+              return as_json(site_history_view(p, number<std::size_t>(r, "most", 10, 1, 100)));
             }},
       route{"/api/leaks", "GET",
             [](const request& r, process& p) {
@@ -324,7 +335,7 @@ const auto& table() {
             }},
       route{"/api/collapsed", "GET",
             [](const request& r, process& p) {
-              only(r, {"value", "since", "threads"});
+              only(r, {"value", "since", "until", "threads"});
               return made("text/plain; charset=utf-8", collapsed_answer(p, stack_question_of(r, p, 1, 1)));
             }},
       route{"/api/snapshot", "GET", nullptr, snapshot},

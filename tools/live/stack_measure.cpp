@@ -8,7 +8,7 @@
 namespace heapwright::tool {
 namespace {
 
-double value_of(stack_value kind, const baseline::counted& c) {
+double value_of(stack_value kind, const stack_counts& c) {
   switch (kind) {
     case stack_value::live: return static_cast<double>(c.live);
     case stack_value::peak: return static_cast<double>(std::max<std::int64_t>(c.at_peak, 0));
@@ -21,12 +21,12 @@ double value_of(stack_value kind, const baseline::counted& c) {
 
 /// Blocks of one stack are about equally long: what is known of its bytes is carried over to counts
 /// and shares of them.
-double variance_of(stack_value kind, const segment::stack_figures& s) {
-  if (kind == stack_value::live) return s.live_variance();
-  if (kind == stack_value::allocated || s.allocated_bytes == 0) return s.allocated_variance;
-  const auto bytes = static_cast<double>(s.allocated_bytes);
-  if (kind == stack_value::count) return s.allocated_variance * (s.allocations / bytes) * (s.allocations / bytes);
-  return s.allocated_variance * value_of(kind, counted_by(s)) / bytes;
+double variance_of(stack_value kind, const stack_counts& c) {
+  if (kind == stack_value::live) return c.live_variance();
+  if (kind == stack_value::allocated || c.allocated_bytes == 0) return c.allocated_variance;
+  const auto bytes = static_cast<double>(c.allocated_bytes);
+  if (kind == stack_value::count) return c.allocated_variance * (c.allocations / bytes) * (c.allocations / bytes);
+  return c.allocated_variance * value_of(kind, c) / bytes;
 }
 
 double unseen_of(stack_value kind, const segment::stack_figures& s) {
@@ -34,27 +34,28 @@ double unseen_of(stack_value kind, const segment::stack_figures& s) {
   return s.allocated_bytes > 0 ? s.unseen() * s.allocations / static_cast<double>(s.allocated_bytes) : 1;
 }
 
-/// Of what was allocated since `then`: by the present interval, and those of the samples since.
-double unseen_since(stack_value kind, const segment::stack_figures& s, const baseline::counted& then) {
+/// Of what was allocated from `then` to `now`: by the present interval, and those of the samples
+/// meanwhile.
+double unseen_since(stack_value kind, const segment::stack_figures& s, const stack_counts& now,
+                    const stack_counts& then) {
   if (kind != stack_value::live && kind != stack_value::allocated) return unseen_of(kind, s);
-  const double bytes = static_cast<double>(s.allocated_bytes) - static_cast<double>(then.allocated_bytes);
-  const double variance = std::max(s.allocated_variance - then.allocated_variance, 0.0);
+  const double bytes = static_cast<double>(now.allocated_bytes) - static_cast<double>(then.allocated_bytes);
+  const double variance = std::max(now.allocated_variance - then.allocated_variance, 0.0);
   const double block_bytes = s.allocations > 0 ? static_cast<double>(s.allocated_bytes) / s.allocations : 0;
   return std::max(segment::unseen_weight(block_bytes, s.interval), bytes > 0 ? variance / bytes : 0);
 }
 
-/// Of what has changed since `then`. The samples of both moments are the same ones but for those
-/// taken and those freed in between, so that these bound the variance; so do both moments, each by
-/// itself.
-double growth_variance(stack_value kind, const segment::stack_figures& s, const baseline::counted& then) {
-  const double allocated = std::max(s.allocated_variance - then.allocated_variance, 0.0);
+/// Of what has changed from `then` to `now`. The samples of both moments are the same ones but for
+/// those taken and those freed in between, so that these bound the variance; so do both moments,
+/// each by itself.
+double growth_variance(stack_value kind, const stack_counts& now, const stack_counts& then) {
+  const double allocated = std::max(now.allocated_variance - then.allocated_variance, 0.0);
   if (kind == stack_value::allocated) return allocated;
-  if (kind != stack_value::live) return variance_of(kind, s);
-  const double freed = std::max(s.freed_variance - then.freed_variance, 0.0);
+  if (kind != stack_value::live) return variance_of(kind, now);
+  const double freed = std::max(now.freed_variance - then.freed_variance, 0.0);
   // What thinning adds to the variance is by how much it made that of live bytes grow.
-  const double thinned = std::abs(s.thinned_variance - then.thinned_variance);
-  const double live_then = std::max(then.allocated_variance - then.freed_variance + then.thinned_variance, 0.0);
-  return std::min(allocated + freed + thinned, s.live_variance() + live_then);
+  const double thinned = std::abs(now.thinned_variance - then.thinned_variance);
+  return std::min(allocated + freed + thinned, now.live_variance() + then.live_variance());
 }
 
 }  // namespace
@@ -73,24 +74,14 @@ double error_of(double variance, double unseen) noexcept {
   return z * (half + std::sqrt(std::max(variance, 0.0) + half * half));
 }
 
-baseline::counted counted_by(const segment::stack_figures& s) {
-  return {.live = s.live_bytes(),
-          .at_peak = s.at_peak,
-          .allocated_bytes = s.allocated_bytes,
-          .short_lived_bytes = s.short_lived_bytes,
-          .allocations = s.allocations,
-          .allocated_variance = s.allocated_variance,
-          .freed_variance = s.freed_variance,
-          .thinned_variance = s.thinned_variance};
-}
-
 measured measure(const segment::stack_figures& s, const stack_question& question) {
-  const double now = value_of(question.value, counted_by(s));
-  if (!question.since) return {now, 0, variance_of(question.value, s), unseen_of(question.value, s)};
-  const auto found = question.since->stacks.find(s.id);
-  const baseline::counted then = found == question.since->stacks.end() ? baseline::counted{} : found->second;
-  const double grown = now - value_of(question.value, then);
-  return {std::abs(grown), grown, growth_variance(question.value, s, then), unseen_since(question.value, s, then)};
+  const stack_counts now = question.until ? question.until->of(s.id) : counts_of(s);
+  const double value = value_of(question.value, now);
+  if (!question.since) return {value, 0, variance_of(question.value, now), unseen_of(question.value, s)};
+  const stack_counts then = question.since->of(s.id);
+  const double grown = value - value_of(question.value, then);
+  return {std::abs(grown), grown, growth_variance(question.value, now, then),
+          unseen_since(question.value, s, now, then)};
 }
 
 bool asks_for(const stack_question& question, const segment::stack_figures& s, const segment::snapshot& figures) {

@@ -47,9 +47,6 @@ struct shown_size {
   friend auto operator<=>(const shown_size&, const shown_size&) = default;
 };
 
-/// What a baseline keeps of a stack.
-[[nodiscard]] baseline::counted counted_by(const segment::stack_figures& s);
-
 [[nodiscard]] measured measure(const segment::stack_figures& s, const stack_question& question);
 
 /// Whether the question is about these threads' stacks.

@@ -31,6 +31,7 @@ enum class frame_detail { function, line, package };
 struct stack_question {
   stack_value value = stack_value::live;
   std::shared_ptr<const baseline> since;  ///< set: by how much it has grown or shrunk
+  std::shared_ptr<const baseline> until;  ///< set: by then; otherwise by now
   frame_detail by = frame_detail::function;
   bool from_site = false;                 ///< the allocating places are the roots, their callers above them
   bool hides_interpreter = false;         ///< of stacks with calls in Python: places_book::without_interpreter
@@ -45,6 +46,9 @@ struct stack_question {
 
 /// The sites with the most of the value, or that have grown most.
 [[nodiscard]] std::string sites_view(watched_process& process, const stack_question& question);
+
+/// How much each of the `most` sites that ever had most live bytes had, over time; and all others.
+[[nodiscard]] std::string site_history_view(watched_process& process, std::size_t most);
 
 /// Sites whose blocks stay: what is live by when it was allocated, and why a site looks like a leak
 /// or does not.

@@ -1,6 +1,7 @@
 #include "watched_process.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -116,6 +117,12 @@ double moment::unix_seconds(std::uint64_t ns) const noexcept {
   return static_cast<double>(microseconds) / 1e6;
 }
 
+std::uint64_t moment::nanoseconds(double unix_seconds) const noexcept {
+  const segment::process_figures& p = figures.process;
+  const double since_start = unix_seconds - static_cast<double>(p.started_unix_ns) / 1e9;
+  return p.started_ns + static_cast<std::uint64_t>(std::clamp(since_start, 0.0, 1e9) * 1e9);
+}
+
 std::optional<live_blocks> moment::live_parts() const noexcept {
   if (!has_probe || !figures.process.counts_from_start() || live() < 0) return std::nullopt;
   live_blocks parts{static_cast<std::uint64_t>(live()), 0};
@@ -143,6 +150,7 @@ watched_process::watched_process(segment::segment_reader reader, bool may_contro
 watched_process::watched_process(segment::segment_reader reader, process_past past, function_patterns wrappers)
     : reader_(std::move(reader)), past_(std::move(past)), places_(std::move(wrappers)) {
   for (const history_point& point : past_->points) history_.add(point);
+  for (const auto& stacks : past_->stacks) stack_history_.add(stacks, 0, 0);
   memory_ = past_->picture;
   begin();
 }
@@ -159,6 +167,7 @@ void watched_process::begin() {
     last_ = read(true);
     marks_seen_ = last_->figures.process.marks.size();
     keep_baselines(*last_);
+    keep_stacks(*last_);
   }
   watcher_ = std::thread([this] { look_until_stopped(); });
 }
@@ -214,13 +223,14 @@ process_past watched_process::past() {
     if (last_->state == life::running) look(false);
   }
   const auto seen = now(false);
-  process_past result{seen->state, seen->figures.at_ns, seen->figures.process.arguments, {}, seen->memory, {}};
+  process_past result{seen->state, seen->figures.at_ns, seen->figures.process.arguments, {}, {}, seen->memory, {}};
   {
     const std::lock_guard hold(memory_mutex_);
     result.picture = memory_;
   }
   const std::lock_guard hold(mutex_);
   result.points = history_.points(0, SIZE_MAX);
+  result.stacks = stack_history_.moments();
   return result;
 }
 
@@ -238,6 +248,7 @@ void watched_process::look(bool with_details) noexcept {
   try {
     last_ = read(with_details);
     keep_baselines(*last_);
+    keep_stacks(*last_);
   } catch (const std::exception&) {
     // Cut off or overwritten: what was read before is all there will be.
     auto end = std::make_shared<moment>(*last_);
@@ -354,9 +365,7 @@ void watched_process::keep_baselines(const moment& m) {
   const auto& marks = m.figures.process.marks;
   const bool is_first = baselines_.empty();
   if (!is_first && marks.size() <= marks_seen_) return;
-  auto made = std::make_shared<baseline>();
-  made->at_ns = m.figures.at_ns;
-  for (const segment::stack_figures& s : stacks()) made->stacks.emplace(s.id, counted_by(s));
+  auto made = std::make_shared<baseline>(baseline_of(stacks(), m.figures.at_ns));
   if (is_first) {
     made->name = "start";
     baselines_["start"] = std::move(made);
@@ -374,6 +383,19 @@ void watched_process::keep_baselines(const moment& m) {
     });
     baselines_.erase(oldest);
   }
+}
+
+void watched_process::keep_stacks(const moment& m) {
+  const std::uint64_t calls = m.total.allocations + m.total.frees;
+  if (!reader_ || past_ || !stack_history_.is_due(m.figures.at_ns, calls)) return;
+  const std::uint64_t begun = clock_ns();
+  auto made = std::make_shared<const baseline>(baseline_of(stacks(), m.figures.at_ns));
+  stack_history_.add(std::move(made), calls, clock_ns() - begun);
+}
+
+std::vector<std::shared_ptr<const baseline>> watched_process::past_stacks() const {
+  const std::lock_guard hold(mutex_);
+  return stack_history_.moments();
 }
 
 std::vector<segment::stack_figures> watched_process::stacks() {
@@ -395,6 +417,10 @@ std::vector<history_point> watched_process::points(std::uint64_t since_ns, std::
 
 std::shared_ptr<const baseline> watched_process::since(const std::string& mark) const {
   const std::lock_guard hold(mutex_);
+  double seconds = 0;
+  if (const char* const end = mark.data() + mark.size();
+      mark.starts_with('@') && std::from_chars(mark.data() + 1, end, seconds).ptr == end)
+    return stack_history_.nearest(last_->nanoseconds(seconds));
   const auto found = baselines_.find(mark);
   return found == baselines_.end() ? nullptr : found->second;
 }

@@ -19,12 +19,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "baseline.hpp"
 #include "detailed_looks.hpp"
 #include "heap_record.hpp"
 #include "history.hpp"
 #include "memory_picture.hpp"
 #include "places.hpp"
 #include "segment_reader.hpp"
+#include "stack_history.hpp"
 
 namespace heapwright::tool {
 
@@ -57,20 +59,8 @@ struct moment {
   [[nodiscard]] std::optional<live_blocks> live_parts() const noexcept;
   /// Seconds since 1970 of a moment by CLOCK_MONOTONIC.
   [[nodiscard]] double unix_seconds(std::uint64_t ns) const noexcept;
-};
-
-/// What stacks had counted by a moment, to be compared with later.
-struct baseline {
-  struct counted {
-    std::uint64_t live = 0;
-    std::int64_t at_peak = 0;
-    std::uint64_t allocated_bytes = 0, short_lived_bytes = 0;
-    double allocations = 0;
-    double allocated_variance = 0, freed_variance = 0, thinned_variance = 0;  ///< bytes^2
-  };
-  std::string name;
-  std::uint64_t at_ns = 0;
-  std::unordered_map<segment::reference, counted> stacks;
+  /// By CLOCK_MONOTONIC; not before the process's start.
+  [[nodiscard]] std::uint64_t nanoseconds(double unix_seconds) const noexcept;
 };
 
 /// What a viewer knows of a process and its segment does not: kept with a saved run.
@@ -79,6 +69,7 @@ struct process_past {
   std::uint64_t at_ns = 0;             ///< CLOCK_MONOTONIC, of all this
   std::vector<std::string> arguments;  ///< as the process has them now: some programs say there what they do
   std::vector<history_point> points;
+  std::vector<std::shared_ptr<const baseline>> stacks;
   std::optional<resident_memory> memory;
   std::shared_ptr<const memory_picture> picture;
 };
@@ -118,9 +109,12 @@ class watched_process {
   void keep_memory_map();
   [[nodiscard]] process_past past();
 
-  /// Number of a mark, or "start" for when this server began to look. Null: nothing is known of
-  /// that moment.
+  /// Number of a mark, or "start" for when this server began to look; or the kept moment that is
+  /// nearest to "@SECONDS" since 1970. Null: nothing is known of that moment.
   [[nodiscard]] std::shared_ptr<const baseline> since(const std::string& mark) const;
+
+  /// What stacks have counted over time, the oldest first.
+  [[nodiscard]] std::vector<std::shared_ptr<const baseline>> past_stacks() const;
 
   /// Resolves return addresses; behind a lock, as symbols are read in when first asked for.
   [[nodiscard]] places_book& places() noexcept { return places_; }
@@ -151,6 +145,7 @@ class watched_process {
   [[nodiscard]] std::uint64_t last_sign_of_life(const segment::snapshot& figures) const;
   void look(bool with_details) noexcept;
   void keep_baselines(const moment& m);
+  void keep_stacks(const moment& m);
 
   std::optional<segment::segment_reader> reader_;
   bool may_control_ = false;
@@ -175,6 +170,7 @@ class watched_process {
   std::optional<resident_memory> detailed_;
   detailed_looks detailed_looks_;
   history history_;
+  stack_history stack_history_;
   std::map<std::string, std::shared_ptr<const baseline>> baselines_;
   std::size_t marks_seen_ = 0;
 

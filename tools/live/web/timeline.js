@@ -6,6 +6,32 @@ import { bytes, clock, round } from "./format.js";
 const byteSteps = [];
 for (let unit = 1; unit < 2 ** 60; unit *= 1024) for (const n of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]) byteSteps.push(unit * n);
 
+const axis = () => ({ stroke: colour("quiet"), grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1, size: 4 }, font: "11px system-ui, sans-serif" });
+export const timeAxis = () => ({ ...axis(), values: (_, splits, __, ___, step) => splits.map(v => (step >= 60 ? clock(v).slice(0, 5) : clock(v))), space: 80, size: 30, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800] });
+export const byteAxis = () => ({ ...axis(), size: 68, incrs: byteSteps, values: (_, splits) => splits.map(v => (v == null ? "" : round(bytes(v)))) });
+
+/// Lines with their names, as far as there is room.
+export function drawMarks(plot, marks) {
+  const c = plot.ctx, { left, top, width, height } = plot.bbox, scale = devicePixelRatio || 1;
+  c.save();
+  c.font = `${11 * scale}px system-ui, sans-serif`;
+  c.textBaseline = "top";
+  let free = 0;
+  for (const mark of marks) {
+    const x = Math.round(plot.valToPos(mark.at, "x", true));
+    if (x < left || x > left + width) continue;
+    c.fillStyle = colour("mark");
+    c.fillRect(x, top, scale, height);
+    const wide = c.measureText(mark.name).width;
+    const isRoom = x + 4 * scale >= free && x + wide + 4 * scale < left + width;
+    if (isRoom) {
+      c.fillText(mark.name, x + 4 * scale, top + 2 * scale);
+      free = x + wide + 12 * scale;
+    }
+  }
+  c.restore();
+}
+
 export class Timeline {
   constructor(host, legend) {
     this.host = host;
@@ -32,17 +58,15 @@ export class Timeline {
   /// Colours are read once, when a plot is made: a change of theme makes another one.
   restyle() {
     this.plot?.destroy();
-    const axis = { stroke: colour("quiet"), grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1, size: 4 }, font: "11px system-ui, sans-serif" };
-    const byteAxis = { ...axis, size: 68, incrs: byteSteps, values: (_, splits) => splits.map(v => (v == null ? "" : round(bytes(v)))) };
     const line = (label, name, more) => ({ label, stroke: colour(name), width: 1.5, points: { show: false }, ...more });
     this.plot = new uPlot({
       ...this.size(), padding: [22, this.hasRate ? 0 : 24, 0, 0],
       cursor: { points: { size: 6 }, drag: { x: true, y: false }, y: false },
       scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 1) * 1.06, 1)] }, rate: { range: (_, low, high) => [0, Math.max((high ?? 1) * 1.06, 1)] } },
-      axes: [{ ...axis, values: (_, splits, __, ___, step) => splits.map(v => (step >= 60 ? clock(v).slice(0, 5) : clock(v))), space: 80, size: 30, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800] }, byteAxis,
-        { ...byteAxis, show: this.hasRate, scale: "rate", side: 1, grid: { show: false }, size: 78, values: (_, splits) => splits.map(v => round(bytes(v)) + "/s") }],
+      axes: [timeAxis(), byteAxis(),
+        { ...byteAxis(), show: this.hasRate, scale: "rate", side: 1, grid: { show: false }, size: 78, values: (_, splits) => splits.map(v => round(bytes(v)) + "/s") }],
       series: [{}, line("live", "live", { fill: colour("live") + "1c" }), line("RSS", "rss"), line("allocated/s", "rate", { show: this.hasRate, scale: "rate", width: 1, dash: [3, 2] })],
-      hooks: { draw: [plot => this.drawMarks(plot)], setCursor: [plot => this.showLegend(plot.cursor.idx)],
+      hooks: { draw: [plot => drawMarks(plot, this.marks)], setCursor: [plot => this.showLegend(plot.cursor.idx)],
         setSelect: [plot => { if (plot.select.width > 0) this.isPart = true; }] },
     }, this.table(), this.host);
     this.showLegend(null);
@@ -78,27 +102,6 @@ export class Timeline {
     this.plot.setData(this.table(), !this.isPart);
     if (this.isPart) this.plot.redraw();
     this.showLegend(this.plot.cursor.idx);
-  }
-
-  drawMarks(plot) {
-    const c = plot.ctx, { left, top, width, height } = plot.bbox, scale = devicePixelRatio || 1;
-    c.save();
-    c.font = `${11 * scale}px system-ui, sans-serif`;
-    c.textBaseline = "top";
-    let free = 0;
-    for (const mark of this.marks) {
-      const x = Math.round(plot.valToPos(mark.at, "x", true));
-      if (x < left || x > left + width) continue;
-      c.fillStyle = colour("mark");
-      c.fillRect(x, top, scale, height);
-      const wide = c.measureText(mark.name).width;
-      const isRoom = x + 4 * scale >= free && x + wide + 4 * scale < left + width;
-      if (isRoom) {
-        c.fillText(mark.name, x + 4 * scale, top + 2 * scale);
-        free = x + wide + 12 * scale;
-      }
-    }
-    c.restore();
   }
 
   showLegend(at) {

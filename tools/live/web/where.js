@@ -4,6 +4,7 @@ import { snapshot } from "./connection.js";
 import { $, choice, element, press, text } from "./dom.js";
 import { Flame, words } from "./flame.js";
 import { aboutCount, bytes, count, duration, exact, exactBytes, percent, several, round, signed, withError } from "./format.js";
+import { SiteHistory } from "./site_history.js";
 import { Source } from "./source.js";
 import { GivenAdvice, placeText, showStack, siteColumns, withPlaces } from "./sites.js";
 import { Table } from "./table.js";
@@ -30,7 +31,7 @@ const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: 
 const estimatedCount = (key, title, bytesKey, more) => figure(key, title, count, { text: row => aboutCount(row[key], row[bytesKey], row[bytesKey + "_error"]), ...more });
 
 /// What is asked for when the page opens. The keys are those of /api/stacks, and of the page's address.
-const usual = { value: "live", since: "", from: "root", by: "function", libraries: "shown", interpreter: "hidden", threads: "" };
+const usual = { value: "live", since: "", until: "", from: "root", by: "function", libraries: "shown", interpreter: "hidden", threads: "" };
 
 /// Names that differ in numbers alone are one pattern: "io_thd_*".
 function patternsOf(threads) {
@@ -47,13 +48,15 @@ export class WhereView {
     // `question`: what is shown; `wanted`: what has been asked for.
     Object.assign(this, { connection, question: { ...usual }, wanted: { ...usual }, known: "", knownThreads: "", sampling: [] });
     this.source = new Source($("flame-source"), connection);
+    this.siteHistory = new SiteHistory({ chosen: (since, until) => this.ask(since === null ? { since: "", until: "" } : { since: `@${since.toFixed(1)}`, until: `@${until.toFixed(1)}` }),
+      picked: name => this.findSite(name) });
     this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => this.picked(node),
       zoomed: isZoomed => {
         $("flame-reset").hidden = !isZoomed;
         addressChanged();
       } });
     choice($("flame-value"), "value", value => this.ask({ value }));
-    $("since").addEventListener("change", event => this.ask({ since: event.target.value }));
+    $("since").addEventListener("change", event => this.ask({ since: event.target.value, until: "" }));
     for (const key of ["from", "by", "threads"]) $(key).addEventListener("change", event => this.ask({ [key]: event.target.value }));
     $("own-code").addEventListener("change", event => this.ask({ libraries: event.target.checked ? "folded" : "shown" }));
     $("interpreter").addEventListener("change", event => this.ask({ interpreter: event.target.checked ? "shown" : "hidden" }));
@@ -122,14 +125,15 @@ export class WhereView {
   }
 
   async refresh() {
-    const asked = this.asked = { ...this.wanted }, { value, since, threads } = asked;
+    const asked = this.asked = { ...this.wanted }, { value, since, until, threads } = asked;
     this.at = performance.now();
     try {
       this.advice ??= new GivenAdvice((await this.connection.get("/api/advice")).advice);
       const [tree, sites] = await Promise.all([
         this.connection.get("/api/stacks", asked),
-        this.connection.get("/api/sites", { value, since, threads, most: 1000 })]);
+        this.connection.get("/api/sites", { value, since, until, threads, most: 1000 })]);
       if (asked !== this.asked) return;
+      this.showHistory();
       const isNewTable = value !== this.question.value || since !== this.question.since;
       this.question = asked;
       addressChanged();
@@ -152,10 +156,25 @@ export class WhereView {
     }
   }
 
+  findSite(name) {
+    $("sites-search").value = name;
+    this.searchSites(name);
+  }
+
+  /// Not with each answer: it changes slowly, and is much.
+  async showHistory() {
+    if (this.historyAt && performance.now() - this.historyAt < 4000 && !this.isOver) return;
+    this.historyAt = performance.now();
+    const history = await this.connection.get("/api/site_history").catch(() => null);
+    if (history) this.siteHistory.set(history);
+  }
+
   showControls(question) {
     press($("flame-value"), "value", question.value);
     // A list that does not yet have it gets it with the answer that names it.
-    for (const key of ["since", "from", "by", "threads"]) $(key).value = question[key];
+    for (const key of ["from", "by", "threads"]) $(key).value = question[key];
+    $("since").value = question.until ? "part" : question.since;
+    this.siteHistory.showPart(Number(question.until && question.since.slice(1)), Number(question.until.slice(1)));
     $("own-code").checked = question.libraries === "folded";
     $("interpreter").checked = question.interpreter === "shown";
   }
@@ -234,17 +253,23 @@ export class WhereView {
     this.program = state.process.program;
     this.flame.whyEmpty = state.process.state === "running" ? "no samples yet" : "no samples";
     this.sampling = samplingOf(state.process);
+    this.siteHistory.marks = state.marks;
+    this.isOver = state.process.state !== "running";
     const marks = state.marks.filter(mark => mark.can_compare);
     const known = marks.map(mark => mark.number).join();
     if (known !== this.known || $("since").options.length === 0) {
       this.known = known;
-      $("since").replaceChildren(element("option", { value: "", textContent: "–" }), element("option", { value: "start", textContent: "this page's server began" }),
+      $("since").replaceChildren(element("option", { value: "", textContent: "–" }), element("option", { value: "part", textContent: "as chosen above", hidden: true }), element("option", { value: "start", textContent: "this page's server began" }),
         ...marks.map(mark => element("option", { value: String(mark.number), textContent: mark.name })));
-      $("since").value = [...$("since").options].some(option => option.value === this.wanted.since) ? this.wanted.since : "";
+      const chosen = this.wanted.until ? "part" : this.wanted.since;
+      $("since").value = [...$("since").options].some(option => option.value === chosen) ? chosen : "";
     }
     if (isSeen && state.process.state === "running" && !document.hidden && performance.now() - (this.at ?? 0) > 5000) this.refresh();
   }
 
   seen() { this.refresh(); }
-  restyle() { this.flame.draw(); }
+  restyle() {
+    this.flame.draw();
+    this.siteHistory.restyle();
+  }
 }
