@@ -265,6 +265,9 @@ subcommand add_live(CLI::App& app) {
   sub.add_option("--save", options.save,
                  "Keep the figures of all processes, the time line and the memory map, for --file, top, diff and leaks")
       ->type_name("FILE");
+  sub.add_option("--against", options.against,
+                 "A run that --save has kept: the page shows what is more or less than there (growth since)")
+      ->type_name("FILE");
   sub.add_option("--snapshot", options.snapshot,
                  "Write the page, as it is, into one HTML file that needs no server: at the end of a COMMAND, at once of "
                  "a PID or a --file")
@@ -341,6 +344,8 @@ subcommand add_diff(CLI::App& app) {
   sub.add_option("--fail-if", options.fail_if, "As peak>+5%, live>+10MiB, allocations>1000; repeatable")
       ->type_name("CONDITION")
       ->allow_extra_args(false);
+  sub.add_option("--html", options.html, "Write a page that shows AFTER, compared with BEFORE, into this file")
+      ->type_name("FILE");
   add_wrappers(sub, options.wrappers);
   sub.add_option("--sites", options.sites, "List at most so many call sites")
       ->check(from_to(0, 1'000'000))

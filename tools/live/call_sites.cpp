@@ -16,13 +16,7 @@ namespace {
 
 std::string file_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-struct placed_stack {
-  segment::stack_figures figures;
-  measured value;
-  std::vector<std::uint32_t> places;
-};
-
-call_site empty_site(const placed_stack& largest, const places_book& book) {
+call_site empty_site(const asked_stack& largest, const places_book& book) {
   call_site s;
   s.places = largest.places;
   s.site = book.site_in(s.places);
@@ -42,20 +36,11 @@ std::pair<std::uint32_t, std::string> key_of(const call_site& s, const places_bo
 
 }  // namespace
 
-std::vector<call_site> call_sites(std::vector<segment::stack_figures> stacks, const segment::snapshot& figures,
-                                  places_book& book, const stack_question& question) {
-  std::vector<placed_stack> placed;
-  placed.reserve(stacks.size());
-  for (segment::stack_figures& s : stacks) {
-    auto places = places_of(s, figures, book);
-    const measured value = measure(s, question);
-    placed.push_back({std::move(s), value, std::move(places)});
-  }
-  std::ranges::stable_sort(placed, std::ranges::greater{}, [](const placed_stack& p) { return p.value.value; });
-
+std::vector<call_site> call_sites(std::vector<asked_stack> stacks, const places_book& book) {
+  std::ranges::stable_sort(stacks, std::ranges::greater{}, [](const asked_stack& s) { return s.value.value; });
   std::vector<call_site> sites;
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> known;
-  for (const placed_stack& p : placed) {
+  for (const asked_stack& p : stacks) {
     call_site found = empty_site(p, book);
     const auto [entry, is_new] = known.emplace(key_of(found, book), sites.size());
     if (is_new) sites.push_back(std::move(found));
@@ -65,9 +50,11 @@ std::vector<call_site> call_sites(std::vector<segment::stack_figures> stacks, co
     site.stacks.push_back(p.figures.id);
     site.calls.insert(p.figures.first_with_calls);
   }
-  if (question.since)
-    for (call_site& site : sites) site.value.value = std::abs(site.value.grown);
   return sites;
+}
+
+std::vector<call_site> call_sites(watched_process& process, const moment& m) {
+  return call_sites(asked_stacks(process.stacks(), m, process.places(), {}), process.places());
 }
 
 std::string hint_at_symbols(const std::vector<call_site>& sites, const places_book& book) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "stack_measure.hpp"
+#include "asked_stacks.hpp"
 
 namespace heapwright::tool {
 
@@ -26,9 +26,10 @@ struct call_site {
 };
 
 /// In no order. Sites whose stacks all have a value of 0 are there too. O(stacks * depth).
-[[nodiscard]] std::vector<call_site> call_sites(std::vector<segment::stack_figures> stacks,
-                                                const segment::snapshot& figures, places_book& book,
-                                                const stack_question& question);
+[[nodiscard]] std::vector<call_site> call_sites(std::vector<asked_stack> stacks, const places_book& book);
+
+/// Of all that the process has.
+[[nodiscard]] std::vector<call_site> call_sites(watched_process& process, const moment& m);
 
 /// What to do about modules without names, in one sentence; empty: none has a tenth of the value.
 [[nodiscard]] std::string hint_at_symbols(const std::vector<call_site>& sites, const places_book& book);

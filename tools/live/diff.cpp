@@ -19,12 +19,15 @@
 
 #include "call_sites.hpp"
 #include "failure.hpp"
+#include "given_advice.hpp"
+#include "output_file.hpp"
 #include "places.hpp"
 #include "printable.hpp"
 #include "quantities.hpp"
 #include "sample_weight.hpp"
 #include "saved_run.hpp"
 #include "segment_reader.hpp"
+#include "snapshot_page.hpp"
 #include "terminal.hpp"
 
 namespace heapwright::tool {
@@ -260,9 +263,24 @@ void tell_failed(const std::string& text, const figure& of, const watched_run& b
   }
 }
 
+/// The page of the second run, which begins with what is more and less than in the first.
+void write_page(const diff_options& options) {
+  const opened_run after(options.after);
+  watched_family family(after, options.wrappers);
+  family.compare_with(std::make_shared<const other_run>(options.before, options.wrappers));
+  const std::string page = snapshot_page({family, advice_view("")}, "where?value=peak&since=other");
+  family.stop();
+  output_file file(options.html);
+  file.write(page);
+  file.finish();
+}
+
 }  // namespace
 
 int diff(const diff_options& options) {
+  check_is_a_file("--html", options.html);
+  check_replaces_none("--html", options.html, {options.before, options.after});
+  check_writable(options.html);
   std::vector<condition> conditions;
   for (const std::string& text : options.fail_if) conditions.push_back(parsed(text));
   const watched_run before = read_run(options.before, options.wrappers);
@@ -280,6 +298,7 @@ int diff(const diff_options& options) {
   print_sites(before, after, peak_table, options.sites);
   print_sites(before, after, allocated_table, options.sites);
   finish_answers();
+  if (!options.html.empty()) write_page(options);
   int result = 0;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const figure& of = *conditions[i].of;

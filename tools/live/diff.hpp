@@ -11,6 +11,7 @@ namespace heapwright::tool {
 struct diff_options {
   std::string before, after;         ///< segments
   std::vector<std::string> fail_if;  ///< `peak>+5%`: see diff.cpp
+  std::string html;                  ///< file for a snapshot_page of the difference; empty: none
   unsigned sites = 10;               ///< at most so many are listed of each figure
   function_patterns wrappers;        ///< as places_book has them
 };

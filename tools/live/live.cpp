@@ -326,10 +326,11 @@ void write_files(const live_options& options, const std::string& snapshot, const
 }
 
 /// Of a process or a saved run, as it is now.
-int write_snapshot(const live_options& options, const std::string& advice) {
+int write_snapshot(const live_options& options, const std::string& advice, const std::shared_ptr<const other_run>& other) {
   std::optional<opened_run> saved;
   if (!options.file.empty()) saved.emplace(options.file);
   const auto family = family_of(options, {}, saved);
+  if (other) family->compare_with(other);
   std::vector<saved_process> run;
   if (!options.save.empty()) run = family->saved(options.pid != 0);
   const std::string page = snapshot_page({*family, advice});
@@ -352,7 +353,9 @@ int live(const live_options& options) {
   for (const std::string& file : outputs_of(options)) check_writable(file);
   check_ready_fd(options.ready_fd);
   const std::string advice = advice_view(options.advice);
-  if (!options.snapshot.empty() && options.command.empty()) return write_snapshot(options, advice);
+  const auto other =
+      options.against.empty() ? nullptr : std::make_shared<const other_run>(options.against, options.wrappers);
+  if (!options.snapshot.empty() && options.command.empty()) return write_snapshot(options, advice, other);
   const std::string token = token_for(options);
 
   // Listens before anything is started: a port that is taken must not cost a run of the program.
@@ -381,6 +384,7 @@ int live(const live_options& options) {
   if (!options.file.empty()) saved.emplace(options.file);
   const auto family_pointer = family_of(options, started ? started->segment() : std::filesystem::path(), saved);
   watched_family& family = *family_pointer;
+  if (other) family.compare_with(other);
   const routes answers({family, advice}, guard(options.host, server->port(), token));
   if (!started && !tell_address(options, url, token)) throw lost_address();
 

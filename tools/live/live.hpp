@@ -26,6 +26,7 @@ struct live_options {
   function_patterns wrappers;   ///< as places_book has them
   std::string advice;           ///< of `heapwright advise --json`, shown beside the sites; empty: none
   std::string snapshot;         ///< file for snapshot_page at the end; of a pid or a file at once, without a server
+  std::string against;          ///< a saved run to compare with; empty: none
   std::string save;             ///< the segment as it is at the end, copied to this file; empty: it is not
   bool no_browser = false;
   bool exit_with_program = false;

@@ -154,6 +154,11 @@ bool places_book::has_script(const std::vector<std::uint32_t>& places) const {
   return std::ranges::any_of(places, [this](std::uint32_t p) { return all_[p].is_script; });
 }
 
+std::uint32_t places_book::number_for(const place& p) {
+  const std::lock_guard hold(mutex_);
+  return number_of(p);
+}
+
 bool places_book::has_file(const std::string& file) const {
   const std::lock_guard hold(mutex_);
   return std::ranges::any_of(all_, [&](const place& p) { return p.file == file && !file.empty(); });

@@ -83,6 +83,9 @@ class places_book {
 
   [[nodiscard]] bool has_script(const std::vector<std::uint32_t>& places) const;
 
+  /// Of a place that another book has found.
+  [[nodiscard]] std::uint32_t number_for(const place& p);
+
   /// Whether a place is in this file of source.
   [[nodiscard]] bool has_file(const std::string& file) const;
 

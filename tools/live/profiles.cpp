@@ -36,7 +36,7 @@ std::string pprof_answer(watched_process& process, bool is_heap, unsigned second
 std::string collapsed_answer(watched_process& process, const stack_question& question) {
   const auto seen = process.now();
   std::vector<segment::stack_figures> stacks = process.stacks();
-  std::erase_if(stacks, [&](const segment::stack_figures& s) { return !asks_for(question, s, seen->figures); });
+  std::erase_if(stacks, [&](const segment::stack_figures& s) { return !asks_for(question, seen->figures.name_of_threads(s)); });
   for (segment::stack_figures& s : stacks) {
     // Of a growth only what grows: the format knows no negative values.
     const measured m = measure(s, question);

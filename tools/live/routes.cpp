@@ -114,7 +114,12 @@ stack_question stack_question_of(const http_request& request, const watched_proc
       throw bad_question(404, "of that mark it is not known what was live: it is older than this server, or no mark");
     return found;
   };
-  q.since = moment("since");
+  if (const std::string* since = request.parameter("since"); since != nullptr && *since == "other") {
+    q.other = process.other();
+    if (!q.other) throw bad_question(404, "there is no other run; live --against FILE takes one");
+  } else {
+    q.since = moment("since");
+  }
   q.until = moment("until");
   if (q.until && !q.since) throw wrong("until is the end of a time that begins with since");
   return q;
@@ -336,7 +341,9 @@ const auto& table() {
       route{"/api/collapsed", "GET",
             [](const request& r, process& p) {
               only(r, {"value", "since", "until", "threads"});
-              return made("text/plain; charset=utf-8", collapsed_answer(p, stack_question_of(r, p, 1, 1)));
+              const stack_question question = stack_question_of(r, p, 1, 1);
+              if (question.other) throw wrong("collapsed stacks are not compared with another run");
+              return made("text/plain; charset=utf-8", collapsed_answer(p, question));
             }},
       route{"/api/snapshot", "GET", nullptr, snapshot},
       route{"/metrics", "GET", nullptr, metrics},

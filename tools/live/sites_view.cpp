@@ -41,11 +41,13 @@ json site_part(const call_site& site, const moment& m, place_table& places) {
 
 std::string sites_view(watched_process& process, const stack_question& question) {
   const auto seen = process.now();
-  std::vector<stack_figures> stacks = process.stacks();
-  std::erase_if(stacks, [&](const stack_figures& s) { return !asks_for(question, s, seen->figures); });
-  std::vector<call_site> all = call_sites(std::move(stacks), seen->figures, process.places(), question);
+  std::vector<call_site> all =
+      call_sites(asked_stacks(process.stacks(), *seen, process.places(), question), process.places());
+  // A site may grow in one stack and shrink in another.
+  if (question.is_of_growth())
+    for (call_site& site : all) site.value.value = std::abs(site.value.grown);
   // With a baseline: those that grew most first, then those that shrank least.
-  const auto order = [&](const call_site& s) { return question.since ? s.value.grown : s.value.value; };
+  const auto order = [&](const call_site& s) { return question.is_of_growth() ? s.value.grown : s.value.value; };
   const std::size_t shown = std::min(question.most, all.size());
   std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater{}, order);
   const std::size_t left_out = all.size() - shown;
@@ -58,7 +60,7 @@ std::string sites_view(watched_process& process, const stack_question& question)
     json row = site_part(site, *seen, places);
     row["value"] = std::round(site.value.value);
     row["value_error"] = std::round(error_of(site.value));
-    row["grown"] = question.since ? json(std::round(site.value.grown)) : json(nullptr);
+    row["grown"] = question.is_of_growth() ? json(std::round(site.value.grown)) : json(nullptr);
     rows.push_back(std::move(row));
   }
   const json result = {{"at", seen->unix_seconds(seen->figures.at_ns)},
@@ -85,7 +87,7 @@ std::string leaks_view(watched_process& process, std::size_t most) {
   };
   std::vector<candidate> growing;
   std::size_t looked_at = 0, judged_count = 0;
-  for (call_site& site : call_sites(process.stacks(), m.figures, process.places(), {})) {
+  for (call_site& site : call_sites(process, m)) {
     std::vector<aged_block> blocks;
     for (const segment::reference stack : site.stacks)
       if (const auto found = of_stack.find(stack); found != of_stack.end())

@@ -1,7 +1,7 @@
 // The page asks its server questions and shows the answers. A snapshot is the page with the answers to
 // most questions that it can ask, each under its question:
 //
-//   {"made": seconds since 1970, "common": {QUESTION: ANSWER, ...},
+//   {"made": seconds since 1970, "view": what it opens with, "common": {QUESTION: ANSWER, ...},
 //    "processes": {NAME: {QUESTION: ANSWER, ...}, ...}}
 //
 // compressed by gzip, in base64, in an element of the page. A question is its path and its parameters
@@ -125,8 +125,9 @@ void keep_stacks_and_sites(kept_answers& kept, const json& state) {
   for (const json& mark : state["marks"])
     if (mark["can_compare"]) moments.push_back(mark["number"].dump());
   if (moments.size() > most_marks) moments.erase(moments.begin() + 1, moments.end() - (most_marks - 1));
+  if (!state["other_run"].is_null()) moments.emplace_back("other");
   for (const std::string& since : moments)
-    for (const char* value : {"live", "allocated"}) {
+    for (const char* value : {"live", "peak", "allocated"}) {
       kept.keep_sites({{"value", value}, {"since", since}});
       for (const char* from : {"root", "site"}) kept.keep_stacks({{"value", value}, {"since", since}, {"from", from}});
     }
@@ -144,6 +145,7 @@ std::string answers_for(const shown_run& what, const std::string& process) {
   const std::string state = kept.keep("/api/state", {});
   for (const char* path : {"/api/cells", "/api/leaks", "/api/memory", "/api/mistakes"}) kept.keep(path, {});
   kept.keep("/api/history", {{"most", "4000"}});
+  kept.keep("/api/site_history", {});
   if (!state.empty()) keep_stacks_and_sites(kept, json::parse(state));
   return kept.text();
 }
@@ -187,7 +189,7 @@ std::string base64(std::string_view bytes) {
 
 }  // namespace
 
-std::string snapshot_page(const shown_run& what) {
+std::string snapshot_page(const shown_run& what, const std::string& view) {
   const std::vector<std::string> names = names_of_kept(what);
   joined_object common, processes, all;
   common.add("/api/processes", list_of(what, names));
@@ -195,6 +197,7 @@ std::string snapshot_page(const shown_run& what) {
   for (const std::string& name : names) processes.add(name, answers_for(what, name));
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   all.add("made", std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now).count()));
+  all.add("view", json(view).dump());
   all.add("common", common.text());
   all.add("processes", processes.text());
 

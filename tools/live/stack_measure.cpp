@@ -84,8 +84,8 @@ measured measure(const segment::stack_figures& s, const stack_question& question
           unseen_since(question.value, s, now, then)};
 }
 
-bool asks_for(const stack_question& question, const segment::stack_figures& s, const segment::snapshot& figures) {
-  return question.threads.empty() || fits_pattern(question.threads, figures.name_of_threads(s));
+bool asks_for(const stack_question& question, const std::string& name_of_threads) {
+  return question.threads.empty() || fits_pattern(question.threads, name_of_threads);
 }
 
 std::vector<std::uint32_t> places_of(const segment::stack_figures& s, const segment::snapshot& figures,

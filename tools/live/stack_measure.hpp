@@ -49,9 +49,8 @@ struct shown_size {
 
 [[nodiscard]] measured measure(const segment::stack_figures& s, const stack_question& question);
 
-/// Whether the question is about these threads' stacks.
-[[nodiscard]] bool asks_for(const stack_question& question, const segment::stack_figures& s,
-                            const segment::snapshot& figures);
+/// Whether the question is about stacks of threads of this name.
+[[nodiscard]] bool asks_for(const stack_question& question, const std::string& name_of_threads);
 
 /// Places of all frames, the innermost first; inlined ones are frames of their own.
 [[nodiscard]] std::vector<std::uint32_t> places_of(const segment::stack_figures& s, const segment::snapshot& figures,

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "other_run.hpp"
 #include "views.hpp"
 
 namespace heapwright::tool {
@@ -114,6 +115,7 @@ std::string state_view(watched_process& process) {
                    {"live_rounding", nullptr}}},
                  {"memory", nullptr},
                  {"marks", marks_part(m, process)},
+                 {"other_run", process.other() ? json(process.other()->run) : json(nullptr)},
                  {"watched_since", m.unix_seconds(process.since("start")->at_ns)}};
   if (const auto live = m.live_parts()) result["totals"]["live_rounding"] = live->rounding;
   if (m.memory) {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "stack_measure.hpp"
+#include "asked_stacks.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -109,19 +109,19 @@ std::string tree_view(watched_process& process, const stack_question& question) 
   std::size_t cut = 0;
   std::set<segment::reference> calls;
   bool has_scripts = false;
-  for (const segment::stack_figures& s : process.stacks()) {
-    const measured m = measure(s, question);
-    if (m.value > 0) threads[seen->figures.name_of_threads(s)] += m.value;
-    if (!asks_for(question, s, seen->figures)) continue;
-    calls.insert(s.first_with_calls);
-    samples += question.value == stack_value::live ? s.live_samples : s.samples;
-    cut += s.is_cut ? 1 : 0;
-    if (!(m.value > 0)) continue;
-    std::vector<std::uint32_t> places = places_of(s, seen->figures, process.places());
-    has_scripts = has_scripts || process.places().has_script(places);
-    places = shown_places(std::move(places), question, process.places());
+  std::vector<segment::stack_figures> stacks = process.stacks();
+  for (const segment::stack_figures& s : stacks)
+    if (const double value = measure(s, question).value; value > 0)
+      threads[seen->figures.name_of_threads(s)] += value;
+  for (asked_stack& s : asked_stacks(std::move(stacks), *seen, process.places(), question)) {
+    calls.insert(s.figures.first_with_calls);
+    samples += question.value == stack_value::live ? s.figures.live_samples : s.figures.samples;
+    cut += s.figures.is_cut ? 1 : 0;
+    if (!(s.value.value > 0)) continue;
+    has_scripts = has_scripts || process.places().has_script(s.places);
+    std::vector<std::uint32_t> places = shown_places(std::move(s.places), question, process.places());
     if (!question.from_site) std::reverse(places.begin(), places.end());
-    tree.add(places, m);
+    tree.add(places, s.value);
   }
 
   const std::vector<node>& nodes = tree.nodes();
@@ -146,7 +146,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
     if (new_number[i] == UINT32_MAX && new_number[nodes[i].parent] != UINT32_MAX) left_out += nodes[i].total;
 
   const json result = {{"at", seen->unix_seconds(seen->figures.at_ns)},
-                       {"is_growth", question.since != nullptr},
+                       {"is_growth", question.is_of_growth()},
                        {"since", question.since ? json(seen->unix_seconds(question.since->at_ns)) : json(nullptr)},
                        {"stacks", calls.size()},
                        {"samples", samples},

@@ -32,12 +32,15 @@ struct stack_question {
   stack_value value = stack_value::live;
   std::shared_ptr<const baseline> since;  ///< set: by how much it has grown or shrunk
   std::shared_ptr<const baseline> until;  ///< set: by then; otherwise by now
+  std::shared_ptr<const other_process> other;  ///< set: by how much it is more or less than there
   frame_detail by = frame_detail::function;
   bool from_site = false;                 ///< the allocating places are the roots, their callers above them
   bool hides_interpreter = false;         ///< of stacks with calls in Python: places_book::without_interpreter
   bool folds_libraries = false;           ///< places_book::with_libraries_folded
   std::string threads;                    ///< a pattern of their names; empty: all
   std::size_t most = 20'000;              ///< nodes, or rows
+
+  [[nodiscard]] bool is_of_growth() const noexcept { return since != nullptr || other != nullptr; }
 };
 
 /// A call tree as columns: parent, place, total, own, grown. The smallest nodes are left out, and

@@ -69,12 +69,22 @@ std::shared_ptr<watched_process> watched_family::open(const std::filesystem::pat
       const auto& all = run_->processes();
       const auto saved = std::ranges::find(all, segment, &saved_process::segment);
       if (saved != all.end() && saved->past)
-        return std::make_shared<watched_process>(std::move(reader), *saved->past, wrappers_);
+        return prepared(std::make_shared<watched_process>(std::move(reader), *saved->past, wrappers_));
     }
-    return std::make_shared<watched_process>(std::move(reader), may_control, wrappers_);
+    return prepared(std::make_shared<watched_process>(std::move(reader), may_control, wrappers_));
   } catch (const failure&) {
     return nullptr;
   }
+}
+
+std::shared_ptr<watched_process> watched_family::prepared(std::shared_ptr<watched_process> process) const {
+  if (other_) process->compare_with(other_->of_program(process->now(false)->figures.process.program));
+  return process;
+}
+
+void watched_family::compare_with(std::shared_ptr<const other_run> other) {
+  other_ = std::move(other);
+  first_ = prepared(std::move(first_));
 }
 
 /// The folder that all programs share has what the last ones have left, of whatever program: that

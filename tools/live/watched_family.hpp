@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "other_run.hpp"
 #include "saved_run.hpp"
 #include "watched_process.hpp"
 
@@ -41,6 +42,9 @@ class watched_family {
                  std::filesystem::path folder, function_patterns wrappers, found_by how);
   /// Of a saved run, which must live as long.
   watched_family(const opened_run& run, function_patterns wrappers);
+
+  /// All processes from now on. To be called before anybody asks.
+  void compare_with(std::shared_ptr<const other_run> other);
 
   /// By name or process id; empty: the first. Null: there is no such process.
   [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name_or_id);
@@ -85,9 +89,11 @@ class watched_family {
   /// What the process is called that is asked for by its id, the first by "". A name stays itself.
   [[nodiscard]] std::string name_among(const std::string& name_or_id) const;
   [[nodiscard]] std::shared_ptr<watched_process> open(const std::filesystem::path& segment) const;
+  [[nodiscard]] std::shared_ptr<watched_process> prepared(std::shared_ptr<watched_process> process) const;
 
   std::filesystem::path folder_, first_segment_;
   const opened_run* run_ = nullptr;
+  std::shared_ptr<const other_run> other_;
   function_patterns wrappers_;
   found_by how_ = found_by::start;
   std::set<std::string> ended_before_;  ///< names

@@ -30,6 +30,8 @@
 
 namespace heapwright::tool {
 
+struct other_process;
+
 /// `killed`: it is gone and has not called exit: by a signal, or by the system call alone.
 /// `lost`: the segment can no longer be read. `gone`: a process without one is no longer there.
 /// `left`: it ran when this was saved.
@@ -113,6 +115,11 @@ class watched_process {
   /// nearest to "@SECONDS" since 1970. Null: nothing is known of that moment.
   [[nodiscard]] std::shared_ptr<const baseline> since(const std::string& mark) const;
 
+  /// A process of another run, to be compared with; null: there is none. It is set before anybody
+  /// else knows this object.
+  void compare_with(std::shared_ptr<const other_process> other) { other_ = std::move(other); }
+  [[nodiscard]] const std::shared_ptr<const other_process>& other() const noexcept { return other_; }
+
   /// What stacks have counted over time, the oldest first.
   [[nodiscard]] std::vector<std::shared_ptr<const baseline>> past_stacks() const;
 
@@ -157,6 +164,7 @@ class watched_process {
   bool is_without_segment_ = false;
   std::unique_ptr<heap_record> heap_;
   places_book places_;
+  std::shared_ptr<const other_process> other_;
 
   std::mutex memory_mutex_;
   std::shared_ptr<const memory_picture> memory_;

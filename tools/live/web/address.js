@@ -4,9 +4,9 @@
 //
 // Values that a view has when the page opens are left out.
 
-/// The view, and its parameters by name.
-export function readAddress() {
-  const [view, parameters] = location.hash.slice(1).split("?");
+/// The view, and its parameters by name. `otherwise`: of an address without them.
+export function readAddress(otherwise = "") {
+  const [view, parameters] = (location.hash.slice(1) || otherwise).split("?");
   return { view, parameters: Object.fromEntries(new URLSearchParams(parameters)) };
 }
 

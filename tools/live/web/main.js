@@ -359,8 +359,9 @@ document.addEventListener("keydown", event => {
 async function begin() {
   useTheme();
   await openSnapshot();
+  asked = readAddress(snapshot?.view).view;
   await chooseProcess();
-  const { view, parameters } = readAddress();
+  const { view, parameters } = readAddress(snapshot?.view);
   views[view]?.use(parameters);
   keepAddress(() => ({ view: seen, parameters: views[seen].parameters }));
   linkFiles();

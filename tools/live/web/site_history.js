@@ -43,8 +43,8 @@ export class SiteHistory {
   /// `data`: what /api/site_history answers.
   set(data) {
     this.data = data;
-    // Of one moment there is no history.
-    $("site-history-card").hidden = !(data.at.length > 1 && data.sites.length > 0);
+    // Of a moment or two there is no history.
+    $("site-history-card").hidden = !(data.at.length > 2 && data.sites.length > 0);
     this.plot?.destroy();
     this.plot = null;
     if (!$("site-history-card").hidden && this.host.clientWidth > 0) this.draw();

@@ -88,7 +88,7 @@ export class WhereView {
     this.sites?.end();
     const isOfPeak = this.question.value === "peak";
     const atPeak = isOfPeak ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
-    const grown = this.question.since ? [figure("grown", "grown", v => signed(v, this.question.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since the mark; faint where the error is larger than the change", width: "minmax(176px,.3fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
+    const grown = this.question.since ? [figure("grown", "grown", v => signed(v, this.question.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since that moment, or more than in that run; faint where the error is larger than the change", width: "minmax(176px,.3fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     const hasAdvice = this.advice?.isEmpty === false;
     const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(150px,.5fr)", about: "What the kit could do: choose the row for more", value: row => kindsOf(row.advice), text: row => kindsOf(row.advice), tip: row => row.advice.map(one => one.seen).join("\n") }] : [];
     this.sites = new Table($("sites"), {
@@ -260,6 +260,7 @@ export class WhereView {
     if (known !== this.known || $("since").options.length === 0) {
       this.known = known;
       $("since").replaceChildren(element("option", { value: "", textContent: "–" }), element("option", { value: "part", textContent: "as chosen above", hidden: true }), element("option", { value: "start", textContent: "this page's server began" }),
+        ...(state.other_run ? [element("option", { value: "other", textContent: `the run in ${state.other_run}` })] : []),
         ...marks.map(mark => element("option", { value: String(mark.number), textContent: mark.name })));
       const chosen = this.wanted.until ? "part" : this.wanted.since;
       $("since").value = [...$("since").options].some(option => option.value === chosen) ? chosen : "";

@@ -1,0 +1,79 @@
+#include "asked_stacks.hpp"
+
+#include <cmath>
+#include <unordered_map>
+
+#include "other_run.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+/// What stacks of two runs have in common: their functions, and the names of the files these are in.
+void add_to_key(std::string& key, const place& p) {
+  key += p.function + '\n' + p.module.substr(p.module.rfind('/') + 1) + '\n';
+}
+
+class compared_stacks {
+ public:
+  explicit compared_stacks(places_book& book) : book_(book) {}
+
+  void add_own(asked_stack stack) {
+    std::string key = stack.figures.is_cut ? "cut\n" : "";
+    for (const std::uint32_t number : stack.places) add_to_key(key, book_[number]);
+    const auto [entry, is_new] = known_.emplace(std::move(key), stacks_.size());
+    stack.value.grown = stack.value.value;
+    if (is_new) return stacks_.push_back(std::move(stack));
+    asked_stack& known = stacks_[entry->second];
+    known.figures += stack.figures;
+    known.value += stack.value;
+  }
+
+  void add_other(const other_stack& stack, measured then) {
+    std::string key = stack.figures.is_cut ? "cut\n" : "";
+    for (const place& p : stack.places) add_to_key(key, p);
+    const auto [entry, is_new] = known_.emplace(std::move(key), stacks_.size());
+    if (is_new) stacks_.push_back(only_there(stack));
+    then.grown = -then.value;
+    stacks_[entry->second].value += then;
+  }
+
+  [[nodiscard]] std::vector<asked_stack> take() {
+    for (asked_stack& s : stacks_) s.value.value = std::abs(s.value.grown);
+    return std::move(stacks_);
+  }
+
+ private:
+  asked_stack only_there(const other_stack& stack) {
+    asked_stack made;
+    made.figures.id = made.figures.first_with_calls = --next_id_;
+    made.figures.is_cut = stack.figures.is_cut;
+    for (const place& p : stack.places) made.places.push_back(book_.number_for(p));
+    return made;
+  }
+
+  places_book& book_;
+  std::vector<asked_stack> stacks_;
+  std::unordered_map<std::string, std::size_t> known_;
+  segment::reference next_id_ = 0xffffffff;  ///< far above those of a segment
+};
+
+}  // namespace
+
+std::vector<asked_stack> asked_stacks(std::vector<segment::stack_figures> stacks, const moment& m, places_book& book,
+                                      const stack_question& question) {
+  std::vector<asked_stack> result;
+  compared_stacks compared(book);
+  for (segment::stack_figures& s : stacks) {
+    if (!asks_for(question, m.figures.name_of_threads(s))) continue;
+    const measured value = measure(s, question);
+    auto places = places_of(s, m.figures, book);
+    asked_stack stack{std::move(s), std::move(places), value};
+    question.other ? compared.add_own(std::move(stack)) : result.push_back(std::move(stack));
+  }
+  if (!question.other) return result;
+  for (const other_stack& s : question.other->stacks)
+    if (asks_for(question, s.threads)) compared.add_other(s, measure(s.figures, question));
+  return compared.take();
+}
+
+}  // namespace heapwright::tool
