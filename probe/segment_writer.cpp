@@ -12,6 +12,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/statfs.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -167,13 +168,17 @@ void remove_old_segments(const char* directory) noexcept {
   ::close(fd);
 }
 
-/// Room for stacks, or for samples: a small part of the address space where that is limited
-/// (ulimit -v), so that the program has the rest.
-std::size_t room_of(std::size_t usual) noexcept {
+/// The most that stacks, samples and code of Python may take each: a small part of the address space
+/// where that is limited (ulimit -v), and of what is free where the segment is to be, so that the
+/// program and others have the rest.
+std::size_t most_room(const char* directory) noexcept {
   constexpr std::size_t least = 256 * 1024;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return usual;
-  return std::clamp<std::size_t>(limit.rlim_cur / 64, least, usual);
+  std::size_t most = SIZE_MAX;
+  if (rlimit limit{}; ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    most = limit.rlim_cur / 64;
+  if (struct statfs free {}; ::statfs(directory, &free) == 0)
+    most = std::min<std::size_t>(most, free.f_bavail * static_cast<std::size_t>(free.f_bsize) / 16);
+  return std::max(most, least);
 }
 
 bool may_be_as_long(std::uint64_t bytes) noexcept {
@@ -297,7 +302,14 @@ segment_header* create_segment(const settings& of) noexcept {
   const bool wants_all = of.interval == 1 || of.is_recording;
   const std::uint32_t stack_buckets = wants_all ? stack_buckets_for_all : stack_buckets_for_few;
   const std::uint32_t sample_buckets = wants_all ? sample_buckets_for_all : sample_buckets_for_few;
-  const std::size_t stack_bytes = room_of(wants_all ? stack_bytes_for_all : stack_bytes_for_few);
+  text<200> usual;
+  usual.add("/dev/shm/heapwright-").add(static_cast<std::uint64_t>(::geteuid()));
+  const char* const directory = of.directory != nullptr ? of.directory : usual.c_str();
+  if (!make_directory(directory)) return nullptr;
+  remove_old_segments(directory);
+
+  const std::size_t most = most_room(directory);
+  const std::size_t stack_bytes = std::min(most, wants_all ? stack_bytes_for_all : stack_bytes_for_few);
   std::uint64_t end = 0;
   const auto place = [&](std::uint64_t bytes) {
     const std::uint64_t begin = end;
@@ -306,19 +318,15 @@ segment_header* create_segment(const settings& of) noexcept {
   };
   place(modules_at + max_modules * sizeof(module));
   const std::uint64_t misuse_reports_at = place(max_misuse_reports * sizeof(misuse_report));
-  const std::uint64_t python_codes_at = place(room_of(python_code_bytes));
+  const std::uint64_t python_codes_at = place(std::min(most, python_code_bytes));
   const std::uint64_t threads_at = place(slot_count * thread_slot_bytes);
   const std::uint64_t stack_index_at = place(stack_buckets * sizeof(reference));
   const std::uint64_t stacks_at = place(stack_bytes);
   const std::uint64_t sample_index_at = place(sample_buckets * sizeof(reference));
-  const std::uint64_t samples_at = place(room_of(sample_bytes));
+  const std::uint64_t samples_at = place(std::min(most, sample_bytes));
 
-  text<200> usual;
-  usual.add("/dev/shm/heapwright-").add(static_cast<std::uint64_t>(::geteuid()));
-  const char* const directory = of.directory != nullptr ? of.directory : usual.c_str();
+  if (!may_be_as_long(end)) return nullptr;
   const std::uint64_t start = ticks_at_process_start();
-  if (!may_be_as_long(end) || !make_directory(directory)) return nullptr;
-  remove_old_segments(directory);
   path_text path;
   const int fd = create_file(path, directory, start);
   if (fd < 0) return nullptr;

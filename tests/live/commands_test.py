@@ -421,6 +421,20 @@ int main(int, char** words) {
             finally:
                 subprocess.run(["umount", folder], check=True)
 
+    def test_a_segment_leaves_room_in_its_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", folder], capture_output=True).returncode != 0:
+                self.skipTest("may not mount")
+            try:
+                # Samples of so many live blocks would take 32 MB.
+                subprocess.run(["/usr/bin/python3", "-c", "kept = [bytearray(600) for _ in range(1_000_000)]; import os; os._exit(0)"], check=True, timeout=60,
+                               env={**os.environ, "LD_PRELOAD": os.path.join(os.path.dirname(LIBRARY), "libheapwright-probe.so"), "HEAPWRIGHT_SEGMENT_DIR": folder, "HEAPWRIGHT_SAMPLE": "1"})
+                taken = sum(os.stat(os.path.join(folder, name)).st_blocks * 512 for name in os.listdir(folder))
+                self.assertGreater(taken, 4 << 20, "it was observed")
+                self.assertLess(taken, (64 << 20) // 5 + (10 << 20))
+            finally:
+                subprocess.run(["umount", folder], check=True)
+
     def test_the_list_has_a_heading(self):
         with subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", "--exit-with-program", "--", "/usr/bin/python3", "-c",
                                "import sys; print(); sys.stdout.flush(); sys.stdin.read()"],

@@ -56,7 +56,7 @@ AROUND = {
     # Is loaded into other people's programs, and brings little.
     "probe": (["abi", "unwind", "segment/segment.hpp", "segment/sample_weight.hpp", "trace/anonymous_memory.hpp", "trace/ring.hpp", "trace/stamp.hpp", KIT + "core", KIT + "platform", KIT + "sync",
                KIT + "heap/block_claim.hpp", KIT + "live.h"],
-              "dirent.h dlfcn.h fcntl.h link.h linux/futex.h pthread.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h "
+              "dirent.h dlfcn.h fcntl.h link.h linux/futex.h pthread.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h sys/statfs.h "
               "sys/syscall.h time.h unistd.h"),
 }
 

@@ -27,9 +27,8 @@ export class Table {
     host.style.setProperty("--narrow-least", leastWidth(figures));
     this.head = element("div", { className: "head", role: "row" });
     for (const c of columns) {
-      const button = element("button", { textContent: c.title, className: (c.left ? "left" : "") + (c.name ? " name" : ""), title: c.about ?? "", role: "columnheader" });
-      button.onclick = () => this.sortBy(c);
-      this.head.append(button);
+      const button = element("button", { textContent: c.title, title: c.about ?? "", onclick: () => this.sortBy(c) });
+      this.head.append(element("div", { className: (c.left ? "left" : "") + (c.name ? " name" : ""), role: "columnheader" }, button));
     }
     this.body = element("div", { role: "rowgroup" });
     this.none = element("div", { className: "empty", textContent: empty });
@@ -112,10 +111,10 @@ export class Table {
 
   markSort() {
     this.columns.forEach((c, i) => {
-      const button = this.head.children[i];
-      if (c.key === this.sort.key) button.setAttribute("aria-sort", this.sort.falls ? "descending" : "ascending");
-      else button.removeAttribute("aria-sort");
-      text(button, c.title + (c.key === this.sort.key ? (this.sort.falls ? " ▾" : " ▴") : ""));
+      const head = this.head.children[i];
+      if (c.key === this.sort.key) head.setAttribute("aria-sort", this.sort.falls ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+      text(head.firstChild, c.title + (c.key === this.sort.key ? (this.sort.falls ? " ▾" : " ▴") : ""));
     });
   }
 
