@@ -276,6 +276,8 @@ subcommand add_live(CLI::App& app) {
       ->type_name("FILE");
   add_wrappers(sub, options.wrappers);
   sub.add_flag("--list", options.list, "Which processes can be watched");
+  sub.add_flag("--read-only", options.read_only,
+               "Viewers may only look: no marks, no switch for counting, no other interval between samples");
   sub.add_flag("--no-browser", options.no_browser,
                "Only print the address; otherwise xdg-open opens it where DISPLAY or WAYLAND_DISPLAY is set");
   sub.add_flag("--exit-with-program", options.exit_with_program, "End when the program ends");

@@ -385,6 +385,7 @@ int live(const live_options& options) {
   const auto family_pointer = family_of(options, started ? started->segment() : std::filesystem::path(), saved);
   watched_family& family = *family_pointer;
   if (other) family.compare_with(other);
+  if (options.read_only) family.forbid_control();
   const routes answers({family, advice}, guard(options.host, server->port(), token));
   if (!started && !tell_address(options, url, token)) throw lost_address();
 

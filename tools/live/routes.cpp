@@ -204,7 +204,8 @@ http_response control(const http_request& request, watched_process& process) {
   const auto order = nlohmann::json::parse(request.body, nullptr, false);
   if (!order.is_object() || order.size() != 1)
     throw wrong("control takes one of: counting, interval, reset_peak, mark");
-  if (!process.may_control()) throw bad_question(403, "the segment is open for reading only");
+  if (!process.may_control())
+    throw bad_question(403, "viewers may only look: --read-only says so, or the segment may not be written to");
   if (process.now()->state != life::running) throw bad_question(409, "the program has ended");
   const auto& value = order.begin().value();
   if (const auto& name = order.begin().key(); name == "counting") {

@@ -78,8 +78,14 @@ std::shared_ptr<watched_process> watched_family::open(const std::filesystem::pat
 }
 
 std::shared_ptr<watched_process> watched_family::prepared(std::shared_ptr<watched_process> process) const {
+  if (!may_control_) process->forbid_control();
   if (other_) process->compare_with(other_->of_program(process->now(false)->figures.process.program));
   return process;
+}
+
+void watched_family::forbid_control() {
+  may_control_ = false;
+  first_ = prepared(std::move(first_));
 }
 
 void watched_family::compare_with(std::shared_ptr<const other_run> other) {

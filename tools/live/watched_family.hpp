@@ -46,6 +46,9 @@ class watched_family {
   /// All processes from now on. To be called before anybody asks.
   void compare_with(std::shared_ptr<const other_run> other);
 
+  /// Viewers may only look. To be called before anybody asks.
+  void forbid_control();
+
   /// By name or process id; empty: the first. Null: there is no such process.
   [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name_or_id);
 
@@ -94,6 +97,7 @@ class watched_family {
   std::filesystem::path folder_, first_segment_;
   const opened_run* run_ = nullptr;
   std::shared_ptr<const other_run> other_;
+  bool may_control_ = true;
   function_patterns wrappers_;
   found_by how_ = found_by::start;
   std::set<std::string> ended_before_;  ///< names

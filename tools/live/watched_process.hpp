@@ -129,6 +129,8 @@ class watched_process {
   // --- control
 
   [[nodiscard]] bool may_control() const noexcept { return may_control_; }
+  /// To be called before anybody else knows this object.
+  void forbid_control() noexcept { may_control_ = false; }
   void set_counting(bool on);
   void set_interval(std::uint64_t bytes);
   void adapt_interval();
