@@ -16,6 +16,22 @@ std::string key_of(const place& p) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined, p.is_script);
 }
 
+/// Source of Rust's own library, or of what it consists of.
+bool is_of_rust(const std::string& file) {
+  return file.starts_with("/rustc/") || file.starts_with("/rust/deps/") ||
+         file.find("/rustlib/src/rust/library/") != std::string::npos;
+}
+
+/// The crate that a file of source was got with: "serde_json"; empty: it is of none.
+std::string crate_of(const std::string& file) {
+  constexpr std::string_view registry = "/registry/src/";
+  std::size_t begin = file.find(registry);
+  if (begin == std::string::npos) return {};
+  begin = file.find('/', begin + registry.size()) + 1;  // behind the name of the registry
+  const std::string folder = file.substr(begin, file.find('/', begin) - begin);
+  return folder.substr(0, folder.rfind('-'));  // without its version
+}
+
 /// Where the name of the package begins within the path of a file that was installed with it; npos:
 /// the file came with none.
 std::size_t package_begin(const std::string& path) {
@@ -105,7 +121,7 @@ place places_book::operator[](std::uint32_t number) const {
 bool places_book::is_wrapper(const place& p) const {
   const std::string name = qualified_name(p.function);
   if (wrappers_.find(p.function) != nullptr || wrappers_.find(name) != nullptr) return true;
-  return !p.is_script && (known_allocation_wrappers().find(name) != nullptr ||
+  return !p.is_script && (is_of_rust(p.file) || known_allocation_wrappers().find(name) != nullptr ||
                           p.module.find("libheapwright-probe") != std::string::npos);
 }
 
@@ -178,6 +194,7 @@ std::vector<std::uint32_t> places_book::without_interpreter(std::vector<std::uin
 bool places_book::is_of_program(std::uint32_t number) const {
   const place& p = all_[number];
   if (p.is_script) return is_own_script(number) && package_begin(p.module) == std::string::npos;
+  if (!crate_of(p.file).empty()) return false;
   if (wrapper_[number] || is_interpreters(number) || package_begin(p.module) != std::string::npos) return false;
   const std::string name = qualified_name(p.function);
   constexpr std::array<std::string_view, 3> languages{"std::", "__gnu_cxx::", "_start"};
@@ -226,6 +243,8 @@ std::vector<std::uint32_t> places_book::with_libraries_folded(const std::vector<
 
 std::string package_of(const place& p) {
   const std::string& path = p.module;
+  if (is_of_rust(p.file)) return "rust";
+  if (const std::string crate = crate_of(p.file); !crate.empty()) return crate;
   if (path.empty()) return p.is_script ? "scripts" : "code made at run time";
   if (path.starts_with("<frozen ")) return "python";
   if (path.starts_with("node:")) return "node";

@@ -32,8 +32,8 @@ enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 /// A script that comes with Python or node, or an extension in C that comes with Python.
 [[nodiscard]] bool is_of_library(const std::string& file);
 
-/// What the code of a place came with: a package of Python or node ("numpy"), a language's own
-/// library or interpreter ("python3.11"), the file of a program or a library ("libc.so.6"), or the
+/// What the code of a place came with: a package of Python, node or Rust ("numpy"), a language's own
+/// library or interpreter ("python3.11", "rust"), the file of a program or a library ("libc.so.6"), or the
 /// folder of a script ("app/").
 [[nodiscard]] std::string package_of(const place& p);
 

@@ -30,8 +30,9 @@ constexpr const char* patterns[] = {
     "heapwright::metadata_memory::*", "heapwright::run_bins::*", "heapwright::page_map::*",
     "heapwright::forwards::*", "heapwright::reallocate_by_copy",
     // Rust
-    "__rust_alloc*", "__rust_realloc", "__rdl_*", "__rg_*", "alloc::alloc::*", "alloc::raw_vec::*",
-    "<alloc::alloc::Global as *", "<alloc::raw_vec::*", "hashbrown::raw::*",
+    "__rust_alloc*", "__rust_realloc", "__rdl_*", "__rg_*", "_R*___rust_alloc*", "<alloc::*", "alloc::alloc::*",
+    "alloc::boxed::*", "alloc::collections::*", "alloc::fmt::*", "alloc::raw_vec::*", "alloc::rc::*", "alloc::slice::*",
+    "alloc::str::*", "alloc::string::*", "alloc::sync::*", "alloc::vec::*", "hashbrown::*", "<hashbrown::*",
     // Redis, Valkey
     "zmalloc*", "zcalloc*", "zrealloc*", "ztry*alloc*", "zstrdup", "extend_to_usable", "valkey_*alloc", "sdsnew*",
     "_sdsnew*", "sdstrynew*", "sdsempty", "sdsdup", "sdsMakeRoomFor*", "_sdsMakeRoomFor*", "sdsgrowzero", "sdscat*",
