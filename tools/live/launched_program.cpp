@@ -57,14 +57,21 @@ std::vector<pid_t> running_with_segments(const std::filesystem::path& folder) {
   return ids;
 }
 
-bool is_node(const program& started) {
-  const std::string name = std::filesystem::path(started.path).filename();
-  return name == "node" || name == "nodejs";
-}
+std::string name_of(const program& started) { return std::filesystem::path(started.path).filename(); }
+
+bool is_node(const program& started) { return name_of(started) == "node" || name_of(started) == "nodejs"; }
 
 std::string given_node_options() {
   const char* const given = std::getenv("NODE_OPTIONS");
   return given == nullptr ? "" : given;
+}
+
+/// Without frame pointers a call stack is lost where it enters code of Java.
+std::vector<std::string> with_frame_pointers(std::vector<std::string> command) {
+  constexpr std::string_view option = "PreserveFramePointer";
+  const auto has_option = [&](const std::string& word) { return word.find(option) != std::string::npos; };
+  if (std::ranges::none_of(command, has_option)) command.insert(command.begin() + 1, fmt::format("-XX:+{}", option));
+  return command;
 }
 
 /// Those that are given, and what has V8 name its code.
@@ -94,7 +101,7 @@ launched_program::launched_program(const std::vector<std::string>& command, cons
     all["NODE_OPTIONS"] = options;
     has_asked_node_ = true;
   }
-  start(command, all, signals, prepare);
+  start(name_of(target) == "java" ? with_frame_pointers(command) : command, all, signals, prepare);
 }
 
 launched_program::~launched_program() {

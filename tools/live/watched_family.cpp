@@ -44,6 +44,7 @@ watched_family::watched_family(std::shared_ptr<watched_process> first, const std
       how_(how),
       first_(std::move(first)),
       first_name_(name_of(segment)) {
+  first_ = prepared(std::move(first_));
   if (how_ == found_by::id) leave_out_ended();
 }
 
@@ -79,6 +80,7 @@ std::shared_ptr<watched_process> watched_family::open(const std::filesystem::pat
 
 std::shared_ptr<watched_process> watched_family::prepared(std::shared_ptr<watched_process> process) const {
   if (!may_control_) process->forbid_control();
+  if (how_ == found_by::start && run_ == nullptr) process->ask_jvm_for_names();
   if (other_) process->compare_with(other_->of_program(process->now(false)->figures.process.program));
   return process;
 }

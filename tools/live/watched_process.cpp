@@ -16,6 +16,7 @@
 
 #include "descriptor.hpp"
 #include "failure.hpp"
+#include "jvm.hpp"
 #include "process_image.hpp"
 #include "python_arenas.hpp"
 #include "stack_measure.hpp"
@@ -29,6 +30,7 @@ constexpr std::uint64_t freshness_ns = 50'000'000;
 constexpr std::uint64_t memory_age_ns = 2'000'000'000;
 constexpr std::uint64_t memory_map_age_ns = 10'000'000'000;
 constexpr std::size_t most_baselines = 8;
+constexpr std::uint64_t jvm_names_age_ns = 10'000'000'000;
 
 std::uint64_t clock_ns() {
   timespec t{};
@@ -365,7 +367,7 @@ void watched_process::keep_baselines(const moment& m) {
   const auto& marks = m.figures.process.marks;
   const bool is_first = baselines_.empty();
   if (!is_first && marks.size() <= marks_seen_) return;
-  auto made = std::make_shared<baseline>(baseline_of(stacks(), m.figures.at_ns));
+  auto made = std::make_shared<baseline>(baseline_of(read_stacks(), m.figures.at_ns));
   if (is_first) {
     made->name = "start";
     baselines_["start"] = std::move(made);
@@ -389,7 +391,7 @@ void watched_process::keep_stacks(const moment& m) {
   const std::uint64_t calls = m.total.allocations + m.total.frees;
   if (!reader_ || past_ || !stack_history_.is_due(m.figures.at_ns, calls)) return;
   const std::uint64_t begun = clock_ns();
-  auto made = std::make_shared<const baseline>(baseline_of(stacks(), m.figures.at_ns));
+  auto made = std::make_shared<const baseline>(baseline_of(read_stacks(), m.figures.at_ns));
   stack_history_.add(std::move(made), calls, clock_ns() - begun);
 }
 
@@ -398,7 +400,24 @@ std::vector<std::shared_ptr<const baseline>> watched_process::past_stacks() cons
   return stack_history_.moments();
 }
 
+/// It takes the JVM some milliseconds: a hundredth of the time, at most.
+void watched_process::name_code_of_jvm() {
+  const std::unique_lock hold(jvm_mutex_, std::try_to_lock);
+  const std::uint64_t begun = clock_ns();
+  if (!hold || begun < names_of_jvm_due_ns_) return;
+  const auto seen = now(false);
+  const segment::process_figures& p = seen->figures.process;
+  const auto process = static_cast<pid_t>(p.process_id);
+  if (seen->state == life::running && is_jvm(process)) write_perf_map_of_jvm(process, p.own_id);
+  names_of_jvm_due_ns_ = begun + std::max<std::uint64_t>(jvm_names_age_ns, 100 * (clock_ns() - begun));
+}
+
 std::vector<segment::stack_figures> watched_process::stacks() {
+  if (wants_names_of_jvm_) name_code_of_jvm();
+  return read_stacks();
+}
+
+std::vector<segment::stack_figures> watched_process::read_stacks() const {
   return reader_ ? reader_->stacks() : std::vector<segment::stack_figures>();
 }
 

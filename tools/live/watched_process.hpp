@@ -99,6 +99,7 @@ class watched_process {
 
   /// `with_details`: somebody looks, who may cost the process something (detailed_looks.hpp).
   [[nodiscard]] std::shared_ptr<const moment> now(bool with_details = true);
+  /// Of a JVM whose names are wanted they may take a moment.
   [[nodiscard]] std::vector<segment::stack_figures> stacks();
   [[nodiscard]] std::vector<segment::sample_figures> live_samples();
   [[nodiscard]] std::vector<segment::misuse_report_figures> misuse_reports();
@@ -129,6 +130,10 @@ class watched_process {
   // --- control
 
   [[nodiscard]] bool may_control() const noexcept { return may_control_; }
+  /// Where it has a JVM, that is asked for the names of its code when somebody looks, every ten
+  /// seconds at most. To be called before anybody else knows this object.
+  void ask_jvm_for_names() noexcept { wants_names_of_jvm_ = true; }
+
   /// To be called before anybody else knows this object.
   void forbid_control() noexcept { may_control_ = false; }
   void set_counting(bool on);
@@ -155,6 +160,8 @@ class watched_process {
   void look(bool with_details) noexcept;
   void keep_baselines(const moment& m);
   void keep_stacks(const moment& m);
+  void name_code_of_jvm();
+  [[nodiscard]] std::vector<segment::stack_figures> read_stacks() const;
 
   std::optional<segment::segment_reader> reader_;
   bool may_control_ = false;
@@ -167,6 +174,10 @@ class watched_process {
   std::unique_ptr<heap_record> heap_;
   places_book places_;
   std::shared_ptr<const other_process> other_;
+
+  std::mutex jvm_mutex_;
+  bool wants_names_of_jvm_ = false;
+  std::uint64_t names_of_jvm_due_ns_ = 0;
 
   std::mutex memory_mutex_;
   std::shared_ptr<const memory_picture> memory_;

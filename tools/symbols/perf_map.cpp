@@ -1,5 +1,6 @@
 #include "perf_map.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <vector>
@@ -47,13 +48,16 @@ bool perf_map::refresh() {
   // Neither another's link to a file of ours nor a FIFO that blocks.
   if (lstat(path_.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return false;
   const auto size = static_cast<std::uint64_t>(about.st_size);
-  if (size == seen_bytes_ && about.st_ino == file_id_) return false;
+  const std::int64_t written_ns = about.st_mtim.tv_sec * std::int64_t{1'000'000'000} + about.st_mtim.tv_nsec;
+  if (size == seen_bytes_ && about.st_ino == file_id_ && written_ns == written_ns_) return false;
   const descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file || size > longest_file) return false;
-  if (about.st_ino != file_id_ || size < seen_bytes_) {
+  const std::uint64_t before = read_bytes_ - last_read_.size();
+  if (about.st_ino != file_id_ || size < seen_bytes_ || read_range(file.get(), before, read_bytes_) != last_read_) {
     pieces_.clear();
     read_bytes_ = 0;
   }
+  written_ns_ = written_ns;
   file_id_ = about.st_ino;
   seen_bytes_ = size;
 
@@ -63,6 +67,8 @@ bool perf_map::refresh() {
   for (std::size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
     is_new = add_line(text.substr(at, end - at)) || is_new;
   read_bytes_ += at;
+  constexpr std::uint64_t remembered = 256;
+  last_read_ = read_range(file.get(), read_bytes_ - std::min(read_bytes_, remembered), read_bytes_);
   return is_new;
 }
 
