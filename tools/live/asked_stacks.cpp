@@ -59,14 +59,14 @@ class compared_stacks {
 
 }  // namespace
 
-std::vector<asked_stack> asked_stacks(std::vector<segment::stack_figures> stacks, const moment& m, places_book& book,
-                                      const stack_question& question) {
+std::vector<asked_stack> asked_stacks(seen_stacks stacks, places_book& book, const stack_question& question) {
+  const segment::snapshot& figures = stacks.seen->figures;
   std::vector<asked_stack> result;
   compared_stacks compared(book);
-  for (segment::stack_figures& s : stacks) {
-    if (!asks_for(question, m.figures.name_of_threads(s))) continue;
+  for (segment::stack_figures& s : stacks.figures) {
+    if (!asks_for(question, figures.name_of_threads(s))) continue;
     const measured value = measure(s, question);
-    auto places = places_of(s, m.figures, book);
+    auto places = places_of(s, figures, book);
     asked_stack stack{std::move(s), std::move(places), value};
     question.other ? compared.add_own(std::move(stack)) : result.push_back(std::move(stack));
   }

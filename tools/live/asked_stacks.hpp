@@ -16,7 +16,7 @@ struct asked_stack {
 
 /// Compared with another run, stacks are joined that have the same functions there; one that is in
 /// the other run alone has figures of zeros, and an id that no other has. O(stacks * depth).
-[[nodiscard]] std::vector<asked_stack> asked_stacks(std::vector<segment::stack_figures> stacks, const moment& m,
-                                                    places_book& book, const stack_question& question);
+[[nodiscard]] std::vector<asked_stack> asked_stacks(seen_stacks stacks, places_book& book,
+                                                    const stack_question& question);
 
 }  // namespace heapwright::tool

@@ -53,8 +53,8 @@ std::vector<call_site> call_sites(std::vector<asked_stack> stacks, const places_
   return sites;
 }
 
-std::vector<call_site> call_sites(watched_process& process, const moment& m) {
-  return call_sites(asked_stacks(process.stacks(), m, process.places(), {}), process.places());
+std::vector<call_site> call_sites(watched_process& process) {
+  return call_sites(asked_stacks(process.stacks(), process.places(), {}), process.places());
 }
 
 std::string hint_at_symbols(const std::vector<call_site>& sites, const places_book& book) {

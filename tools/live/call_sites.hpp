@@ -29,7 +29,7 @@ struct call_site {
 [[nodiscard]] std::vector<call_site> call_sites(std::vector<asked_stack> stacks, const places_book& book);
 
 /// Of all that the process has.
-[[nodiscard]] std::vector<call_site> call_sites(watched_process& process, const moment& m);
+[[nodiscard]] std::vector<call_site> call_sites(watched_process& process);
 
 /// What to do about modules without names, in one sentence; empty: none has a tenth of the value.
 [[nodiscard]] std::string hint_at_symbols(const std::vector<call_site>& sites, const places_book& book);

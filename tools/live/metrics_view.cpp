@@ -233,15 +233,15 @@ std::string history_csv(watched_process& process) {
 }
 
 std::string sites_csv(watched_process& process) {
-  const auto seen = process.now();
+  const seen_stacks stacks = process.stacks();
   std::string text =
       "site,live_bytes,live_bytes_error,live_blocks,allocations,allocated_bytes,allocated_bytes_error,frees,freed_"
       "bytes,"
       "short_lived_bytes,samples,stack\n";
-  for (const segment::stack_figures& s : process.stacks()) {
+  for (const segment::stack_figures& s : stacks.figures) {
     std::string stack;
     for (const std::uint64_t address : s.addresses) {
-      for (const std::uint32_t number : process.places().at(address, seen->figures)) {
+      for (const std::uint32_t number : process.places().at(address, stacks.seen->figures)) {
         const place p = process.places()[number];
         if (!stack.empty()) stack += " < ";
         stack += p.file.empty() ? p.function : fmt::format("{} ({}:{})", p.function, p.file, p.line);

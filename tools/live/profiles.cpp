@@ -11,13 +11,14 @@ namespace heapwright::tool {
 
 std::string pprof_answer(watched_process& process, bool is_heap, unsigned seconds) {
   const auto begin = process.now();
-  std::vector<segment::stack_figures> stacks = process.stacks();
+  auto [stacks, end] = process.stacks();
   if (seconds > 0) {
     const auto earlier = std::move(stacks);
     if (!process.wait(std::chrono::seconds(seconds))) throw std::runtime_error("the server is going away");
-    stacks = stacks_between(process.stacks(), earlier);
+    auto [later, seen_later] = process.stacks();
+    stacks = stacks_between(later, earlier);
+    end = std::move(seen_later);
   }
-  const auto end = process.now();
   const segment::process_figures& p = end->figures.process;
   profile_options options;
   options.shown_first = is_heap ? heap_measure::inuse_space : heap_measure::alloc_space;
@@ -28,23 +29,23 @@ std::string pprof_answer(watched_process& process, bool is_heap, unsigned second
   options.is_difference = seconds > 0;
   options.thread_names = end->figures.thread_names;
   std::string result;
-  process.places().use_symbols(end->figures,
-                               [&](symbolizer& symbols) { result = pprof_profile(stacks, symbols, options); });
+  process.places().use_symbols(
+      end->figures, [&, &all = stacks](symbolizer& symbols) { result = pprof_profile(all, symbols, options); });
   return result;
 }
 
 std::string collapsed_answer(watched_process& process, const stack_question& question) {
-  const auto seen = process.now();
-  std::vector<segment::stack_figures> stacks = process.stacks();
-  std::erase_if(stacks, [&](const segment::stack_figures& s) { return !asks_for(question, seen->figures.name_of_threads(s)); });
+  auto [stacks, seen] = process.stacks();
+  const segment::snapshot& figures = seen->figures;
+  std::erase_if(stacks, [&](const auto& s) { return !asks_for(question, figures.name_of_threads(s)); });
   for (segment::stack_figures& s : stacks) {
     // Of a growth only what grows: the format knows no negative values.
     const measured m = measure(s, question);
     s.allocated_bytes = static_cast<std::uint64_t>(std::llround(std::max(question.since ? m.grown : m.value, 0.0)));
   }
   std::string result;
-  process.places().use_symbols(seen->figures, [&](symbolizer& symbols) {
-    result = collapsed_stacks(stacks, symbols, heap_measure::alloc_space);
+  process.places().use_symbols(figures, [&, &all = stacks](symbolizer& symbols) {
+    result = collapsed_stacks(all, symbols, heap_measure::alloc_space);
   });
   return result;
 }

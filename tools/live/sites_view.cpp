@@ -40,9 +40,10 @@ json site_part(const call_site& site, const moment& m, place_table& places) {
 }  // namespace
 
 std::string sites_view(watched_process& process, const stack_question& question) {
-  const auto seen = process.now();
+  seen_stacks stacks = process.stacks();
+  const auto seen = stacks.seen;
   std::vector<call_site> all =
-      call_sites(asked_stacks(process.stacks(), *seen, process.places(), question), process.places());
+      call_sites(asked_stacks(std::move(stacks), process.places(), question), process.places());
   // A site may grow in one stack and shrink in another.
   if (question.is_of_growth())
     for (call_site& site : all) site.value.value = std::abs(site.value.grown);
@@ -87,7 +88,7 @@ std::string leaks_view(watched_process& process, std::size_t most) {
   };
   std::vector<candidate> growing;
   std::size_t looked_at = 0, judged_count = 0;
-  for (call_site& site : call_sites(process, m)) {
+  for (call_site& site : call_sites(process)) {
     std::vector<aged_block> blocks;
     for (const segment::reference stack : site.stacks)
       if (const auto found = of_stack.find(stack); found != of_stack.end())

@@ -29,6 +29,9 @@ class stack_history {
   /// The oldest first.
   [[nodiscard]] const std::vector<std::shared_ptr<const baseline>>& moments() const noexcept { return moments_; }
 
+  /// Whether the moment is not before the first that is kept.
+  [[nodiscard]] bool covers(std::uint64_t at_ns) const { return !moments_.empty() && moments_.front()->at_ns <= at_ns; }
+
   /// The one that is nearest in time; null: there is none.
   [[nodiscard]] std::shared_ptr<const baseline> nearest(std::uint64_t at_ns) const;
 

@@ -206,7 +206,7 @@ void write_mistakes(screen_text& text, watched_process& process, const moment& m
 
 void write_sites(screen_text& text, watched_process& process, const moment& m) {
   if (!m.has_probe) return;
-  std::vector<call_site> sites = call_sites(process, m);
+  std::vector<call_site> sites = call_sites(process);
   const bool has_samples = !sites.empty();
   std::erase_if(sites, [](const call_site& s) { return s.sum.live_bytes() == 0; });
   std::ranges::stable_sort(sites, std::ranges::greater{}, [](const call_site& s) {

@@ -102,18 +102,18 @@ json thread_rows(const std::map<std::string, double>& values) {
 }  // namespace
 
 std::string tree_view(watched_process& process, const stack_question& question) {
-  const auto seen = process.now();
   call_tree tree(process.places(), question.by);
   std::map<std::string, double> threads;  // the value of each name
   std::uint64_t samples = 0;
   std::size_t cut = 0;
   std::set<segment::reference> calls;
   bool has_scripts = false;
-  std::vector<segment::stack_figures> stacks = process.stacks();
-  for (const segment::stack_figures& s : stacks)
+  seen_stacks stacks = process.stacks();
+  const auto seen = stacks.seen;
+  for (const segment::stack_figures& s : stacks.figures)
     if (const double value = measure(s, question).value; value > 0)
       threads[seen->figures.name_of_threads(s)] += value;
-  for (asked_stack& s : asked_stacks(std::move(stacks), *seen, process.places(), question)) {
+  for (asked_stack& s : asked_stacks(std::move(stacks), process.places(), question)) {
     calls.insert(s.figures.first_with_calls);
     samples += question.value == stack_value::live ? s.figures.live_samples : s.figures.samples;
     cut += s.figures.is_cut ? 1 : 0;

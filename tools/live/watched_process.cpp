@@ -412,9 +412,14 @@ void watched_process::name_code_of_jvm() {
   names_of_jvm_due_ns_ = begun + std::max<std::uint64_t>(jvm_names_age_ns, 100 * (clock_ns() - begun));
 }
 
-std::vector<segment::stack_figures> watched_process::stacks() {
+seen_stacks watched_process::stacks() {
   if (wants_names_of_jvm_) name_code_of_jvm();
-  return read_stacks();
+  seen_stacks result{read_stacks(), nullptr};
+  const std::uint64_t read_ns = clock_ns();
+  const std::lock_guard hold(mutex_);
+  if (last_->state == life::running && last_->figures.at_ns < read_ns) look(true);
+  result.seen = last_;
+  return result;
 }
 
 std::vector<segment::stack_figures> watched_process::read_stacks() const {
@@ -440,8 +445,13 @@ std::shared_ptr<const baseline> watched_process::since(const std::string& mark) 
   if (const char* const end = mark.data() + mark.size();
       mark.starts_with('@') && std::from_chars(mark.data() + 1, end, seconds).ptr == end)
     return stack_history_.nearest(last_->nanoseconds(seconds));
-  const auto found = baselines_.find(mark);
-  return found == baselines_.end() ? nullptr : found->second;
+  if (const auto found = baselines_.find(mark); found != baselines_.end()) return found->second;
+  // What was live then is not kept for long; moments near it are.
+  const auto& marks = last_->figures.process.marks;
+  const auto is_mark = [&](std::size_t number) { return std::to_string(number) == mark; };
+  for (std::size_t i = 0; i < marks.size(); ++i)
+    if (is_mark(i) && stack_history_.covers(marks[i].at_ns)) return stack_history_.nearest(marks[i].at_ns);
+  return nullptr;
 }
 
 void watched_process::set_counting(bool on) { reader_->set_counting(on); }

@@ -65,6 +65,11 @@ struct moment {
   [[nodiscard]] std::uint64_t nanoseconds(double unix_seconds) const noexcept;
 };
 
+struct seen_stacks {
+  std::vector<segment::stack_figures> figures;
+  std::shared_ptr<const moment> seen;
+};
+
 /// What a viewer knows of a process and its segment does not: kept with a saved run.
 struct process_past {
   life state = life::running;
@@ -99,8 +104,9 @@ class watched_process {
 
   /// `with_details`: somebody looks, who may cost the process something (detailed_looks.hpp).
   [[nodiscard]] std::shared_ptr<const moment> now(bool with_details = true);
-  /// Of a JVM whose names are wanted they may take a moment.
-  [[nodiscard]] std::vector<segment::stack_figures> stacks();
+  /// With a moment that is not before them: all that they name is known in it. Of a JVM whose names
+  /// are wanted they may take a moment.
+  [[nodiscard]] seen_stacks stacks();
   [[nodiscard]] std::vector<segment::sample_figures> live_samples();
   [[nodiscard]] std::vector<segment::misuse_report_figures> misuse_reports();
   /// Not older than two seconds, or the last that was seen of a process that has ended; null if
