@@ -256,8 +256,7 @@ void sampler::note_thinned(const void* p, const taken_sample& was, const samplin
 std::uint64_t sampler::now() noexcept { return this_clock.now(); }
 
 /// 0: there is no room for it.
-reference sampler::stack_of(const call_site& site, stack_owner owner, bool will_come_again,
-                            frames_of wanted) noexcept {
+reference sampler::stack_of(const call_site& site, stack_owner owner, bool will_come_again, frames_of wanted) noexcept {
   auto& [calls, python, merged] = this_memory->walked;
   if (wanted == frames_of::machine) python.clear();
   const bool knows_python = wanted == frames_of::machine || the_python.walk(python);

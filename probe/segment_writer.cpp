@@ -12,8 +12,8 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/statfs.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -168,15 +168,15 @@ void remove_old_segments(const char* directory) noexcept {
   ::close(fd);
 }
 
-/// The most that stacks, samples and code of Python may take each: a small part of the address space
-/// where that is limited (ulimit -v), and of what is free where the segment is to be, so that the
-/// program and others have the rest.
+/// The most that stacks, samples and code of Python may take each: a small part of the address
+/// space where that is limited (ulimit -v), and of what is free where the segment is to be, so that
+/// the program and others have the rest.
 std::size_t most_room(const char* directory) noexcept {
   constexpr std::size_t least = 256 * 1024;
   std::size_t most = SIZE_MAX;
   if (rlimit limit{}; ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     most = limit.rlim_cur / 64;
-  if (struct statfs free {}; ::statfs(directory, &free) == 0)
+  if (struct statfs free{}; ::statfs(directory, &free) == 0)
     most = std::min<std::size_t>(most, free.f_bavail * static_cast<std::size_t>(free.f_bsize) / 16);
   return std::max(most, least);
 }

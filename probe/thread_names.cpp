@@ -7,7 +7,8 @@ namespace heapwright::probe {
 using namespace segment;
 
 void thread_names::inherit_from(const segment_header& parents) noexcept {
-  const std::uint64_t n = std::min(parents.thread_names_used.load(std::memory_order_acquire), header_->thread_names.size());
+  const std::uint64_t n =
+      std::min(parents.thread_names_used.load(std::memory_order_acquire), header_->thread_names.size());
   std::copy_n(parents.thread_names.begin(), n, header_->thread_names.begin());
   header_->thread_names_used.store(n, std::memory_order_release);
 }

@@ -268,9 +268,10 @@ subcommand add_live(CLI::App& app) {
   sub.add_option("--against", options.against,
                  "A run that --save has kept: the page shows what is more or less than there (growth since)")
       ->type_name("FILE");
-  sub.add_option("--snapshot", options.snapshot,
-                 "Write the page, as it is, into one HTML file that needs no server: at the end of a COMMAND, at once of "
-                 "a PID or a --file")
+  sub.add_option(
+         "--snapshot", options.snapshot,
+         "Write the page, as it is, into one HTML file that needs no server: at the end of a COMMAND, at once of "
+         "a PID or a --file")
       ->type_name("FILE");
   sub.add_option("--advice", options.advice, "Show beside the call sites what `heapwright advise --json` has written")
       ->type_name("FILE");

@@ -11,7 +11,8 @@ constexpr std::uint64_t second = 1'000'000'000;
 std::shared_ptr<const baseline> moment_at(std::uint64_t at_ns, std::size_t stacks) {
   auto made = std::make_shared<baseline>();
   made->at_ns = at_ns;
-  for (std::size_t i = 0; i < stacks; ++i) made->stacks.emplace_back(static_cast<segment::reference>(i + 1), stack_counts{});
+  for (std::size_t i = 0; i < stacks; ++i)
+    made->stacks.emplace_back(static_cast<segment::reference>(i + 1), stack_counts{});
   return made;
 }
 
@@ -29,9 +30,7 @@ std::size_t figures_of(const stack_history& h) {
   return sum;
 }
 
-TEST(stack_history, has_each_second_of_a_short_time) {
-  EXPECT_EQ(watched_for(100, 10).moments().size(), 100U);
-}
+TEST(stack_history, has_each_second_of_a_short_time) { EXPECT_EQ(watched_for(100, 10).moments().size(), 100U); }
 
 TEST(stack_history, has_moments_of_all_of_a_long_time) {
   constexpr std::uint64_t day = 86'400;

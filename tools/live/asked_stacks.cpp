@@ -8,7 +8,8 @@
 namespace heapwright::tool {
 namespace {
 
-/// What stacks of two runs have in common: their functions, and the names of the files these are in.
+/// What stacks of two runs have in common: their functions, and the names of the files these are
+/// in.
 void add_to_key(std::string& key, const place& p) {
   key += p.function + '\n' + p.module.substr(p.module.rfind('/') + 1) + '\n';
 }

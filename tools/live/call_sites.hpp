@@ -21,8 +21,8 @@ struct call_site {
   /// site has none; places.size(): none.
   std::size_t caller = 0;
   measured value;
-  std::vector<segment::reference> stacks;     ///< ids, the largest first
-  std::set<segment::reference> calls;         ///< first_with_calls of these
+  std::vector<segment::reference> stacks;  ///< ids, the largest first
+  std::set<segment::reference> calls;      ///< first_with_calls of these
 };
 
 /// In no order. Sites whose stacks all have a value of 0 are there too. O(stacks * depth).

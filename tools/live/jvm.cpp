@@ -1,12 +1,12 @@
 // HotSpot's attach protocol:
 //
-//   there is /tmp/.java_pidPID    a socket. A request is "1", "jcmd", the command and two more texts,
-//                                 each with a null behind it; the answer begins with "0" if all went
-//                                 well, and ends with the connection
+//   there is /tmp/.java_pidPID    a socket. A request is "1", "jcmd", the command and two more
+//                                 texts, each with a null behind it. The answer begins with "0" if
+//                                 all went well, and ends with the connection
 //   there is none                 the JVM makes it when /tmp/.attach_pidPID is there, on SIGQUIT
 //
-// A process that does not catch SIGQUIT would end by it, as a JVM that has only just begun. So it is
-// sent to none that does not.
+// A process that does not catch SIGQUIT would end by it, as a JVM that has only just begun. So it
+// is sent to none that does not.
 #include "jvm.hpp"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ bool write_perf_map_of_jvm(pid_t process, std::uint32_t own_id) {
   const std::string path = fmt::format("{}/.java_pid{}", folder, own_id);
   if (!has_socket(process, path, fmt::format("{}/.attach_pid{}", folder, own_id))) return false;
   const descriptor connection = connected_to(path);
-  constexpr std::string_view request("1\0jcmd\0Compiler.perfmap\0\0", 26);
+  constexpr std::string_view request("1\0jcmd\0Compiler.perfmap\0\0\0", 26);
   if (!connection || send(connection.get(), request.data(), request.size(), MSG_NOSIGNAL) != request.size())
     return false;
   // An unknown command is told in the answer's text.

@@ -326,7 +326,8 @@ void write_files(const live_options& options, const std::string& snapshot, const
 }
 
 /// Of a process or a saved run, as it is now.
-int write_snapshot(const live_options& options, const std::string& advice, const std::shared_ptr<const other_run>& other) {
+int write_snapshot(const live_options& options, const std::string& advice,
+                   const std::shared_ptr<const other_run>& other) {
   std::optional<opened_run> saved;
   if (!options.file.empty()) saved.emplace(options.file);
   const auto family = family_of(options, {}, saved);

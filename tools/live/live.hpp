@@ -28,7 +28,7 @@ struct live_options {
   std::string snapshot;         ///< file for snapshot_page at the end; of a pid or a file at once, without a server
   std::string against;          ///< a saved run to compare with; empty: none
   std::string save;             ///< the segment as it is at the end, copied to this file; empty: it is not
-  bool read_only = false;  ///< viewers change nothing in the program
+  bool read_only = false;       ///< viewers change nothing in the program
   bool no_browser = false;
   bool exit_with_program = false;
   int ready_fd =

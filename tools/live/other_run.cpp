@@ -8,11 +8,9 @@
 namespace heapwright::tool {
 namespace {
 
-std::string file_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 other_process read_process(const segment::segment_reader& reader, const segment::snapshot& seen,
                            const std::string& file, const function_patterns& wrappers) {
-  other_process result{file_of(file), {}};
+  other_process result{std::filesystem::path(file).filename(), {}};
   places_book book(wrappers);
   for (segment::stack_figures& s : reader.own_stacks()) {
     other_stack stack{std::move(s), {}, ""};
@@ -33,7 +31,7 @@ other_run::other_run(const std::string& file, const function_patterns& wrappers)
   try {
     for (const saved_process& p : opened.processes()) {
       const segment::process_figures process = segment::segment_reader(p.segment).process();
-      const std::string program = file_of(process.program);
+      const std::string program = std::filesystem::path(process.program).filename();
       if (const auto known = peaks.find(program); known != peaks.end() && known->second >= process.peak) continue;
       chosen[program] = &p;
       peaks[program] = process.peak;
@@ -50,7 +48,7 @@ other_run::other_run(const std::string& file, const function_patterns& wrappers)
 }
 
 std::shared_ptr<const other_process> other_run::of_program(const std::string& program) const {
-  const auto found = by_program_.find(file_of(program));
+  const auto found = by_program_.find(std::filesystem::path(program).filename());
   return found == by_program_.end() ? largest_ : found->second;
 }
 

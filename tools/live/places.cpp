@@ -244,7 +244,7 @@ std::vector<std::uint32_t> places_book::with_libraries_folded(const std::vector<
 std::string package_of(const place& p) {
   const std::string& path = p.module;
   if (is_of_rust(p.file)) return "rust";
-  if (const std::string crate = crate_of(p.file); !crate.empty()) return crate;
+  if (std::string crate = crate_of(p.file); !crate.empty()) return crate;
   if (path.empty()) return p.is_script ? "scripts" : "code made at run time";
   if (path.starts_with("<frozen ")) return "python";
   if (path.starts_with("node:")) return "node";

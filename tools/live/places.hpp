@@ -32,9 +32,9 @@ enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 /// A script that comes with Python or node, or an extension in C that comes with Python.
 [[nodiscard]] bool is_of_library(const std::string& file);
 
-/// What the code of a place came with: a package of Python, node or Rust ("numpy"), a language's own
-/// library or interpreter ("python3.11", "rust"), the file of a program or a library ("libc.so.6"), or the
-/// folder of a script ("app/").
+/// What the code of a place came with: a package of Python, node or Rust ("numpy"), a language's
+/// own library or interpreter ("python3.11", "rust"), the file of a program or a library
+/// ("libc.so.6"), or the folder of a script ("app/").
 [[nodiscard]] std::string package_of(const place& p);
 
 /// The index of the frame that a person takes for the site: the first one that is no wrapper, and

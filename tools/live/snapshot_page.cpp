@@ -1,11 +1,11 @@
-// The page asks its server questions and shows the answers. A snapshot is the page with the answers to
-// most questions that it can ask, each under its question:
+// The page asks its server questions and shows the answers. A snapshot is the page with the answers
+// to most questions that it can ask, each under its question:
 //
 //   {"made": seconds since 1970, "view": what it opens with, "common": {QUESTION: ANSWER, ...},
 //    "processes": {NAME: {QUESTION: ANSWER, ...}, ...}}
 //
-// compressed by gzip, in base64, in an element of the page. A question is its path and its parameters
-// in the order of their names, as connection.js has it too.
+// compressed by gzip, in base64, in an element of the page. A question is its path and its
+// parameters in the order of their names, as connection.js has it too.
 #include "snapshot_page.hpp"
 
 #include <algorithm>
@@ -28,13 +28,16 @@ namespace {
 using json = nlohmann::ordered_json;
 using parameters = std::map<std::string, std::string>;
 
-constexpr std::size_t most_processes = 8, most_threads = 12, most_marks = 6;
+constexpr std::size_t kept_processes = 8, kept_threads = 12, kept_moments = 6;
 constexpr const char* most_nodes = "4000";
 constexpr std::array values{"live", "peak", "allocated", "count", "short"};
 
 std::string question_of(const std::string& path, const parameters& asked) {
   std::string question = path;
-  for (const auto& [name, value] : asked) question += (question == path ? '?' : '&') + name + '=' + value;
+  for (const auto& [name, value] : asked) {
+    question += question == path ? '?' : '&';
+    question.append(name).append("=").append(value);
+  }
   return question;
 }
 
@@ -42,7 +45,8 @@ std::string question_of(const std::string& path, const parameters& asked) {
 class joined_object {
  public:
   void add(const std::string& name, const std::string& value) {
-    text_ += (text_.empty() ? "{" : ",") + json(name).dump(-1, ' ', false, json::error_handler_t::replace) + ":" + value;
+    text_ +=
+        (text_.empty() ? "{" : ",") + json(name).dump(-1, ' ', false, json::error_handler_t::replace) + ":" + value;
   }
   [[nodiscard]] std::string text() const { return text_.empty() ? "{}" : text_ + "}"; }
 
@@ -124,7 +128,7 @@ void keep_stacks_and_sites(kept_answers& kept, const json& state) {
   std::vector<std::string> moments{"start"};
   for (const json& mark : state["marks"])
     if (mark["can_compare"]) moments.push_back(mark["number"].dump());
-  if (moments.size() > most_marks) moments.erase(moments.begin() + 1, moments.end() - (most_marks - 1));
+  if (moments.size() > kept_moments) moments.erase(moments.begin() + 1, moments.end() - (kept_moments - 1));
   if (!state["other_run"].is_null()) moments.emplace_back("other");
   for (const std::string& since : moments)
     for (const char* value : {"live", "peak", "allocated"}) {
@@ -132,7 +136,7 @@ void keep_stacks_and_sites(kept_answers& kept, const json& state) {
       for (const char* from : {"root", "site"}) kept.keep_stacks({{"value", value}, {"since", since}, {"from", from}});
     }
   std::ranges::sort(threads, std::ranges::greater{});
-  for (std::size_t i = 0; i < std::min(threads.size(), most_threads); ++i)
+  for (std::size_t i = 0; i < std::min(threads.size(), kept_threads); ++i)
     for (const char* value : {"live", "peak", "allocated"}) {
       kept.keep_sites({{"value", value}, {"threads", threads[i].second}});
       for (const char* from : {"root", "site"})
@@ -153,10 +157,10 @@ std::string answers_for(const shown_run& what, const std::string& process) {
 /// Of those with most live bytes, and of the first.
 std::vector<std::string> names_of_kept(const shown_run& what) {
   std::vector<family_member> all = what.family.all_members();
-  if (all.size() > most_processes) {
-    std::ranges::partial_sort(all.begin() + 1, all.begin() + most_processes, all.end(), std::ranges::greater{},
+  if (all.size() > kept_processes) {
+    std::ranges::partial_sort(all.begin() + 1, all.begin() + kept_processes, all.end(), std::ranges::greater{},
                               &family_member::live);
-    all.resize(most_processes);
+    all.resize(kept_processes);
   }
   std::vector<std::string> names;
   for (const family_member& m : all) names.push_back(m.name);

@@ -7,8 +7,8 @@
 
 namespace heapwright::tool {
 
-/// Of the processes with most live bytes, eight at most. It opens with `view`, as the page's address
-/// has it behind "#"; empty: as the page does. Takes as long as some fifty answers of the
+/// Of the processes with most live bytes, eight at most. It opens with `view`, as the page's
+/// address has it behind "#"; empty: as the page does. Takes as long as some fifty answers of the
 /// server for each. Throws std::runtime_error if it cannot be compressed.
 [[nodiscard]] std::string snapshot_page(const shown_run& what, const std::string& view = {});
 

@@ -1,7 +1,7 @@
 // Lines of source around a place, where the file is there.
 //
-// Only files that call stacks name are read: a viewer gets no others by their names. Of a process in
-// a container none is: links there could lead to files of this machine.
+// Only files that call stacks name are read: a viewer gets no others by their names. Of a process
+// in a container none is: links there could lead to files of this machine.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -8,8 +8,7 @@ namespace heapwright::tool {
 
 bool stack_history::is_due(std::uint64_t now_ns, std::uint64_t calls) const noexcept {
   if (moments_.empty()) return true;
-  return calls != last_calls_ &&
-         now_ns >= moments_.back()->at_ns + std::max(spacing_ns_, 100 * last_took_ns_);
+  return calls != last_calls_ && now_ns >= moments_.back()->at_ns + std::max(spacing_ns_, 100 * last_took_ns_);
 }
 
 void stack_history::add(std::shared_ptr<const baseline> moment, std::uint64_t calls, std::uint64_t took_ns) {

@@ -23,8 +23,7 @@ struct node {
 
 class call_tree {
  public:
-  call_tree(const places_book& book, frame_detail by)
-      : book_(book), by_line_(by == frame_detail::line), nodes_(1) {}
+  call_tree(const places_book& book, frame_detail by) : book_(book), by_line_(by == frame_detail::line), nodes_(1) {}
 
   /// `places`: from the root on.
   template <class Places>
@@ -111,8 +110,7 @@ std::string tree_view(watched_process& process, const stack_question& question) 
   seen_stacks stacks = process.stacks();
   const auto seen = stacks.seen;
   for (const segment::stack_figures& s : stacks.figures)
-    if (const double value = measure(s, question).value; value > 0)
-      threads[seen->figures.name_of_threads(s)] += value;
+    if (const double value = measure(s, question).value; value > 0) threads[seen->figures.name_of_threads(s)] += value;
   for (asked_stack& s : asked_stacks(std::move(stacks), process.places(), question)) {
     calls.insert(s.figures.first_with_calls);
     samples += question.value == stack_value::live ? s.figures.live_samples : s.figures.samples;

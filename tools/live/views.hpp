@@ -30,15 +30,15 @@ enum class frame_detail { function, line, package };
 
 struct stack_question {
   stack_value value = stack_value::live;
-  std::shared_ptr<const baseline> since;  ///< set: by how much it has grown or shrunk
-  std::shared_ptr<const baseline> until;  ///< set: by then; otherwise by now
+  std::shared_ptr<const baseline> since;       ///< set: by how much it has grown or shrunk
+  std::shared_ptr<const baseline> until;       ///< set: by then; otherwise by now
   std::shared_ptr<const other_process> other;  ///< set: by how much it is more or less than there
   frame_detail by = frame_detail::function;
-  bool from_site = false;                 ///< the allocating places are the roots, their callers above them
-  bool hides_interpreter = false;         ///< of stacks with calls in Python: places_book::without_interpreter
-  bool folds_libraries = false;           ///< places_book::with_libraries_folded
-  std::string threads;                    ///< a pattern of their names; empty: all
-  std::size_t most = 20'000;              ///< nodes, or rows
+  bool from_site = false;          ///< the allocating places are the roots, their callers above them
+  bool hides_interpreter = false;  ///< of stacks with calls in Python: places_book::without_interpreter
+  bool folds_libraries = false;    ///< places_book::with_libraries_folded
+  std::string threads;             ///< a pattern of their names; empty: all
+  std::size_t most = 20'000;       ///< nodes, or rows
 
   [[nodiscard]] bool is_of_growth() const noexcept { return since != nullptr || other != nullptr; }
 };
@@ -57,8 +57,8 @@ struct stack_question {
 /// or does not.
 [[nodiscard]] std::string leaks_view(watched_process& process, std::size_t most);
 
-/// Lines of a file that call stacks name, around this one (1: the first); none where the file is not
-/// there. `is_newer`: it has changed since the process began.
+/// Lines of a file that call stacks name, around this one (1: the first); none where the file is
+/// not there. `is_newer`: it has changed since the process began.
 [[nodiscard]] std::string source_view(watched_process& process, const std::string& file, unsigned line);
 
 /// Why RSS is what it is: the parts it consists of, the heap's size classes, the mappings. "at" is
