@@ -1,6 +1,6 @@
 // The page in a real browser, as a person uses it.
 //
-//   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT HEAPWRIGHT LIBHEAPWRIGHT LIBHEAPWRIGHT-HARDENED MISTAKEN_SERVER    screenshots go to PACKAGES/screenshots
+//   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT HEAPWRIGHT LIBHEAPWRIGHT LIBHEAPWRIGHT-HARDENED MISTAKEN_SERVER NAMED_THREADS    screenshots go to PACKAGES/screenshots
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { several, timesLive, whenPeaked } from "../../tools/live/web/format.js";
 
-const [packages, executablePath, server, makeSegment, heapwright, library, hardened, mistakenServer] = process.argv.slice(2);
+const [packages, executablePath, server, makeSegment, heapwright, library, hardened, mistakenServer, namedThreads] = process.argv.slice(2);
 const { chromium } = createRequire(join(packages, "package.json"))("playwright-core");
 const shots = join(packages, "screenshots");
 mkdirSync(shots, { recursive: true });
@@ -825,6 +825,198 @@ test("what the program does wrong with memory is told, with its calls, once ther
   } finally { await s.end(); }
 });
 
+/// What the controls of Where say, and what is below them.
+const whereShown = page => page.evaluate(() => ({
+  ...Object.fromEntries(["since", "from", "by", "threads", "flame-search", "sites-search"].map(id => [id, document.getElementById(id).value])),
+  value: document.querySelector("#flame-value [aria-pressed=true]")?.dataset.value, "own-code": document.getElementById("own-code").checked,
+  isZoomed: !document.getElementById("flame-reset").hidden, note: document.getElementById("flame-note").textContent,
+  names: [...document.querySelectorAll("#sites .row:not([hidden])")].map(row => row.children[0].textContent),
+}));
+
+test("the address has what is shown, and a page that is loaded again shows it again", async () => {
+  const child = spawn(heapwright, ["live", "--no-browser", "--sample", "1", "--", namedThreads], { stdio: ["pipe", "pipe", "pipe"] });
+  const s = await shown(child, false, () => {});
+  const answered = async lines => {
+    let answers = "";
+    child.stdout.on("data", part => { answers += part; });
+    child.stdin.write(lines.join("\n") + "\n");
+    await becomes(() => answers, all => all.split("\n").length > lines.length, "the program's answers");
+  };
+  const hash = () => new URL(s.page.url()).hash;
+  const again = async (address = null) => {
+    if (address !== null) {
+      await s.page.goto("about:blank");
+      await s.page.goto(s.url + address);
+    } else await s.page.reload();
+    await s.page.waitForFunction(() => /^process \d/.test(document.getElementById("about").textContent));
+  };
+  try {
+    await answered(["pools", "cross"]);
+    await s.page.keyboard.press("m");
+    await s.page.fill("#mark-name", "pools & cross");
+    await s.page.keyboard.press("Enter");
+    await answered(["ended", "tables"]);
+    await s.page.keyboard.press("2");
+    await becomes(() => hash(), now => now === "#where", "an address without what is usual");
+    await s.page.waitForFunction(() => [...document.getElementById("threads").options].some(o => o.value === "io-*"));
+    assert.deepEqual(await s.page.evaluate(() => [...document.getElementById("threads").options].map(o => o.textContent).filter(t => /^io|^all/.test(t)).sort()), ["all", "io-* (3 names)", "io-1", "io-2", "io-3"]);
+    await s.page.click("#flame-value >> text=Allocated");
+    for (const [list, value] of [["from", "site"], ["by", "line"], ["threads", "io-*"]]) await s.page.selectOption("#" + list, value);
+    await s.page.check("#own-code");
+    await s.page.fill("#flame-search", "keep_block & <more>");
+    await s.page.fill("#flame-search", "keep_block");
+    await s.page.fill("#sites-search", "keep");
+    await becomes(() => s.text("flame-note"), words => /^2\.86 MiB.*found in 100 %/.test(words), "30 blocks");
+    await s.page.click("#flame canvas", { position: { x: 40, y: 27 } });
+    await becomes(() => hash(), now => /zoom=\w/.test(now), "the zoom is in the address");
+    const before = await whereShown(s.page), address = hash();
+    assert.deepEqual({ ...before, note: "", names: "" }, { since: "", from: "site", by: "line", threads: "io-*", "flame-search": "keep_block", "sites-search": "keep", value: "allocated", "own-code": true, isZoomed: true, note: "", names: "" });
+    assert.equal(before.names.length, 1);
+    await again();
+    await becomes(() => whereShown(s.page).then(JSON.stringify), now => now === JSON.stringify(before), "all is as it was");
+    await becomes(() => hash(), now => now === address, "so is the address");
+
+    // Two lines of one function are two boxes, and the address tells one from the other.
+    await s.page.selectOption("#threads", "");
+    await becomes(() => s.text("flame-note"), words => /^2[0-9]\.\d MiB/.test(words), "of all threads");
+    await s.page.focus("#flame canvas");
+    for (const key of ["Enter", "ArrowDown", "ArrowRight"]) await s.page.keyboard.press(key);
+    const more = await s.text("flame-detail");
+    for (const key of ["ArrowRight", "Enter"]) await s.page.keyboard.press(key);
+    const zoomed = await s.text("flame-detail");
+    assert.match(more, /^operator\(\) · \S+named_threads\.cpp:\d+ .*· 4\.77 MiB/);
+    assert.match(zoomed, /^operator\(\) · \S+named_threads\.cpp:\d+ .*· 488 KiB/);
+    await becomes(() => hash(), now => /zoom=\w+\.\w+/.test(now), "the zoom is in the address");
+    await again();
+    await becomes(() => s.page.isVisible("#flame-reset"), isZoomed => isZoomed, "it is zoomed");
+    await s.page.focus("#flame canvas");
+    await s.page.keyboard.press("Enter");
+    assert.equal(await s.text("flame-detail"), zoomed);
+
+    // Growth, by package, with what all threads have done.
+    await s.page.click("#flame-reset");
+    await s.page.fill("#flame-search", "");
+    for (const [list, value] of [["by", "package"]]) await s.page.selectOption("#" + list, value);
+    await s.page.selectOption("#since", { label: "pools & cross" });
+    await becomes(() => hash(), now => /since=\d/.test(now) && /by=package/.test(now) && !/threads|zoom|find=/.test(now), "what is usual again is left out");
+    await becomes(() => s.text("flame-note"), words => /red grows/.test(words), "growth");
+    const grown = await whereShown(s.page);
+    assert.ok(grown.since !== "" && grown.names.length > 0);
+    await again();
+    await becomes(() => whereShown(s.page).then(JSON.stringify), now => now === JSON.stringify(grown), "growth is there again");
+
+    // The other views have a search, and Now a choice of tables.
+    await s.page.keyboard.press("1");
+    await s.page.click("#table-kind >> text=Threads >> nth=0");
+    await s.page.fill("#table-search", "io-2");
+    await becomes(() => hash(), now => now === "#now?table=threads&find=io-2", "the table");
+    await again();
+    await becomes(() => s.text("table-count"), count => /^0 of|^1 of/.test(count), "its search");
+    assert.equal(await s.page.getAttribute("#table-kind [data-kind=threads]", "aria-pressed"), "true");
+    for (const [key, view, field] of [["3", "leaks", "leaks-search"], ["4", "memory", "memory-search"]]) {
+      await s.page.keyboard.press(key);
+      await s.page.fill("#" + field, "a b%c");
+      await becomes(() => hash(), now => now === `#${view}?find=a+b%25c`, view);
+      await again();
+      await becomes(() => s.page.inputValue("#" + field), words => words === "a b%c", view);
+      assert.ok(await s.page.isVisible("#view-" + view));
+    }
+    assert.deepEqual(s.troubles, []);
+
+    // Whatever else an address has, the page says what is wrong, or shows what is usual, and goes on.
+    for (const [nonsense, view] of [["#where?value=zzz&by=toString&threads=%", "where"], ["#where?since=77", "where"], ["#where?from=__proto__&constructor=1", "where"],
+      ["#where?zoom=zz.y..&find=%FF&libraries=x", "where"], ["#toString?find=x", "now"], ["#now?table=toString", "now"]]) {
+      await again(nonsense);
+      await becomes(() => s.page.isVisible("#view-" + view), isSeen => isSeen, nonsense);
+      await s.page.keyboard.press("2");
+      await s.page.click("#flame-value >> text=At the peak");
+      if (nonsense.includes("threads=")) await s.page.evaluate(() => { document.getElementById("threads").value = ""; document.getElementById("threads").dispatchEvent(new Event("change")); });
+      await becomes(() => whereShown(s.page).then(({ value, note, names }) => `${value} ${note} ${names.length}`), words => /^peak \d.*MiB.* [1-9]\d*$/.test(words), nonsense);
+      assert.deepEqual(s.troubles.filter(words => !/status of 40[04]/.test(words)), [], nonsense);
+    }
+  } finally { await s.end(); }
+});
+
+test("a snapshot is the page as a file: it shows all views without a server, and hides what needs one", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "heapwright-page-")), file = join(folder, "run.html");
+  const command = ["/bin/bash", "-c", 'exec -a "x</script><b id=evil>" "$0"', namedThreads];
+  const kept = spawnSync(heapwright, ["live", "--no-browser", "--exit-with-program", "--sample", "1", "--snapshot", file, "--", ...command], { input: "pools\ncross\nmarkup\ntables\n" });
+  assert.equal(kept.status, 0, String(kept.stderr));
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } }), troubles = [], requests = [];
+  page.on("pageerror", error => troubles.push(error.message));
+  page.on("console", message => { if (message.type() === "error") troubles.push(message.text()); });
+  page.on("request", request => { if (!/^(file|data|blob):/.test(request.url())) requests.push(request.url()); });
+  try {
+    await page.goto("file://" + file);
+    await page.waitForFunction(() => document.getElementById("live").textContent !== "");
+    assert.equal(await page.textContent("#program"), "script><b id=evil>");
+    assert.match(await page.textContent("#status"), /^snapshot of .*: program has ended/);
+    assert.match(await page.textContent("#live"), /^5\.\d+ MiB$/);
+    const needing = page.locator(".needs-server");
+    assert.ok(await needing.count() > 8);
+    await page.click("#more summary");
+    for (const one of await needing.all()) assert.ok(!await one.isVisible(), await one.textContent());
+    await page.click("#more summary");
+    for (const kind of ["classes", "threads", "cells"]) {
+      await page.click(`#table-kind [data-kind=${kind}]`);
+      await page.waitForSelector("#table .row");
+    }
+    await page.keyboard.press("2");
+    const seen = async (what, isRight) => {
+      await becomes(() => whereShown(page).then(JSON.stringify), text => isRight(JSON.parse(text)), what);
+      return whereShown(page);
+    };
+    const isThere = now => /^\d.*(MiB|KiB|blocks)/.test(now.note) && now.names.length > 0;
+    for (const value of ["peak", "allocated", "count", "live"]) {
+      await page.click(`#flame-value [data-value=${value}]`);
+      await seen(value, now => now.value === value && isThere(now));
+      for (const [list, choice, usual] of [["from", "site", "root"], ["by", "line", "function"], ["by", "package", "function"]]) {
+        await page.selectOption("#" + list, choice);
+        await seen(`${value} ${choice}`, now => now[list] === choice && isThere(now));
+        await page.selectOption("#" + list, usual);
+      }
+      await page.check("#own-code");
+      await seen(value + ", only my code", now => now["own-code"] && isThere(now));
+      await page.uncheck("#own-code");
+    }
+    const names = await page.evaluate(() => [...document.getElementById("threads").options].map(o => o.value));
+    assert.deepEqual([...names].sort(), ["", "</script><b>x", "io-1", "io-2", "io-3", "named_threads", "work-1", "work-2"]);
+    for (const name of names.slice(1)) {
+      await page.selectOption("#threads", name);
+      await seen(name, now => now.threads === name && isThere(now));
+    }
+    await page.selectOption("#threads", "io-2");
+    assert.match((await seen("io-2", now => now.threads === "io-2")).note, /^879 KiB/);
+    // Not every combination is there; what is not is said, and what was shown stays.
+    await page.selectOption("#by", "package");
+    const refused = await seen("by package of one name", now => /not in the snapshot/.test(now.note));
+    assert.deepEqual([refused.by, refused.threads, refused.names.length], ["function", "io-2", 1]);
+    await page.click("#sites .row");
+    await page.waitForSelector("#flame-source .at");
+    assert.match(await page.textContent("#flame-source .at"), /std::malloc\(block_bytes\)/);
+    await page.keyboard.press("3");
+    await becomes(() => page.textContent("#leaks"), words => /watched for|samples|Site|site/.test(words), "leaks");
+    await page.keyboard.press("4");
+    await becomes(() => page.textContent("#memory-note"), words => words !== "", "memory");
+    await page.keyboard.press("2");
+    await becomes(() => page.url(), url => /#where\?threads=io-2$/.test(url), "a file has an address, too");
+    await page.reload();
+    assert.match((await seen("io-2 again", now => now.threads === "io-2" && isThere(now))).note, /^879 KiB/);
+    await page.screenshot({ path: join(shots, "snapshot.png") });
+    assert.equal(await page.locator("#evil, b[id]:not(#live, #rss, #rate, #peak)").count(), 0, "text has become markup");
+    assert.deepEqual([troubles, requests], [[], []]);
+    // Another process than those that it has, as an address may ask for.
+    for (const process of ["toString", "__proto__", "1", "%"]) {
+      await page.goto(`file://${file}?process=${process}`);
+      await page.waitForFunction(() => document.getElementById("live").textContent !== "");
+    }
+    assert.deepEqual(troubles, []);
+  } finally {
+    await page.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
 test("memory of a program on libheapwright, with the probe and without; a program that becomes another; its children", async () => {
   const script = "import time; x = [bytes(i % 3000) for i in range(100000)]; x = x[::5]; y = bytearray(20_000_000); print('ready', flush=True); time.sleep(100)";
   const environment = { ...process.env, LD_PRELOAD: library };
@@ -869,6 +1061,17 @@ test("memory of a program on libheapwright, with the probe and without; a progra
     await bare.page.keyboard.press("4");
     await bare.page.waitForFunction(() => /blocks, and free ones that threads keep/.test(document.getElementById("memory-parts").textContent));
     await bare.page.screenshot({ path: join(shots, "memory-bare.png") });
+    // A snapshot of it has no more.
+    const folder = mkdtempSync(join(tmpdir(), "heapwright-page-")), file = join(folder, "bare.html");
+    assert.equal(spawnSync(heapwright, ["live", "--snapshot", file, String(program.pid)]).status, 0);
+    const kept = await browser.newPage();
+    kept.on("pageerror", error => bare.troubles.push(error.message));
+    await kept.goto(`file://${file}#memory`);
+    await kept.waitForFunction(() => /blocks, and free ones that threads keep/.test(document.getElementById("memory-parts").textContent));
+    assert.match(await kept.textContent("#status"), /^snapshot of /);
+    assert.ok(!await kept.isVisible("#tab-where"));
+    await kept.close();
+    rmSync(folder, { recursive: true });
     program.kill("SIGKILL");
     await bare.page.waitForFunction(() => /program is gone: last figures/.test(document.getElementById("status").textContent));
     assert.deepEqual(bare.troubles, []);

@@ -133,6 +133,9 @@ BAD_QUERIES = [
     "/api/stacks?value=lives", "/api/stacks?most=0", "/api/stacks?most=1000000000", "/api/stacks?most=-1", "/api/stacks?most=1e9",
     "/api/stacks?value=live&value=live", "/api/stacks?x=1", "/api/history?since=now", "/api/history?since=nan", "/api/history?most=1",
     "/debug/pprof/heap?seconds=61", "/api/state?x", "/?x=1", "/api/processes?process=1", "/api/processes?ended=1", "/api/memory?since=0",
+    "/api/stacks?by=packages", "/api/stacks?libraries=hidden", "/api/stacks?from=main", "/api/sites?by=package", "/api/leaks?threads=a",
+    "/api/source", "/api/source?file=/etc/passwd", "/api/source?line=1", "/api/source?file=a&line=0", "/api/source?file=a&line=x",
+    "/api/source?file=a&line=4294967297", "/api/snapshot?x=1",
 ]
 
 

@@ -172,6 +172,17 @@ class GoToolPprof(unittest.TestCase):
         self.assertGreater(len(os.listdir(os.path.join(self.home, "profiles"))), 0)
         self.assertLessEqual(set(os.listdir(self.home)), {"profiles", "go", ".config"})
 
+    def test_blocks_of_threads_of_one_name(self):
+        watched = self.watch()
+        self.assertEqual(watched.tell("keep 10"), "done")
+        self.assertEqual(watched.tell("thread 20"), "done")
+        watched.stop()
+        address = f"http://127.0.0.1:{watched.port}/debug/pprof/heap"
+        tags = self.call("-tags", "-unit=B", "-sample_index=inuse_space", address)
+        bytes = int(re.search(r"(?m)^ *(\d+)B? \([\d.% ]+\): keeps blocks$", tags)[1])
+        self.assertEqual(bytes, watched.get("/api/stacks?threads=keeps%20blocks")["total"][0])
+        self.assertGreaterEqual(bytes, 20 * 100_000)
+
     def test_samples_are_within_their_error(self):
         interval = 65_536
         watched = self.watch(sample=str(interval))

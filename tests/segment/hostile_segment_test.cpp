@@ -3,6 +3,8 @@
 // under AddressSanitizer.
 #include <fstream>
 #include <random>
+#include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -16,7 +18,8 @@ namespace {
 void fill(segment_builder& built) {
   for (std::uint32_t i = 1; i < 4; ++i) built.add_thread(i, i).classes[i].allocations = i;
   for (std::uint64_t i = 1; i <= 20; ++i) {
-    const reference r = built.add_stack(i, std::vector<std::uint64_t>(i * 3, 0x1000 * i));
+    const std::uint32_t name = i % 2 == 0 ? built.add_thread_name("thread " + std::to_string(i)) : 0;
+    const reference r = built.add_stack(i, std::vector<std::uint64_t>(i * 3, 0x1000 * i), 0, name);
     (void)built.add_python_code("function", "/app/file.py", std::string(i, 't'), line_table::python_3_11);
     built.add_sample(0x100 * i, r);
   }
@@ -84,6 +87,7 @@ TEST_F(hostile_segment, random_bytes_neither_crash_nor_hang) {
   const std::string whole = built.bytes();
   std::mt19937_64 random(20260101);
   const std::size_t used[] = {0,
+                              offsetof(segment_header, thread_names),
                               built.header().threads_at,
                               built.header().stack_index_at,
                               built.header().stacks_at,
@@ -113,7 +117,10 @@ TEST_F(hostile_segment, random_bytes_neither_crash_nor_hang) {
       const all_figures all = read_all(segment_reader(path));
       ++readable;
       ASSERT_LE(all.now.threads.size(), whole.size() / thread_slot_bytes + 1);
-      for (const stack_figures& s : all.stacks) ASSERT_LE(s.addresses.size(), 512u);
+      for (const stack_figures& s : all.stacks) {
+        ASSERT_LE(s.addresses.size(), 512u);
+        ASSERT_LE(all.now.name_of_threads(s).size(), sizeof(thread_name));
+      }
     } catch (const bad_segment&) {
     }
   }
@@ -127,6 +134,28 @@ TEST_F(hostile_segment, figures_beyond_63_bits_are_added_up) {
   const snapshot now = segment_reader(built.path()).read();
   EXPECT_EQ(now.total().allocated_bytes, 2 * much);
   EXPECT_EQ(now.process.class_peak[1], much);
+}
+
+TEST_F(hostile_segment, names_of_threads_beyond_those_that_there_are_are_not_known) {
+  constexpr std::size_t most = std::tuple_size_v<decltype(segment_header::thread_names)>;
+  segment_header& h = built.header();
+  h.thread_names[most - 1] = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+  std::uint64_t hash = 1'000;
+  const auto add = [&](std::uint32_t name) { return built.add_stack(hash, {hash++}, 0, name); };
+  const reference last = add(most);
+  for (const std::uint32_t beyond : {std::uint32_t{most + 1}, 0x8000'0000u, 0xffff'ffffu}) add(beyond);
+  for (const std::uint64_t used : {most, most + 1, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
+    h.thread_names_used = used;
+    const all_figures all = read_all(segment_reader(built.path()));
+    EXPECT_EQ(all.now.thread_names.size(), most) << used;
+    for (const stack_figures& s : all.stacks) {
+      if (s.id < last) continue;
+      EXPECT_EQ(all.now.name_of_threads(s), s.id == last ? "0123456789abcdef" : "") << used;
+    }
+  }
+  h.thread_names_used = 0;
+  const all_figures all = read_all(segment_reader(built.path()));
+  for (const stack_figures& s : all.stacks) EXPECT_EQ(all.now.name_of_threads(s), "");
 }
 
 TEST_F(hostile_segment, chains_that_run_in_circles_end) {

@@ -172,6 +172,21 @@ TEST_F(profiles, pprof_has_inlined_functions_as_lines_of_a_location) {
   EXPECT_EQ(gone.number(7), 0u) << "names are left for pprof to find";
 }
 
+TEST_F(profiles, pprof_has_the_name_of_threads_as_a_label) {
+  std::vector stacks{stack_of(1, {0x1010}, 1, 5), stack_of(2, {0x1010}, 1, 6), stack_of(3, {0x1010}, 1, 7),
+                     stack_of(4, {0x1010}, 1, 8), stack_of(5, {0x1010}, 1, 9)};
+  for (std::uint32_t i = 0; i < 3; ++i) stacks[i].name_of_threads = i + 1;
+  stacks[3].name_of_threads = 4;  // there are not so many
+  const decoded d(pprof_profile(stacks, symbols, {.thread_names = {"reader", "\xff", ""}}));
+  std::vector<std::string> labels;
+  for (const message& sample : d.profile.all(2)) {
+    std::string text = std::to_string(packed(sample, 2).at(1));
+    for (const message& label : sample.all(3)) text += " " + d.text(label, 1) + "=" + d.text(label, 2);
+    labels.push_back(text);
+  }
+  EXPECT_EQ(labels, (std::vector<std::string>{"5 thread=reader", "6 thread=\xEF\xBF\xBD", "7 thread=", "8", "9"}));
+}
+
 TEST_F(profiles, differences_may_be_negative_and_others_not) {
   const std::vector before{stack_of(1, {0x55}, 10, 1000, 2, 200), stack_of(2, {0x66}, 5, 50)};
   const std::vector after{stack_of(1, {0x55}, 11, 1100, 8, 800), stack_of(2, {0x66}, 5, 50), stack_of(3, {0x77}, 1, 7)};

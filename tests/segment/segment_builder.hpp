@@ -139,13 +139,21 @@ class segment_builder {
   }
   stack& stack_at(reference r) noexcept { return *at<stack>(header().stacks_at + (r - 1) * reference_unit); }
 
+  /// Its number.
+  std::uint32_t add_thread_name(const std::string& name) noexcept {
+    const std::uint64_t n = header().thread_names_used++;
+    std::memcpy(header().thread_names[n].data(), name.data(), std::min(name.size(), sizeof(thread_name)));
+    return static_cast<std::uint32_t>(n + 1);
+  }
+
   /// Complete, and first in its chain.
-  reference add_stack(std::uint64_t hash, const std::vector<std::uint64_t>& addresses,
-                      std::uint32_t owner = 0) noexcept {
+  reference add_stack(std::uint64_t hash, const std::vector<std::uint64_t>& addresses, std::uint32_t owner = 0,
+                      std::uint32_t name_of_threads = 0) noexcept {
     const reference r = take_stack(addresses.size());
     stack& s = stack_at(r);
     s.hash = hash;
     s.owner = owner;
+    s.name_of_threads = name_of_threads;
     s.depth = static_cast<std::uint32_t>(addresses.size());
     std::memcpy(reinterpret_cast<std::byte*>(&s) + sizeof s, addresses.data(), addresses.size() * 8);
     s.next = bucket(hash).exchange(r);

@@ -364,6 +364,42 @@ TEST_F(segment_reading, adds_up_what_threads_have_counted_of_one_stack) {
   EXPECT_EQ(of_samples, (std::vector<reference>{everyones, other, everyones, everyones, cut}));
 }
 
+TEST_F(segment_reading, keeps_apart_what_threads_of_different_names_have_asked_for) {
+  const std::uint32_t reader_name = built.add_thread_name("reader"), writer_name = built.add_thread_name("writer");
+  const reference of_reader = built.add_stack(7, {0x10, 0x20}, 1, reader_name);
+  const reference of_writer = built.add_stack(7, {0x10, 0x20}, 2, writer_name);
+  const reference of_unknown = built.add_stack(7, {0x10, 0x20}, 3);
+  const reference readers_for_all = built.add_stack(7, {0x10, 0x20}, 0, reader_name);
+  const reference inherited = built.add_stack(7, {0x10, 0x20}, inherited_owner, writer_name);
+  const reference other = built.add_stack(9, {0x30}, 1, reader_name);
+  std::uint64_t bytes = 1;
+  for (const reference r : {of_reader, of_writer, of_unknown, readers_for_all, inherited, other}) {
+    built.stack_at(r).counters.allocated_bytes = bytes *= 10;
+    built.add_sample(r * 0x1000, r);
+  }
+  built.stack_at(readers_for_all).counters.freed_bytes = 10'003;  // another thread has freed these
+
+  const segment_reader reader(built.path());
+  const snapshot seen = reader.read();
+  const auto stacks = reader.stacks();
+  ASSERT_EQ(stacks.size(), 4u);
+  std::vector<std::string> names;
+  for (const stack_figures& s : stacks) names.push_back(seen.name_of_threads(s));
+  EXPECT_EQ(names, (std::vector<std::string>{"reader", "writer", "", "reader"}));
+  EXPECT_EQ(stacks[0].id, of_reader);
+  EXPECT_EQ(stacks[0].live_bytes(), 10u + 10'000u - 10'003u);
+  EXPECT_EQ(stacks[1].live_bytes(), 100u + 100'000u);
+  EXPECT_EQ(stacks[2].live_bytes(), 1'000u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(stacks[i].first_with_calls, stacks[0].first_with_calls) << i;
+  EXPECT_EQ(stacks[3].first_with_calls, other);
+  std::vector<reference> of_samples;
+  for (const sample_figures& s : reader.live_samples()) of_samples.push_back(s.at_stack);
+  EXPECT_EQ(of_samples, (std::vector<reference>{of_reader, of_writer, of_unknown, of_reader, of_writer, other}));
+  std::uint64_t own = 0;
+  for (const stack_figures& s : reader.own_stacks()) own += s.allocated_bytes;
+  EXPECT_EQ(own, 1'011'110u) << "without what was inherited";
+}
+
 TEST_F(segment_reading, finds_live_samples) {
   sample& s = built.add_sample(0x1000, 5, 4800);
   s.bytes = 48;

@@ -83,6 +83,7 @@ FILES = [
     ("compare --html", [*COMPARE, "--html", "FILE", "true"], 1),
     ("build", ["build", "HEADER", "-o", "FILE"], 125),
     ("live --save", [*LIVE, "--save", "FILE", "--", "true"], 125),
+    ("live --snapshot", [*LIVE, "--snapshot", "FILE", "--", "true"], 125),
     ("leaks -o", ["leaks", "-o", "FILE", "--", "true"], 125),
     ("record -o", ["record", "-o", "FILE", "--", "true"], 125),
     ("trace slice -o", ["trace", "slice", "TRACE", "-o", "FILE"], 125),

@@ -40,6 +40,12 @@ std::size_t package_begin(const std::string& path) {
   return std::string::npos;
 }
 
+/// Whether the code has its names from a file like /tmp/perf-1234.map, which whoever made it has
+/// written.
+bool is_made_at_run_time(const std::string& path) {
+  return path.find("/tmp/perf-") != std::string::npos && path.ends_with(".map");
+}
+
 std::string package_at_begin(const std::string& path, std::size_t begin) {
   std::size_t end = path.find('/', begin);
   if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);  // of a scope: @scope/name
@@ -64,7 +70,8 @@ void places_book::know(const segment::snapshot& figures) {
   symbols_->use_codes(figures.codes);
   if (figures.modules.size() != modules_known_) symbols_->add_modules(figures.modules);
   modules_known_ = figures.modules.size();
-  program_ = figures.process.program;
+  const segment::process_figures& process = figures.process;
+  program_ = process.shown_program.empty() ? process.program : process.shown_program;  // as modules are named
   know_python(figures);
 }
 
@@ -196,6 +203,7 @@ bool places_book::is_of_program(std::uint32_t number) const {
   if (p.is_script) return is_own_script(number) && package_begin(p.module) == std::string::npos;
   if (!crate_of(p.file).empty()) return false;
   if (wrapper_[number] || is_interpreters(number) || package_begin(p.module) != std::string::npos) return false;
+  if (!interpreter_.empty() && is_made_at_run_time(p.module)) return false;
   const std::string name = qualified_name(p.function);
   constexpr std::array<std::string_view, 3> languages{"std::", "__gnu_cxx::", "_start"};
   if (std::ranges::any_of(languages, [&](std::string_view of) { return name.starts_with(of); })) return false;
@@ -245,7 +253,8 @@ std::string package_of(const place& p) {
   const std::string& path = p.module;
   if (is_of_rust(p.file)) return "rust";
   if (std::string crate = crate_of(p.file); !crate.empty()) return crate;
-  if (path.empty()) return p.is_script ? "scripts" : "code made at run time";
+  if (path.empty() && p.is_script) return "scripts";
+  if (path.empty() || is_made_at_run_time(path)) return "code made at run time";
   if (path.starts_with("<frozen ")) return "python";
   if (path.starts_with("node:")) return "node";
   if (const std::size_t begin = package_begin(path); begin != std::string::npos) return package_at_begin(path, begin);

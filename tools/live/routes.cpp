@@ -311,7 +311,8 @@ const auto& table() {
               only(r, {"file", "line"});
               const std::string* const file = r.parameter("file");
               if (file == nullptr) throw wrong("file is a path that /api/stacks names");
-              return as_json(source_view(p, *file, number<unsigned>(r, "line", 0, 1, 1U << 30)));
+              if (r.parameter("line") == nullptr) throw wrong("line is a number, 1 of the first line");
+              return as_json(source_view(p, *file, number<unsigned>(r, "line", 1, 1, 1U << 30)));
             }},
       route{"/api/mistakes", "GET",
             [](const request& r, process& p) {

@@ -111,16 +111,35 @@ void keep_sources(kept_answers& kept, const json& sites) {
   }
 }
 
+/// To the values of names of threads that a tree has, where these are higher.
+void raise_values(std::map<std::string, double>& values_of_names, const json& tree) {
+  for (const json& row : tree["threads"]) {
+    double& value = values_of_names[row[0].get<std::string>()];
+    value = std::max(value, row[1].get<double>());
+  }
+}
+
+/// Those with most of any value, the first ones first.
+std::vector<std::string> first_names(const std::map<std::string, double>& values_of_names) {
+  std::vector<std::pair<double, std::string>> all;
+  for (const auto& [name, value] : values_of_names)
+    if (!name.empty()) all.emplace_back(value, name);
+  std::ranges::sort(all, std::ranges::greater{});
+  all.resize(std::min(all.size(), kept_threads));
+  std::vector<std::string> names;
+  for (const auto& [value, name] : all) names.push_back(name);
+  return names;
+}
+
 /// Of all threads, in all forms; of the first names of threads, and of growth, in the usual one.
 void keep_stacks_and_sites(kept_answers& kept, const json& state) {
-  std::vector<std::pair<double, std::string>> threads;
+  std::map<std::string, double> threads;
   for (const char* value : values) {
     if (const std::string sites = kept.keep_sites({{"value", value}}); !sites.empty())
       keep_sources(kept, json::parse(sites));
     for (const char* from : {"root", "site"}) {
       const std::string tree = kept.keep_stacks({{"value", value}, {"from", from}});
-      if (threads.empty() && !tree.empty())
-        for (const json& row : json::parse(tree)["threads"]) threads.emplace_back(row[1], row[0]);
+      if (!tree.empty()) raise_values(threads, json::parse(tree));
       kept.keep_stacks({{"value", value}, {"from", from}, {"libraries", "folded"}});
       for (const char* by : {"line", "package"}) kept.keep_stacks({{"value", value}, {"from", from}, {"by", by}});
     }
@@ -135,12 +154,10 @@ void keep_stacks_and_sites(kept_answers& kept, const json& state) {
       kept.keep_sites({{"value", value}, {"since", since}});
       for (const char* from : {"root", "site"}) kept.keep_stacks({{"value", value}, {"since", since}, {"from", from}});
     }
-  std::ranges::sort(threads, std::ranges::greater{});
-  for (std::size_t i = 0; i < std::min(threads.size(), kept_threads); ++i)
+  for (const std::string& name : first_names(threads))
     for (const char* value : {"live", "peak", "allocated"}) {
-      kept.keep_sites({{"value", value}, {"threads", threads[i].second}});
-      for (const char* from : {"root", "site"})
-        kept.keep_stacks({{"value", value}, {"threads", threads[i].second}, {"from", from}});
+      kept.keep_sites({{"value", value}, {"threads", name}});
+      for (const char* from : {"root", "site"}) kept.keep_stacks({{"value", value}, {"threads", name}, {"from", from}});
     }
 }
 
@@ -194,6 +211,8 @@ std::string base64(std::string_view bytes) {
 }  // namespace
 
 std::string snapshot_page(const shown_run& what, const std::string& view) {
+  for (const std::string& name : names_of_kept(what))
+    if (const auto process = what.family.find(name)) process->look_again();
   const std::vector<std::string> names = names_of_kept(what);
   joined_object common, processes, all;
   common.add("/api/processes", list_of(what, names));

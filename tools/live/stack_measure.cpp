@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sample_weight.hpp"
+#include "utf8.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -85,7 +86,7 @@ measured measure(const segment::stack_figures& s, const stack_question& question
 }
 
 bool asks_for(const stack_question& question, const std::string& name_of_threads) {
-  return question.threads.empty() || fits_pattern(question.threads, name_of_threads);
+  return question.threads.empty() || fits_pattern(question.threads, as_utf8(name_of_threads));
 }
 
 std::vector<std::uint32_t> places_of(const segment::stack_figures& s, const segment::snapshot& figures,

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "asked_stacks.hpp"
+#include "utf8.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -110,7 +111,8 @@ std::string tree_view(watched_process& process, const stack_question& question) 
   seen_stacks stacks = process.stacks();
   const auto seen = stacks.seen;
   for (const segment::stack_figures& s : stacks.figures)
-    if (const double value = measure(s, question).value; value > 0) threads[seen->figures.name_of_threads(s)] += value;
+    if (const double value = measure(s, question).value; value > 0)
+      threads[as_utf8(seen->figures.name_of_threads(s))] += value;
   for (asked_stack& s : asked_stacks(std::move(stacks), process.places(), question)) {
     calls.insert(s.figures.first_with_calls);
     samples += question.value == stack_value::live ? s.figures.live_samples : s.figures.samples;

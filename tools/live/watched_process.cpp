@@ -218,12 +218,13 @@ void watched_process::look_at_memory_map() {
   memory_map_due_ns_ = begun + std::max<std::uint64_t>(memory_map_every_ns_, 100 * took);
 }
 
+void watched_process::look_again() {
+  const std::lock_guard hold(mutex_);
+  if (last_->state == life::running) look(false);
+}
+
 process_past watched_process::past() {
-  {
-    // What was seen a moment ago may be of before the end.
-    const std::lock_guard hold(mutex_);
-    if (last_->state == life::running) look(false);
-  }
+  look_again();
   const auto seen = now(false);
   process_past result{seen->state, seen->figures.at_ns, seen->figures.process.arguments, {}, {}, seen->memory, {}};
   {

@@ -104,6 +104,9 @@ class watched_process {
 
   /// `with_details`: somebody looks, who may cost the process something (detailed_looks.hpp).
   [[nodiscard]] std::shared_ptr<const moment> now(bool with_details = true);
+  /// What was seen a moment ago may be of before the end: what is asked for next is not older than
+  /// this call.
+  void look_again();
   /// With a moment that is not before them: all that they name is known in it. Of a JVM whose names
   /// are wanted they may take a moment.
   [[nodiscard]] seen_stacks stacks();

@@ -18,7 +18,9 @@ export async function openSnapshot() {
 function answerWithin(path, parameters) {
   const asked = Object.entries(parameters).filter(([name, value]) => name !== "process" && value !== "" && value != null).sort(([a], [b]) => (a < b ? -1 : 1));
   const question = path + asked.map(([name, value], i) => `${i === 0 ? "?" : "&"}${name}=${value}`).join("");
-  const answer = snapshot.common[question] ?? (snapshot.processes[shownProcess] ?? Object.values(snapshot.processes)[0])[question];
+  const { common, processes } = snapshot, name = shownProcess ?? "";
+  const kept = Object.hasOwn(processes, name) ? processes[name] : Object.values(processes)[0];
+  const answer = common[question] ?? kept[question];
   if (!answer) throw new Error("this is not in the snapshot");
   return answer;
 }

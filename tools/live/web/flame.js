@@ -32,13 +32,14 @@ export class Flame {
     this.draw();
   }
 
-  /// `data`: what /api/stacks answers.
-  set(data) {
+  /// `data`: what /api/stacks answers. `isByLine`: to the question by=line.
+  set(data, isByLine) {
     this.canvas.removeAttribute("aria-description");
     this.empty = data.is_growth ? "nothing has grown or shrunk since then" : this.whyEmpty;
     const path = this.focus && this.focus !== this.root ? this.pathOf(this.focus) : [];
     const pathAt = this.at && this.pathOf(this.at);
     this.data = data;
+    this.isByLine = isByLine;
     this.nodes = data.parent.map((parent, i) => ({ parent: null, children: [], total: data.total[i], own: data.own[i], grown: data.grown[i], error: data.error[i],
       place: data.places[data.place[i]] ?? null, hasLines: data.has_lines[i] === 1, depth: 0, isHit: false }));
     data.parent.forEach((parent, i) => {
@@ -64,16 +65,23 @@ export class Flame {
   alongPath(path) {
     const nodes = this.root ? [this.root] : [];
     for (const name of path) {
-      const next = nodes.at(-1)?.children.find(child => nameOf(child) === name);
+      const next = nodes.at(-1)?.children.find(child => this.nameOf(child) === name);
       if (!next) break;
       nodes.push(next);
     }
     return nodes;
   }
 
+  /// Tells a node from its siblings, also in the next data.
+  nameOf({ place }) {
+    if (!place) return "";
+    const [name, , line, module, isInlined] = place;
+    return [name, module, isInlined, ...(this.isByLine ? [line] : [])].join("\n");
+  }
+
   pathOf(node) {
     const path = [];
-    for (let n = node; n.parent; n = n.parent) path.unshift(nameOf(n));
+    for (let n = node; n.parent; n = n.parent) path.unshift(this.nameOf(n));
     return path;
   }
 
@@ -86,7 +94,7 @@ export class Flame {
 
   nodeAt(zoomPath) {
     let node = this.root;
-    for (const name of zoomPath.split(".")) node = node?.children.find(child => hashOf(nameOf(child)).toString(36) === name);
+    for (const name of zoomPath.split(".")) node = node?.children.find(child => hashOf(this.nameOf(child)).toString(36) === name);
     return node;
   }
 
@@ -235,7 +243,6 @@ export class Flame {
 }
 
 export const words = text => text.toLowerCase().split(/\s+/).filter(Boolean);
-const nameOf = node => (node.place ? node.place[0] + "\n" + node.place[3] : "");
 const shortName = node => {
   if (!node.place) return "all";
   const [name, file, line] = node.place;

@@ -362,7 +362,7 @@ async function begin() {
   asked = readAddress(snapshot?.view).view;
   await chooseProcess();
   const { view, parameters } = readAddress(snapshot?.view);
-  views[view]?.use(parameters);
+  if (names.includes(view)) views[view].use(parameters);
   keepAddress(() => ({ view: seen, parameters: views[seen].parameters }));
   linkFiles();
   followProcesses();

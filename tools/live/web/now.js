@@ -97,7 +97,7 @@ export class NowView {
     this.table = new Table($("table"), { columns, sort: { ...sort }, key, empty: "loading" });
     this.table.search($("table-search").value);
     $("table").setAttribute("aria-label", kind);
-    this.cellsAt = 0;
+    this.cellsAt = -Infinity;
     if (this.state) this.fillTable();
   }
 
@@ -114,7 +114,7 @@ export class NowView {
     this.base = base;
     $("from-start").hidden = !base;
     text($("from-start"), base ? `counted since ${clock(base.at)} · show all` : "");
-    this.cellsAt = 0;
+    this.cellsAt = -Infinity;
     if (this.state) this.fillTable();
   }
 

@@ -197,7 +197,7 @@ export class WhereView {
   set(tree, sites) {
     this.listThreads(tree.threads);
     this.flame.mainModule = this.program;
-    this.flame.set(tree);
+    this.flame.set(tree, this.question.by === "line");
     $("interpreter-choice").hidden = !tree.has_scripts;
     this.note();
     const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0, advice: row.frames[row.site] ? this.advice.of(row.frames[row.site]) : [] }));

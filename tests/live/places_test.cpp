@@ -1,0 +1,167 @@
+// What places belong to: the program's own code, packages, libraries. A book of places is filled
+// from a snapshot made by hand and a map of code that was made at run time.
+#include "places.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "../segment/segment_builder.hpp"
+
+namespace heapwright::tool {
+namespace {
+
+std::string package_of_script(const std::string& file) {
+  return package_of({.function = "f", .file = "", .module = file, .is_script = true});
+}
+std::string package_of_code(const std::string& file) {
+  return package_of({.function = "f", .file = "", .module = file});
+}
+
+TEST(package_of, is_what_the_file_was_installed_with) {
+  EXPECT_EQ(package_of_script("/usr/lib/python3/dist-packages/numpy/core/x.py"), "numpy");
+  EXPECT_EQ(package_of_script("/venv/lib/python3.11/site-packages/six.py"), "six");
+  EXPECT_EQ(package_of_script("/app/node_modules/express/lib/router/index.js"), "express");
+  EXPECT_EQ(package_of_script("/app/node_modules/@scope/name/index.js"), "@scope/name");
+  EXPECT_EQ(package_of_script("/app/node_modules/a/node_modules/b/index.js"), "b");
+  EXPECT_EQ(package_of_code("/venv/lib/python3.11/site-packages/numpy/core/_x.cpython-311.so"), "numpy");
+  EXPECT_EQ(package_of_code("/venv/lib/python3.11/site-packages/_cffi.cpython-311.so"), "_cffi");
+  EXPECT_EQ(package_of_script("/app/node_modules/@scope"), "@scope") << "no such file is installed";
+  EXPECT_EQ(package_of_script("/app/site-packages/"), "");
+}
+
+TEST(package_of, is_the_language_or_the_file_or_the_folder) {
+  EXPECT_EQ(package_of_script("<frozen importlib._bootstrap>"), "python");
+  EXPECT_EQ(package_of_script("node:internal/buffer"), "node");
+  EXPECT_EQ(package_of_script("/usr/lib/python3.11/json/encoder.py"), "python3.11");
+  EXPECT_EQ(package_of_code("/usr/lib/python3.11/lib-dynload/_json.so"), "python3.11");
+  EXPECT_EQ(package_of_code("/lib/x86_64-linux-gnu/libc.so.6"), "libc.so.6");
+  EXPECT_EQ(package_of_code("program"), "program");
+  EXPECT_EQ(package_of_script("/srv/app/main.py"), "app/");
+  EXPECT_EQ(package_of_script("app/main.py"), "app/");
+  EXPECT_EQ(package_of_script("/main.py"), "/");
+  EXPECT_EQ(package_of_script("<string>"), "<string>");
+  EXPECT_EQ(package_of_script(""), "scripts");
+  EXPECT_EQ(package_of_code(""), "code made at run time");
+  EXPECT_EQ(package_of_code("/tmp/perf-1234.map"), "code made at run time");
+  EXPECT_EQ(package_of_code("/proc/7/root/tmp/perf-1234.map"), "code made at run time") << "in a container";
+}
+
+/// Names of calls, each of which is in one place.
+class known_places : public testing::Test {
+ protected:
+  known_places() {
+    figures.process.own_id = 7;
+    figures.process.root = folder.path();
+    figures.process.program = "/usr/lib/app/bin/server";
+    add_module(0x10000, figures.process.program);
+    add_module(0x20000, "/usr/lib/libz.so.1");
+    add_module(0x30000, "/opt/app/libplugin.so");
+    add_module(0x40000, "/venv/site-packages/numpy/core.so");
+    add_module(0x50000, "/lib/x86_64-linux-gnu/libc.so.6");
+    const auto codes = std::make_shared<segment::python_codes>();
+    const auto add_code = [&](const char* name, const char* file) {
+      segment::python_code_figures& code = (*codes)[static_cast<segment::reference>(codes->size() + 1)];
+      code.name = name;
+      code.file = file;
+    };
+    add_code("serve", "/srv/app/main.py");
+    add_code("dumps", "/usr/lib/python3.11/json/__init__.py");
+    add_code("array", "/venv/site-packages/numpy/array.py");
+    figures.codes = codes;
+    std::filesystem::create_directory(folder / "tmp");
+    std::ofstream map(folder / "tmp/perf-7.map");
+    for (const char* const name :
+         {"std::sort<int*>", "malloc", "java.util.List::add", "JS:*handle /srv/app/main.js:3:4"}) {
+      made[name] = 0x90000 + made.size() * 0x100;
+      map << std::hex << made[name] << " 100 " << name << '\n';
+    }
+  }
+
+  void add_module(std::uint64_t begin, const std::string& path) {
+    figures.modules.push_back({.begin = begin, .end = begin + 0x1000, .base = begin, .path = path});
+  }
+
+  /// Return addresses, the innermost first: in the modules by their number, or in code made at run
+  /// time by its name.
+  [[nodiscard]] std::uint64_t in_module(unsigned number) const { return number * 0x10000 + 0x10; }
+  [[nodiscard]] std::uint64_t in_made(const char* name) const { return made.at(name) + 0x10; }
+  [[nodiscard]] static std::uint64_t in_python(segment::reference code) { return segment::python_call_of(code, 0); }
+
+  std::vector<std::uint32_t> places(const std::vector<std::uint64_t>& addresses) {
+    std::vector<std::uint32_t> all;
+    for (const std::uint64_t address : addresses) all.push_back(book.at(address, figures).at(0));
+    return all;
+  }
+  std::vector<std::string> names(const std::vector<std::uint32_t>& numbers) {
+    std::vector<std::string> all;
+    for (const std::uint32_t n : numbers) all.push_back(book[n].function);
+    return all;
+  }
+  std::vector<std::string> folded(const std::vector<std::uint64_t>& addresses) {
+    return names(book.with_libraries_folded(places(addresses)));
+  }
+
+  using list = std::vector<std::string>;
+
+  static constexpr unsigned program = 1, zlib = 2, plugin = 3, numpy = 4, libc = 5;
+
+  segment::scratch_folder folder;
+  segment::snapshot figures;
+  std::map<std::string, std::uint64_t> made;
+  places_book book;
+};
+
+TEST_F(known_places, by_package_are_one_for_each_run) {
+  EXPECT_EQ(names(book.by_package(
+                places({in_module(zlib), in_module(zlib) + 8, in_module(program), in_module(libc), in_module(zlib)}))),
+            (list{"libz.so.1", "server", "libc.so.6", "libz.so.1"}));
+  EXPECT_EQ(names(book.by_package(places({in_python(2), in_python(3), in_python(1)}))),
+            (list{"python3.11", "numpy", "app/"}));
+  EXPECT_TRUE(book.by_package({}).empty());
+  const auto numpys = book.by_package(places({in_python(3), in_module(numpy)}));
+  EXPECT_EQ(numpys.size(), 1u) << "its scripts, and its code in C";
+}
+
+TEST_F(known_places, of_libraries_are_folded_between_those_of_the_program) {
+  EXPECT_EQ(folded({in_module(zlib), in_module(libc), in_module(program), in_module(zlib), in_module(zlib) + 8,
+                    in_module(plugin), in_module(libc)}),
+            (list{"libz.so.1", "libc.so.6", "server+0x10", "libz.so.1", "libplugin.so+0x10"}))
+      << "and what is outside is gone";
+  for (const char* const name : {"malloc", "std::sort<int*>"})
+    EXPECT_EQ(folded({in_made(name), in_module(program)}), (list{"server+0x10"})) << name << " allocates for others";
+  EXPECT_EQ(folded({in_made("malloc"), in_module(zlib), in_module(libc)}),
+            (list{"code made at run time", "libz.so.1", "libc.so.6"}))
+      << "nothing is of the program: by package";
+  EXPECT_EQ(folded({in_module(numpy), in_python(3), in_python(2), in_python(1), in_module(libc)}),
+            (list{"numpy", "python3.11", "serve"}));
+  EXPECT_TRUE(folded({}).empty());
+}
+
+TEST_F(known_places, of_the_program_are_known_by_the_link_that_started_it) {
+  figures.process.shown_program = "/usr/lib/app/bin/worker";
+  figures.modules[0].shown_path = figures.process.shown_program;
+  EXPECT_EQ(folded({in_module(zlib), in_module(program), in_module(libc)}), (list{"libz.so.1", "worker+0x10"}));
+}
+
+TEST_F(known_places, made_at_run_time_are_the_programs_where_there_is_no_interpreter) {
+  EXPECT_EQ(folded({in_made("java.util.List::add"), in_module(libc)}), (list{"java.util.List::add"}));
+  EXPECT_EQ(folded({in_module(libc), in_made("JS:*handle /srv/app/main.js:3:4")}), (list{"libc.so.6", "handle"}));
+  figures.process.python_at = in_module(zlib);  // its file has the interpreter
+  (void)book.at(in_module(libc) + 8, figures);
+  EXPECT_EQ(folded({in_made("java.util.List::add"), in_python(1)}), (list{"code made at run time", "serve"}));
+}
+
+TEST_F(known_places, name_files_of_the_source) {
+  (void)places({in_python(1), in_module(program)});
+  EXPECT_TRUE(book.has_file("/srv/app/main.py"));
+  for (const char* const file : {"", "/usr/lib/app/bin/server", "main.py", "/srv/app/main.js"})
+    EXPECT_FALSE(book.has_file(file)) << file;
+}
+
+}  // namespace
+}  // namespace heapwright::tool
