@@ -3,7 +3,7 @@
 //   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT HEAPWRIGHT LIBHEAPWRIGHT LIBHEAPWRIGHT-HARDENED MISTAKEN_SERVER NAMED_THREADS    screenshots go to PACKAGES/screenshots
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -309,6 +309,31 @@ test("the keys: help, a search that Escape ends, and after a click on a field", 
     await s.page.keyboard.press("1");
     assert.ok(await s.page.isVisible("#view-now"), "the keys do nothing after a choice from a list");
     assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
+test("axe-core finds nothing against the page, for those who hear it or use keys alone", async () => {
+  const s = await served({ seconds: 60, threads: 20 });
+  const axe = readFileSync(createRequire(join(packages, "package.json")).resolve("axe-core/axe.min.js"), "utf8");
+  try {
+    for (const [colorScheme, width] of [["light", 400], ["dark", 1366]]) {
+      const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme, bypassCSP: true });
+      for (const view of ["now", "now?table=threads", "where", "where?from=site&by=package", "leaks", "memory"]) {
+        await page.goto("about:blank");
+        await page.goto(`${s.url}#${view}`);
+        await page.waitForFunction(() => document.getElementById("live").textContent !== "");
+        if (view.startsWith("where")) {
+          await page.waitForSelector("#sites .row");
+          await page.click("#sites .row");
+          await page.focus("#flame canvas");
+          await page.keyboard.press("ArrowDown");
+        }
+        await page.evaluate(axe);
+        const found = await page.evaluate(async () => (await axe.run()).violations.map(v => `${v.id}: ${v.help}: ${v.nodes.map(n => n.html.slice(0, 100)).join(" ")}`));
+        assert.deepEqual(found, [], `${view}, ${colorScheme}, ${width}`);
+      }
+      await page.close();
+    }
   } finally { await s.end(); }
 });
 

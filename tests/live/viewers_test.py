@@ -15,6 +15,7 @@ import tempfile
 import unittest
 import urllib.error
 import urllib.parse
+import urllib.request
 
 from watched import LIBRARY, LOCAL, PATIENCE, PYTHON, PYTHON_PROGRAM, Watched, clean_environment, free_port, wait_for, without_stack
 
@@ -208,6 +209,60 @@ class GoToolPprof(unittest.TestCase):
         self.assertGreater(functions["ffi_call"], 0)
         self.assertGreater(objects, 0)
         self.assertLess(objects, after["allocations"] - before["allocations"])
+
+
+class ReverseProxy(unittest.TestCase):
+    TOKEN = "0123456789abcdef"
+
+    def test_nginx_as_documented_but_for_tls(self):
+        if shutil.which("nginx") is None:
+            self.skipTest("nginx is not installed")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        watched = Watched(PYTHON, "-c", PYTHON_PROGRAM, preload=LIBRARY, token=self.TOKEN, options=("--read-only",))
+        self.addCleanup(watched.end)
+        self.assertEqual(watched.hear(), "ready")
+        with open(os.path.join(os.path.dirname(__file__), "../../docs/live.md")) as page:
+            server = re.search(r"^    server \{\n.*?^    \}\n", page.read(), re.MULTILINE | re.DOTALL)[0]
+        port = free_port()
+        server = server.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};").replace(":8080;", f":{watched.port};")
+        server = re.sub(r"^ *ssl_.*\n", "", server, flags=re.MULTILINE)
+        config = os.path.join(folder.name, "nginx.conf")
+        with open(config, "w") as file:
+            file.write(f"daemon off; pid {folder.name}/pid; error_log {folder.name}/log; events {{}}\nhttp {{ access_log off;\n")
+            file.write("".join(f"{kind}_temp_path {folder.name}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")) + server + "}\n")
+        nginx = subprocess.Popen(["nginx", "-c", config, "-e", f"{folder.name}/log"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(nginx.wait)
+        self.addCleanup(nginx.terminate)
+
+        def ask(path, order=None, **headers):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", None if order is None else json.dumps(order).encode())
+            for name, value in {"Host": "heap.example.com", "Content-Type": "application/json", **headers}.items():
+                request.add_header(name, value)
+            return LOCAL.open(request, timeout=PATIENCE)
+
+        def refused(*arguments, **headers):
+            with self.assertRaises(urllib.error.HTTPError) as answer:
+                ask(*arguments, **headers)
+            return answer.exception.code
+
+        def is_there():
+            try:
+                return ask("/api/state").close()
+            except urllib.error.HTTPError as answer:
+                return answer.code == 401
+            except urllib.error.URLError:
+                return False
+
+        wait_for("nginx", is_there)
+        with_token = {"Authorization": f"Bearer {self.TOKEN}"}
+        with ask("/api/events?interval=100", **with_token) as events:
+            states = [line for line in (events.readline() for _ in range(12)) if line.startswith(b"data: ")]
+        self.assertGreater(len(states), 2, "figures come as they are sent")
+        self.assertFalse(json.loads(states[0][6:])["may_control"])
+        self.assertEqual(refused("/api/control", {"mark": "x"}, **with_token, Origin="http://heap.example.com"), 403)
+        self.assertEqual(watched.state()["marks"], [])
+        self.assertEqual(refused("/api/state", **with_token, Origin="http://elsewhere.example.com"), 403)
 
 
 if __name__ == "__main__":

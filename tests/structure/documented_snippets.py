@@ -40,9 +40,10 @@ PRINTED = ("malloc   override/ ", "heapwright leaks: ", "On this program, ", "he
 
 # Under wine, in tests/windows.
 # On musl, in tests/malloc/life.
-# With a real Java and a real Python, in tests/live/programs_test.py; in real debuggers, in tests/debuggers.
+# With a real Java and a real Python, in tests/live/programs_test.py; in real debuggers, in tests/debuggers; a real nginx, in
+# tests/live/viewers_test.py. The tracepoints by gdb, in tests/probe: perf needs root, and a kernel that has it.
 RUN_ELSEWHERE = ("cmake --preset windows", "tests/macos/build.sh .", "DYLD_INSERT_LIBRARIES=", "heapwright run -- program.exe", "x86_64-w64-mingw32-g++ ", "heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ",
-                 "(gdb) ", "(lldb) ", "add-auto-load-safe-path ", "seal     of a live block", "state    in use, or free behind", "LD_PRELOAD=/path/to/", "note: The list of deferred frees ")
+                 "(gdb) ", "(lldb) ", "add-auto-load-safe-path ", "seal     of a live block", "state    in use, or free behind", "LD_PRELOAD=/path/to/", "note: The list of deferred frees ", "server {\n  listen 443", "perf buildid-cache ")
 
 
 class Trouble(Exception):
@@ -189,7 +190,7 @@ def run_shell_line(place, line):
         line = line.replace("1234", f"{'' if '--seconds' in words else '--seconds 0.2 '}{place.waiting_process()}")
     line = line.replace("1234", str(place.watched_process())).replace("SEGMENT", "run.saved")
     line = line.replace("LD_PRELOAD=PREFIX", f"LD_PRELOAD={place.installed}").replace("./server", "./program")
-    if subcommand == "live" and "--list" not in words:
+    if subcommand == "live" and "--list" not in words and "--snapshot" not in words:
         line = line.replace(" live ", " live --no-browser --port 0 ")
         place.interrupted(line)
     elif subcommand == "leaks":

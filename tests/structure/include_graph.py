@@ -71,7 +71,7 @@ TOOLS = {
                      "sys/stat.h unistd.h zlib.h",
     "tools/live": "arpa/inet.h fcntl.h fmt/format.h fmt/ranges.h netdb.h netinet/in.h netinet/tcp.h nlohmann/json.hpp poll.h "
                   "sys/eventfd.h sys/file.h sys/ioctl.h sys/random.h sys/signalfd.h sys/socket.h sys/stat.h sys/types.h "
-                  "sys/wait.h termios.h unistd.h zlib.h",
+                  "sys/un.h sys/wait.h termios.h unistd.h zlib.h",
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",
     "tools/record": "fcntl.h fmt/format.h sys/file.h sys/mman.h sys/stat.h sys/types.h tsl/robin_map.h unistd.h",
