@@ -321,7 +321,7 @@ test("axe-core finds nothing against the page, for those who hear it or use keys
       for (const view of ["now", "now?table=threads", "where", "where?from=site&by=package", "leaks", "memory"]) {
         await page.goto("about:blank");
         await page.goto(`${s.url}#${view}`);
-        await page.waitForFunction(() => document.getElementById("live").textContent !== "");
+        await page.waitForFunction(() => document.getElementById("status").textContent === "live");
         if (view.startsWith("where")) {
           await page.waitForSelector("#sites .row");
           await page.click("#sites .row");
