@@ -37,8 +37,10 @@ TEST(package_of, is_what_the_file_was_installed_with) {
 TEST(package_of, is_the_language_or_the_file_or_the_folder) {
   EXPECT_EQ(package_of_script("<frozen importlib._bootstrap>"), "python");
   EXPECT_EQ(package_of_script("node:internal/buffer"), "node");
-  EXPECT_EQ(package_of_script("/usr/lib/python3.11/json/encoder.py"), "python3.11");
-  EXPECT_EQ(package_of_code("/usr/lib/python3.11/lib-dynload/_json.so"), "python3.11");
+  EXPECT_EQ(package_of_script("/usr/lib/python3.11/json/encoder.py"), "python");
+  EXPECT_EQ(package_of_code("/usr/lib/python3.11/lib-dynload/_json.so"), "python");
+  for (const char* const interpreter : {"/usr/bin/python3.11", "/usr/bin/python3", "/opt/lib/libpython3.13.so.1.0"})
+    EXPECT_EQ(package_of_code(interpreter), "python");
   EXPECT_EQ(package_of_code("/lib/x86_64-linux-gnu/libc.so.6"), "libc.so.6");
   EXPECT_EQ(package_of_code("program"), "program");
   EXPECT_EQ(package_of_script("/srv/app/main.py"), "app/");
@@ -49,6 +51,39 @@ TEST(package_of, is_the_language_or_the_file_or_the_folder) {
   EXPECT_EQ(package_of_code(""), "code made at run time");
   EXPECT_EQ(package_of_code("/tmp/perf-1234.map"), "code made at run time");
   EXPECT_EQ(package_of_code("/proc/7/root/tmp/perf-1234.map"), "code made at run time") << "in a container";
+}
+
+std::string package_of_rust(const std::string& source) {
+  return package_of({.function = "f", .file = source, .module = "/srv/app/server"});
+}
+
+TEST(package_of, is_the_crate_that_source_was_got_with) {
+  EXPECT_EQ(
+      package_of_rust("/home/me/.cargo/registry/src/index.crates.io-6f17d22bba15001f/serde_json-1.0.140/src/de.rs"),
+      "serde_json");
+  EXPECT_EQ(package_of_rust("/home/me/.cargo/registry/src/index/tokio-rustls-0.26.1/src/lib.rs"), "tokio-rustls");
+  EXPECT_EQ(package_of_rust("/rustc/17067e9ac6d7/library/alloc/src/vec/mod.rs"), "rust");
+  EXPECT_EQ(package_of_rust("/rust/deps/hashbrown-0.15.2/src/raw/mod.rs"), "rust");
+  EXPECT_EQ(package_of_rust("/home/me/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/option.rs"),
+            "rust");
+  EXPECT_EQ(package_of_rust("/srv/app/src/main.rs"), "server");
+}
+
+TEST(places_book, takes_rusts_library_for_functions_that_allocate_for_others) {
+  places_book book;
+  const auto number = [&](const char* function, const char* file) {
+    return book.number_for({.function = function, .file = file, .line = 1, .module = "/srv/app/server"});
+  };
+  const std::uint32_t grow =
+                          number("<i32 as core::fmt::Display>::fmt", "/rustc/17067e9ac6d7/library/core/src/fmt/mod.rs"),
+                      without_source = number("<alloc::vec::Vec<u8>>::reserve", ""),
+                      own = number("<server::Cache as core::fmt::Display>::fmt", "/srv/app/src/main.rs"),
+                      main = number("server::main", "/srv/app/src/main.rs");
+  EXPECT_TRUE(book.is_wrapper(grow));
+  EXPECT_TRUE(book.is_wrapper(without_source));
+  EXPECT_FALSE(book.is_wrapper(own));
+  EXPECT_EQ(book.site_in({without_source, grow, own, main}), 2U);
+  EXPECT_EQ(book.with_libraries_folded({without_source, grow, own, main}), (std::vector{own, main}));
 }
 
 /// Names of calls, each of which is in one place.

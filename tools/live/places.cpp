@@ -16,6 +16,12 @@ std::string key_of(const place& p) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined, p.is_script);
 }
 
+/// The interpreter, as a program or as a library.
+bool is_python(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name == "python" || name.starts_with("python3") || name.starts_with("libpython3.");
+}
+
 /// Source of Rust's own library, or of what it consists of.
 bool is_of_rust(const std::string& file) {
   return file.starts_with("/rustc/") || file.starts_with("/rust/deps/") ||
@@ -258,10 +264,8 @@ std::string package_of(const place& p) {
   if (path.starts_with("<frozen ")) return "python";
   if (path.starts_with("node:")) return "node";
   if (const std::size_t begin = package_begin(path); begin != std::string::npos) return package_at_begin(path, begin);
-  if (is_of_library(path)) {
-    const std::size_t begin = path.find("/python3.") + 1;
-    return path.substr(begin, path.find('/', begin) - begin);
-  }
+  if (is_of_library(path)) return "python";
+  if (!p.is_script && is_python(path)) return "python";
   const std::size_t name = path.rfind('/');
   if (!p.is_script || name == std::string::npos) return path.substr(name + 1);
   const std::size_t folder = name == 0 ? std::string::npos : path.rfind('/', name - 1);
