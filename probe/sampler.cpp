@@ -161,8 +161,12 @@ void sampler::begin_thread(thread_slot& s) noexcept {
   if (this_memory != nullptr) this_memory->name = names_.number_of(s.name);
 }
 
-/// Programs name their threads after these have begun, and most soon. To ask the kernel takes as
-/// long as a twentieth of a sample.
+void sampler::look_at_name() noexcept {
+  if (this_memory != nullptr) this_memory->samples = 0;
+}
+
+/// What other threads call this one is not told, nor what a system call does by itself. To ask the
+/// kernel takes as long as a twentieth of a sample.
 void sampler::follow_name(thread_slot& s) noexcept {
   const std::uint32_t samples = ++this_memory->samples;
   if (!is_power_of_two(samples) && samples % 64 != 0) return;

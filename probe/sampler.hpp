@@ -46,6 +46,9 @@ class sampler {
   void begin_thread(segment::thread_slot& s) noexcept;
   void end_thread() noexcept;
 
+  /// The calling thread may have got another name.
+  static void look_at_name() noexcept;
+
   /// With this block of the calling thread, whose slot has the number `owner`.
   [[gnu::noinline]] void sample_due(segment::thread_slot& s, std::uint32_t owner, void* p, std::uint64_t bytes,
                                     const call_site& site) noexcept;

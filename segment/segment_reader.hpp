@@ -193,9 +193,9 @@ struct snapshot {
   std::shared_ptr<const python_codes> codes;  ///< null: none
   std::vector<std::string> thread_names;
 
-  /// Empty: not known.
+  /// "(other threads)": those whose name came when there was no room for more.
   [[nodiscard]] std::string name_of_threads(const stack_figures& s) const {
-    return s.name_of_threads - 1 < thread_names.size() ? thread_names[s.name_of_threads - 1] : "";
+    return s.name_of_threads - 1 < thread_names.size() ? thread_names[s.name_of_threads - 1] : "(other threads)";
   }
 
   [[nodiscard]] class_figures total() const noexcept;

@@ -7,7 +7,7 @@
 //   cross    main and a thread free blocks of pools, and the thread one of main's
 //   ended    200 threads, one after the other, with six names. Each frees a block of the thread
 //            whose slot of the probe it has got
-//   renamed  a thread that takes another name, and goes on in the same place
+//   renamed  a thread that takes two other names, and goes on in the same place
 //   tables   a std::map in main
 //   markup   a thread whose name looks like the end of a script
 //   cut      a thread with a name of eight letters of two bytes each, of which Linux keeps 15
@@ -26,6 +26,7 @@
 #include <utility>
 
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -102,10 +103,12 @@ void take_over_slots() {
 
 void run_renamed() {
   in_a_thread([] {
-    for (const auto& [thread, wanted] : {std::pair{"before", 64}, std::pair{"after", 128}}) {
-      call_this_thread(thread);
-      for (int i = 0; i < wanted; ++i) keep_block();
-    }
+    call_this_thread("before");
+    for (int i = 0; i < 70; ++i) keep_block();
+    call_this_thread("after");
+    for (int i = 0; i < 3; ++i) keep_block();
+    pthread_setname_np(pthread_self(), "at last");
+    for (int i = 0; i < 3; ++i) keep_block();
   });
 }
 

@@ -150,12 +150,12 @@ TEST_F(hostile_segment, names_of_threads_beyond_those_that_there_are_are_not_kno
     EXPECT_EQ(all.now.thread_names.size(), most) << used;
     for (const stack_figures& s : all.stacks) {
       if (s.id < last) continue;
-      EXPECT_EQ(all.now.name_of_threads(s), s.id == last ? "0123456789abcdef" : "") << used;
+      EXPECT_EQ(all.now.name_of_threads(s), s.id == last ? "0123456789abcdef" : "(other threads)") << used;
     }
   }
   h.thread_names_used = 0;
   const all_figures all = read_all(segment_reader(built.path()));
-  for (const stack_figures& s : all.stacks) EXPECT_EQ(all.now.name_of_threads(s), "");
+  for (const stack_figures& s : all.stacks) EXPECT_EQ(all.now.name_of_threads(s), "(other threads)");
 }
 
 TEST_F(hostile_segment, chains_that_run_in_circles_end) {

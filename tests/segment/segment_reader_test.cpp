@@ -385,7 +385,7 @@ TEST_F(segment_reading, keeps_apart_what_threads_of_different_names_have_asked_f
   ASSERT_EQ(stacks.size(), 4u);
   std::vector<std::string> names;
   for (const stack_figures& s : stacks) names.push_back(seen.name_of_threads(s));
-  EXPECT_EQ(names, (std::vector<std::string>{"reader", "writer", "", "reader"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"reader", "writer", "(other threads)", "reader"}));
   EXPECT_EQ(stacks[0].id, of_reader);
   EXPECT_EQ(stacks[0].live_bytes(), 10u + 10'000u - 10'003u);
   EXPECT_EQ(stacks[1].live_bytes(), 100u + 100'000u);

@@ -83,6 +83,7 @@ std::string short_name(std::string function) {
 
 std::string text_of(const place& p) {
   if (!has_name(p)) return printable(p.function);
+  if (is_made_at_run_time(p.module)) return printable(short_name(p.function));
   if (p.file.empty()) return printable(fmt::format("{}  [{}]", short_name(p.function), file_of(p.module)));
   return printable(fmt::format("{}  {}:{}", short_name(p.function), file_of(p.file), p.line));
 }

@@ -66,11 +66,13 @@ std::string given_node_options() {
   return given == nullptr ? "" : given;
 }
 
-/// Without frame pointers a call stack is lost where it enters code of Java.
-std::vector<std::string> with_frame_pointers(std::vector<std::string> command) {
-  constexpr std::string_view option = "PreserveFramePointer";
-  const auto has_option = [&](const std::string& word) { return word.find(option) != std::string::npos; };
-  if (std::ranges::none_of(command, has_option)) command.insert(command.begin() + 1, fmt::format("-XX:+{}", option));
+/// Without frame pointers a call stack is lost where it enters code of Java. A JVM that listens can
+/// be asked for the names of this code (jvm.hpp).
+std::vector<std::string> with_options_of_java(std::vector<std::string> command) {
+  for (const std::string_view option : {"StartAttachListener", "PreserveFramePointer"}) {
+    const auto has_option = [&](const std::string& word) { return word.find(option) != std::string::npos; };
+    if (std::ranges::none_of(command, has_option)) command.insert(command.begin() + 1, fmt::format("-XX:+{}", option));
+  }
   return command;
 }
 
@@ -101,7 +103,7 @@ launched_program::launched_program(const std::vector<std::string>& command, cons
     all["NODE_OPTIONS"] = options;
     has_asked_node_ = true;
   }
-  start(name_of(target) == "java" ? with_frame_pointers(command) : command, all, signals, prepare);
+  start(name_of(target) == "java" ? with_options_of_java(command) : command, all, signals, prepare);
 }
 
 launched_program::~launched_program() {

@@ -38,7 +38,8 @@ class launched_program {
   /// Throws `failure` when it cannot be started or the probe does not load into it. The program
   /// gets the environment of this process with these variables changed, and the signals as they
   /// were before `signals`. Node is asked to name its functions: V8 then writes to
-  /// /tmp/perf-PID.map what each piece of code is. `java` is asked to keep frame pointers.
+  /// /tmp/perf-PID.map what each piece of code is. `java` is asked to keep frame pointers,
+  /// and to listen to those who attach.
   launched_program(const std::vector<std::string>& command, const variables& changed, const awaited_signals& signals,
                    const preparation& prepare = {});
   launched_program(const launched_program&) = delete;

@@ -140,7 +140,7 @@ std::string url_of(const live_options& options, std::uint16_t port, const std::s
   return fmt::format("http://{}:{}/{}", host, port, token.empty() ? "" : "?token=" + token);
 }
 
-/// Files that are written at the end.
+/// Files that are written.
 std::vector<std::string> outputs_of(const live_options& options) {
   std::vector<std::string> files{options.save, options.snapshot};
   std::erase(files, "");
@@ -211,10 +211,10 @@ void check_apart(const live_options& options) {
 
 /// Until a program that was started is gone, if it is to be left with, or else until the user says
 /// so. A signal goes on to the processes of the command, and the wait is for all of them. Where it
-/// does not end them, a second one ends the wait. `outputs`: files that are written behind the end.
-/// `each_second`: about as often.
+/// does not end them, a second one ends the wait. `save`: what is written behind the end; may be
+/// empty. `each_second`: about as often.
 void wait_for_end(const awaited_signals& signals, launched_program& started, bool leaves_with_program,
-                  const std::vector<std::string>& outputs, const std::function<void()>& each_second) {
+                  const std::string& save, const std::function<void()>& each_second) {
   using clock = std::chrono::steady_clock;
   constexpr auto second = std::chrono::seconds(1);
   std::vector<command_process> signalled;  // and still running
@@ -231,7 +231,7 @@ void wait_for_end(const awaited_signals& signals, launched_program& started, boo
     if (ended && !has_told && !leaves_with_program) {
       has_told = true;
       tell("heapwright: the program has ended ({}); the page stays until ctrl-C{}\n", started.how_it_ended(),
-           outputs.empty() ? "" : fmt::format(", which writes {}", fmt::join(outputs, " and ")));
+           save.empty() ? "" : fmt::format(", which writes {}", save));
     }
     if (signalled_at && !has_told_of_wait && !signalled.empty() && clock::now() >= *signalled_at + second) {
       has_told_of_wait = true;
@@ -309,21 +309,35 @@ std::unique_ptr<watched_family> family_of(const live_options& options, const std
                                           options.wrappers, started.empty() ? found_by::id : found_by::start);
 }
 
-/// What is asked for of the end; each file is written whatever becomes of the other.
-void write_files(const live_options& options, const std::string& snapshot, const std::vector<saved_process>& run) {
-  std::optional<failure> lost;
-  if (!options.snapshot.empty()) {
+/// Writes the page once; what is wrong with that must not cost what else is to be done.
+class snapshot_file {
+ public:
+  explicit snapshot_file(std::string path) : path_(std::move(path)), is_due_(!path_.empty()) {}
+
+  /// True: it is written now.
+  bool write(const shown_run& what) {
+    if (!std::exchange(is_due_, false)) return false;
     try {
-      output_file file(options.snapshot);
-      file.write(snapshot);
+      output_file file(path_);
+      file.write(snapshot_page(what));
       file.finish();
+      return true;
     } catch (const failure& trouble) {
-      lost = trouble;
+      lost_ = trouble;
     }
+    return false;
   }
-  if (!options.save.empty()) save_run(options.save, run);
-  if (lost) throw *lost;
-}
+
+  /// Throws `failure` if it could not be written.
+  void check() const {
+    if (lost_) throw *lost_;
+  }
+
+ private:
+  std::string path_;
+  bool is_due_;
+  std::optional<failure> lost_;
+};
 
 /// Of a process or a saved run, as it is now.
 int write_snapshot(const live_options& options, const std::string& advice,
@@ -334,9 +348,11 @@ int write_snapshot(const live_options& options, const std::string& advice,
   if (other) family->compare_with(other);
   std::vector<saved_process> run;
   if (!options.save.empty()) run = family->saved(options.pid != 0);
-  const std::string page = snapshot_page({*family, advice});
+  snapshot_file snapshot(options.snapshot);
+  snapshot.write({*family, advice});
   family->stop();
-  write_files(options, page, run);
+  if (!options.save.empty()) save_run(options.save, run);
+  snapshot.check();
   return EXIT_SUCCESS;
 }
 
@@ -394,26 +410,30 @@ int live(const live_options& options) {
   if (opens_browser(options)) open_browser(url, signals);
   tell_ready(options.ready_fd, url);
   unobserved_processes unobserved;
+  snapshot_file snapshot(options.snapshot);
   const auto each_second = [&] {
     if (started) unobserved.tell_of_new(*started);
-    if (started && started->exit_code())
+    if (started && started->exit_code()) {
       family.set_end(static_cast<std::uint32_t>(started->id()), started->how_it_ended());
+      if (snapshot.write({family, advice})) tell("heapwright: {} is written\n", options.snapshot);
+    }
     // What a wrapper has started is what the user wants to see, from its beginning.
     if (started || !options.save.empty()) family.watch_all();
   };
   if (started) {
-    wait_for_end(signals, *started, options.exit_with_program, outputs_of(options), each_second);
+    wait_for_end(signals, *started, options.exit_with_program, options.save, each_second);
   } else {
     wait_for_end(signals, family, options.exit_with_program, each_second);
   }
   std::vector<saved_process> run;
   if (!options.save.empty()) run = family.saved(options.pid != 0);
-  const std::string snapshot = options.snapshot.empty() ? "" : snapshot_page({family, advice});
+  snapshot.write({family, advice});
   family.stop();
   server->stop();
   serving.join();
   if (started) tell_what_goes_on(*started);
-  write_files(options, snapshot, run);
+  if (!options.save.empty()) save_run(options.save, run);
+  snapshot.check();
   return started ? started->exit_code().value_or(EXIT_SUCCESS) : EXIT_SUCCESS;
 }
 

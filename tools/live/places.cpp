@@ -28,6 +28,9 @@ bool is_of_rust(const std::string& file) {
          file.find("/rustlib/src/rust/library/") != std::string::npos;
 }
 
+/// Source of the C++ library: what is a template is in the program itself.
+bool is_of_cxx(const std::string& file) { return file.find("/include/c++/") != std::string::npos; }
+
 /// The crate that a file of source was got with: "serde_json"; empty: it is of none.
 std::string crate_of(const std::string& file) {
   constexpr std::string_view registry = "/registry/src/";
@@ -46,12 +49,6 @@ std::size_t package_begin(const std::string& path) {
   return std::string::npos;
 }
 
-/// Whether the code has its names from a file like /tmp/perf-1234.map, which whoever made it has
-/// written.
-bool is_made_at_run_time(const std::string& path) {
-  return path.find("/tmp/perf-") != std::string::npos && path.ends_with(".map");
-}
-
 std::string package_at_begin(const std::string& path, std::size_t begin) {
   std::size_t end = path.find('/', begin);
   if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);  // of a scope: @scope/name
@@ -61,6 +58,10 @@ std::string package_at_begin(const std::string& path, std::size_t begin) {
 }
 
 }  // namespace
+
+bool is_made_at_run_time(const std::string& module) {
+  return module.find("/tmp/perf-") != std::string::npos && module.ends_with(".map");
+}
 
 bool has_name(const place& p) {
   const auto offset = p.function.find("+0x");
@@ -134,8 +135,9 @@ place places_book::operator[](std::uint32_t number) const {
 bool places_book::is_wrapper(const place& p) const {
   const std::string name = qualified_name(p.function);
   if (wrappers_.find(p.function) != nullptr || wrappers_.find(name) != nullptr) return true;
-  return !p.is_script && (is_of_rust(p.file) || known_allocation_wrappers().find(name) != nullptr ||
-                          p.module.find("libheapwright-probe") != std::string::npos);
+  return !p.is_script &&
+         (is_of_rust(p.file) || is_of_cxx(p.file) || known_allocation_wrappers().find(name) != nullptr ||
+          p.module.find("libheapwright-probe") != std::string::npos);
 }
 
 bool places_book::is_wrapper(std::uint32_t number) const {
@@ -173,7 +175,8 @@ std::size_t places_book::caller_of(std::size_t site, const std::vector<std::uint
   const auto in_script = std::find_if(from, end, [this](std::uint32_t p) { return all_[p].is_script; });
   const auto tells_more = [&](std::uint32_t number) {
     const place& p = all_[number];
-    return p.function != at.function && (has_name(at) || has_name(p)) && (in_script == end || p.is_script);
+    return p.function != at.function && !wrapper_[number] && (has_name(at) || has_name(p)) &&
+           (in_script == end || p.is_script);
   };
   return static_cast<std::size_t>(std::find_if(from, end, tells_more) - places.begin());
 }

@@ -27,6 +27,10 @@ struct place {
 /// False where `function` is a module and an offset, or an address: no symbol is known there.
 [[nodiscard]] bool has_name(const place& p);
 
+/// Whether the code has its names from a file like /tmp/perf-1234.map, written by the program that
+/// has made it.
+[[nodiscard]] bool is_made_at_run_time(const std::string& module);
+
 enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 
 /// A script that comes with Python or node, or an extension in C that comes with Python.

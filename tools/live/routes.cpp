@@ -121,7 +121,8 @@ stack_question stack_question_of(const http_request& request, const watched_proc
     q.since = moment("since");
   }
   q.until = moment("until");
-  if (q.until && !q.since) throw wrong("until is the end of a time that begins with since");
+  if (q.until && (!q.since || q.until->at_ns < q.since->at_ns))
+    throw wrong("until is the end of a time that begins with since");
   return q;
 }
 
@@ -142,6 +143,14 @@ http_response events(const http_request& request, const shown_run& what) {
   result.next = event;
   result.every = std::chrono::milliseconds(interval);
   return result;
+}
+
+/// Of a process that is not there it says so itself.
+http_response page(const http_request& request, const shown_run&) {
+  only(request, {});
+  http_response page = made("text/html; charset=utf-8", std::string(live_page));
+  page.headers.emplace_back("Content-Security-Policy", live_page_policy);
+  return page;
 }
 
 http_response processes(const http_request& request, const shown_run& what) {
@@ -255,13 +264,7 @@ const auto& table() {
   using request = http_request;
   using process = watched_process;
   static constexpr std::array known{
-      route{"/", "GET",
-            [](const request& r, process&) {
-              only(r, {});
-              http_response page = made("text/html; charset=utf-8", std::string(live_page));
-              page.headers.emplace_back("Content-Security-Policy", live_page_policy);
-              return page;
-            }},
+      route{"/", "GET", nullptr, page},
       route{"/api/state", "GET",
             [](const request& r, process& p) {
               only(r, {});

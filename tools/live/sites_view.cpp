@@ -13,6 +13,9 @@ using json = nlohmann::ordered_json;
 using segment::stack_figures;
 
 json site_part(const call_site& site, const moment& m, place_table& places) {
+  stack_question peak;
+  peak.value = stack_value::peak;
+  const measured at_peak = measure(site.sum, peak);
   json numbers = json::array();
   for (const std::uint32_t place : site.places) numbers.push_back(places.number(place));
   const stack_figures& s = site.sum;
@@ -25,6 +28,8 @@ json site_part(const call_site& site, const moment& m, place_table& places) {
           {"live_bytes", s.live_bytes()},
           {"live_bytes_error", std::round(error_of(s.live_variance(), s.unseen()))},
           {"live_blocks", std::round(s.live_blocks())},
+          {"at_peak", std::round(at_peak.value)},
+          {"at_peak_error", std::round(error_of(at_peak))},
           {"allocations", std::round(s.allocations)},
           {"allocated_bytes", s.allocated_bytes},
           {"allocated_bytes_error", std::round(error_of(s.allocated_variance, s.unseen()))},
@@ -47,8 +52,9 @@ std::string sites_view(watched_process& process, const stack_question& question)
   // A site may grow in one stack and shrink in another.
   if (question.is_of_growth())
     for (call_site& site : all) site.value.value = std::abs(site.value.grown);
-  // With a baseline: those that grew most first, then those that shrank least.
-  const auto order = [&](const call_site& s) { return question.is_of_growth() ? s.value.grown : s.value.value; };
+  // With a baseline: those that grew most first, then those that shrank least. Beside another run:
+  // those that differ most.
+  const auto order = [&](const call_site& s) { return question.since ? s.value.grown : s.value.value; };
   const std::size_t shown = std::min(question.most, all.size());
   std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater{}, order);
   const std::size_t left_out = all.size() - shown;

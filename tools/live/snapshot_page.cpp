@@ -148,7 +148,14 @@ void keep_stacks_and_sites(kept_answers& kept, const json& state) {
   for (const json& mark : state["marks"])
     if (mark["can_compare"]) moments.push_back(mark["number"].dump());
   if (moments.size() > kept_moments) moments.erase(moments.begin() + 1, moments.end() - (kept_moments - 1));
-  if (!state["other_run"].is_null()) moments.emplace_back("other");
+  if (!state["other_run"].is_null()) {
+    for (const char* value : values) {
+      kept.keep_sites({{"value", value}, {"since", "other"}});
+      for (const char* from : {"root", "site"})
+        for (const char* libraries : {"shown", "folded"})
+          kept.keep_stacks({{"value", value}, {"since", "other"}, {"from", from}, {"libraries", libraries}});
+    }
+  }
   for (const std::string& since : moments)
     for (const char* value : {"live", "peak", "allocated"}) {
       kept.keep_sites({{"value", value}, {"since", since}});

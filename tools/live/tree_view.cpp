@@ -7,6 +7,8 @@
 #include <numeric>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "asked_stacks.hpp"
 #include "utf8.hpp"
 
@@ -63,7 +65,9 @@ class call_tree {
   std::uint32_t function_of(std::uint32_t place) {
     if (const auto found = functions_.find(place); found != functions_.end()) return found->second;
     const tool::place p = book_[place];
-    const std::string name = p.function + '\n' + p.module + (p.is_inlined ? "\n1" : "\n0");
+    // Lambdas have one name, and nothing else that tells them apart.
+    const std::string line = p.function == "operator()" ? fmt::format("\n{}:{}", p.file, p.line) : "";
+    const std::string name = p.function + '\n' + p.module + (p.is_inlined ? "\n1" : "\n0") + line;
     return functions_[place] = names_.emplace(name, static_cast<std::uint32_t>(names_.size())).first->second;
   }
 

@@ -11,6 +11,7 @@ import { WhereView } from "./where.js";
 
 const names = ["now", "where", "leaks", "memory", "mistakes"];
 let state = null, seen = "now", asked = readAddress().view, isLost = false;
+const hadAddress = location.hash !== "";
 
 const connection = new Connection({
   state: next => {
@@ -101,6 +102,11 @@ function show() {
   document.body.classList.toggle("bare", !p.has_probe);
   $("tab-mistakes").hidden = !(p.mistakes > 0);
   if (asked === "mistakes") see(asked);
+  // What it is to be compared with is what somebody wants to see.
+  if (asked !== null && !hadAddress && !snapshot && state.other_run) {
+    views.where.use({ since: "other" });
+    see("where");
+  }
   asked = null;
   if (!isThere(seen)) see("now");
   showStatus();
@@ -170,15 +176,15 @@ const isNamed = ([name, id], wanted) => name === wanted || String(id) === wanted
 /// most live bytes, if it has 1 MiB or more, and the first process else. A process id in the page's
 /// address, or in the command line of `live`, comes before that.
 async function chooseProcess() {
-  const isId = /^\d+$/.test(shownProcess ?? "");
-  if (shownProcess !== null && !isId) return;
   try {
     const { rows, running, is_asked_for: isAskedFor } = await askProcesses();
-    if (isId) {
-      const named = rows.find(row => row.id === Number(shownProcess));
-      if (named) showProcess(named.name);
+    if (shownProcess) {
+      const named = rows.find(row => isNamed([row.name, row.id], shownProcess));
+      if (!named) note("no-process", `There is no process ${shownProcess} here: shown is ${titleOf(rows[0])} ${rows[0].id}.`);
+      showProcess(named?.name ?? "");
       return;
     }
+    if (shownProcess !== null) return;
     if (isAskedFor) return;
     const [first] = rows, among = running > 0 ? rows.filter(row => row.running) : rows;
     const largest = among.reduce((most, row) => (row.live > most.live ? row : most), among.includes(first) ? first : among[0]);

@@ -20,7 +20,7 @@ export class SiteHistory {
     new ResizeObserver(() => this.plot?.setSize(this.size())).observe(this.host);
   }
 
-  size() { return { width: Math.max(this.host.clientWidth, 100), height: 150 }; }
+  size() { return { width: Math.max(this.host.clientWidth, 100), height: 153 }; }
 
   choose(since, until) {
     this.part = since === null ? null : [since, until];
@@ -61,7 +61,9 @@ export class SiteHistory {
     const rssLine = { label: "RSS", stroke: colour("rss"), width: 1.5, points: { show: false } };
     this.plot?.destroy();
     this.plot = new uPlot({
-      ...this.size(), padding: [18, 24, 0, 0], cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
+      ...this.size(), padding: [18, 24, 0, 0], cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false },
+        // Dragging goes on beside the plot.
+        bind: { mouseleave: (_, __, leave) => event => (event.buttons === 0 ? leave(event) : null) } },
       scales: { y: { range: (_, __, high) => [0, Math.max((high ?? 1) * 1.06, 1)] } },
       axes: [timeAxis(), { ...byteAxis(), space: 30 }],
       // The highest first, so that the others are drawn over it.
@@ -74,9 +76,9 @@ export class SiteHistory {
 
   selected(plot) {
     if (!(plot.select.width > 0)) return;
-    const from = plot.posToVal(plot.select.left, "x"), to = plot.posToVal(plot.select.left + plot.select.width, "x");
+    const { left, width } = plot.select, [from, to] = [left, left + width].map(at => this.data.at[plot.posToIdx(at)]);
     plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    this.choose(from, to);
+    if (from < to) this.choose(from, to);
   }
 
   drawPart(plot) {

@@ -7,6 +7,8 @@ export const fileOf = path => path.slice(path.lastIndexOf("/") + 1);
 /// "function  file:line"; where the line is not known the module, unless the name begins with it.
 export function placeText([name, file, line, module]) {
   if (file) return `${shortFunction(name)}  ${fileOf(file)}:${line}`;
+  // Code made at run time has no file.
+  if (/\/tmp\/perf-\d+\.map$/.test(module)) return shortFunction(name);
   return name.startsWith(fileOf(module) + "+0x") ? name : `${shortFunction(name)}  [${fileOf(module)}]`;
 }
 

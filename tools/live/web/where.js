@@ -1,6 +1,6 @@
 // Where memory is allocated: the flame graph and the top sites, of what is live, was allocated, or lived short; or of how that has changed since a mark.
 import { addressChanged, changedFrom, onlyKnown } from "./address.js";
-import { snapshot } from "./connection.js";
+import { note, snapshot } from "./connection.js";
 import { $, choice, element, press, text } from "./dom.js";
 import { Flame, words } from "./flame.js";
 import { aboutCount, bytes, count, duration, exact, exactBytes, percent, several, round, signed, withError } from "./format.js";
@@ -87,8 +87,8 @@ export class WhereView {
     const search = $("sites-search").value;
     this.sites?.end();
     const isOfPeak = this.question.value === "peak";
-    const atPeak = isOfPeak ? [estimated("value", "at the peak", { about: "Live when the process was at its peak", share: row => row.value / this.mostValue })] : [];
-    const grown = this.question.since ? [figure("grown", "grown", v => signed(v, this.question.value === "count" ? count : bytes), { mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since that moment, or more than in that run; faint where the error is larger than the change", width: "minmax(176px,.3fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
+    const atPeak = isOfPeak ? [estimated("at_peak", "at the peak", { about: "Live when the process was at its peak", share: row => row.at_peak / this.mostAtPeak })] : [];
+    const grown = this.question.since ? [figure("grown", "grown", v => signed(v, this.question.value === "count" ? count : bytes), { ...(this.question.since === "other" ? { value: row => Math.abs(row.grown) } : {}), mood: row => (Math.abs(row.grown) <= (row.value_error ?? 0) ? "faint" : row.grown > 0 ? "grew" : "shrank"), about: "Since that moment, or more than in that run; faint where the error is larger than the change", width: "minmax(176px,.3fr)", text: row => signed(row.grown, v => this.show(v)) + (row.value_error > 0 ? ` ±${this.show(row.value_error)}` : "") })] : [];
     const hasAdvice = this.advice?.isEmpty === false;
     const advised = hasAdvice ? [{ key: "kind", title: "advice", left: true, width: "minmax(150px,.5fr)", about: "What the kit could do: choose the row for more", value: row => kindsOf(row.advice), text: row => kindsOf(row.advice), tip: row => row.advice.map(one => one.seen).join("\n") }] : [];
     this.sites = new Table($("sites"), {
@@ -97,7 +97,7 @@ export class WhereView {
         ...((this.question.since && this.question.value !== "short") || isOfPeak ? [] : [{ ...figure("short_share", "short-lived", percent, { width: "minmax(100px,.3fr)" }), about: "Share of the allocations that lived less than a millisecond", tip: row => `${exact(row.short_lived)} of ${exact(row.allocations)} allocations lived less than a millisecond` }]),
         ...(isOfPeak ? [] : [figure("age", "first seen", s => duration(s) + " ago", { tip: null, value: row => -row.age, width: "minmax(102px,.3fr)" })]), figure("samples", "samples", count, { width: "minmax(86px,.3fr)", about: "Blocks really looked at; few make the figures rough" }),
         ...(this.question.since || isOfPeak || hasAdvice ? [] : [figure("stacks", "stacks", count, { width: "minmax(76px,.3fr)", about: "Call stacks of this site: they differ further out" })])],
-      sort: { key: this.question.since ? "grown" : { live: "live_bytes", peak: "value", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.question.value], falls: true },
+      sort: { key: this.question.since ? "grown" : { live: "live_bytes", peak: "at_peak", allocated: "allocated_bytes", count: "allocations", short: "short_share" }[this.question.value], falls: true },
       key: row => row.id, pick: row => this.pickedSite(row), empty: "",
     });
     this.sites.hasAdvice = hasAdvice;
@@ -121,6 +121,7 @@ export class WhereView {
 
   ask(change) {
     Object.assign(this.wanted, change);
+    this.showControls(this.wanted);
     this.refresh();
   }
 
@@ -146,13 +147,19 @@ export class WhereView {
 
   /// What was shown stays, and the controls say what that is.
   failed(trouble) {
+    const hasAsked = JSON.stringify(this.wanted);
     this.wanted = { ...this.question };
     this.showControls(this.question);
-    if (!this.flame.data) {
+    if (!this.flame.data && !trouble.isLost && JSON.stringify(this.wanted) !== hasAsked) {
+      // The address asked for it.
+      note("address", `This page's address asks for what is not there (${trouble.message}). Shown is what the view begins with.`);
+      this.refresh();
+    } else if (!this.flame.data) {
       this.flame.say(`not loaded: ${trouble.message}`);
       this.sites.say("");
     } else if (!trouble.isLost) {
       text($("flame-note"), trouble.message);
+      setTimeout(() => this.note(), 5000);
     }
   }
 
@@ -176,6 +183,7 @@ export class WhereView {
     $("since").value = question.until ? "part" : question.since;
     this.siteHistory.showPart(Number(question.until && question.since.slice(1)), Number(question.until.slice(1)));
     $("own-code").checked = question.libraries === "folded";
+    $("own-code").disabled = question.by === "package";
     $("interpreter").checked = question.interpreter === "shown";
   }
 
@@ -202,7 +210,7 @@ export class WhereView {
     this.note();
     const rows = withPlaces(sites).map(row => ({ ...row, age: sites.at - row.first, short_share: row.allocations > 0 ? row.short_lived / row.allocations : 0, advice: row.frames[row.site] ? this.advice.of(row.frames[row.site]) : [] }));
     this.most = Math.max(1, ...rows.map(row => row.live_bytes));
-    this.mostValue = Math.max(1, ...rows.map(row => row.value));
+    this.mostAtPeak = Math.max(1, ...rows.map(row => row.at_peak));
     this.sites.empty = this.flame.whyEmpty;
     this.sites.set(rows);
     this.leftOut = sites.left_out;
