@@ -15,7 +15,7 @@ const session = ["sqlite3", ":memory:", ".read bench/demo/orders.sql"];
 
 const makers = {
   async live() {
-    const { live, address } = await watch(join(built, "bin"), "./leaking_server", "120", "2000");
+    const { live, address } = await watch(join(built, "bin"), [], "./leaking_server", "120", "2000");
     await new Promise(resolve => setTimeout(resolve, 60_000));
     await take("live", address, 320, async page => {
       await page.waitForFunction(() => document.getElementById("live").textContent !== "");
@@ -29,6 +29,19 @@ const makers = {
   },
   async node() {
     await watchShop("node", ["node", "bench/demo/shop.js"]);
+  },
+  /** The shop after a hundred requests and after three hundred. */
+  async difference() {
+    const runs = [100, 300].map(many => [many, join(reports, `${many}.saved`)]);
+    for (const [many, file] of runs) {
+      const { live } = await watch(root, ["--save", file, "--exit-with-program"], "/usr/bin/python3", "bench/demo/shop.py", "8123");
+      for (let done = 0; done < many;) done += await ask(8123) ? 1 : 0;
+      live.kill("SIGTERM");
+      await new Promise(resolve => live.on("exit", resolve));
+    }
+    const page = join(reports, "difference.html");
+    run(root, "diff", ...runs.map(([, file]) => file), "--html", page);
+    await take("difference", pathToFileURL(page).href, 640, page => page.waitForTimeout(1500));
   },
   async compare() {
     const report = join(reports, "compare.html");
@@ -58,8 +71,8 @@ function run(folder, ...words) {
 }
 
 /** `heapwright live` with this command, and the address of its page. */
-async function watch(folder, ...command) {
-  const live = spawn(heapwright, ["live", "--no-browser", "--", ...command], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
+async function watch(folder, options, ...command) {
+  const live = spawn(heapwright, ["live", "--no-browser", ...options, "--", ...command], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
   const address = await new Promise(resolve => {
     let told = "";
     live.stderr.on("data", part => {
@@ -70,12 +83,19 @@ async function watch(folder, ...command) {
   return { live, address };
 }
 
+/** A page of the shop; null: it is not there yet, or any more. */
+async function ask(port) {
+  const answer = await fetch(`http://127.0.0.1:${port}/ann`).then(answer => answer.text()).catch(() => null);
+  if (answer === null) await new Promise(resolve => setTimeout(resolve, 50));
+  return answer;
+}
+
 /** A shop under load for a minute: what it keeps, and from where. */
 async function watchShop(name, command) {
   const port = 8123, until = Date.now() + 60_000;
-  const { live, address } = await watch(root, ...command, String(port));
+  const { live, address } = await watch(root, [], ...command, String(port));
   while (Date.now() < until) {
-    await fetch(`http://127.0.0.1:${port}/ann`).then(answer => answer.text()).catch(() => {});
+    await ask(port);
     await new Promise(resolve => setTimeout(resolve, 20));
   }
   const show = key => async page => {
@@ -84,7 +104,7 @@ async function watchShop(name, command) {
     await page.waitForTimeout(1500);
   };
   await take(`${name}-leaks`, address, 320, show("3"));
-  await take(`${name}-where`, address, 640, show("2"));
+  await take(`${name}-where`, address, 760, show("2"));
   live.kill("SIGTERM");
 }
 

@@ -1017,8 +1017,8 @@ test("a snapshot is the page as a file: it shows all views without a server, and
     const refused = await seen("by package of one name", now => /not in the snapshot/.test(now.note));
     assert.deepEqual([refused.by, refused.threads, refused.names.length], ["function", "io-2", 1]);
     await page.click("#sites .row");
-    await page.waitForSelector("#flame-source .at");
-    assert.match(await page.textContent("#flame-source .at"), /std::malloc\(block_bytes\)/);
+    await page.waitForSelector("#site-source .at");
+    assert.match(await page.textContent("#site-source .at"), /std::malloc\(block_bytes\)/);
     await page.keyboard.press("3");
     await becomes(() => page.textContent("#leaks"), words => /watched for|samples|Site|site/.test(words), "leaks");
     await page.keyboard.press("4");

@@ -173,7 +173,7 @@ class Requests(unittest.TestCase):
             status, text, _ = served.ask("/api/state?process=999999999")
             self.assertEqual((status, b"process=ID takes one that /api/processes lists" in text), (404, True))
             for name in ("1-2-3", "../segment", "%2e%2e%2fsegment", "segment%00", "x" * 4000):
-                for path in ("/api/state", "/api/events", "/api/memory", "/"):
+                for path in ("/api/state", "/api/events", "/api/memory", "/api/stacks"):
                     with self.subTest(path=path, name=name):
                         self.assertIn(served.ask(f"{path}?process={name}")[0], (400, 404))
 

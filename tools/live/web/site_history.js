@@ -40,11 +40,13 @@ export class SiteHistory {
     this.plot?.redraw();
   }
 
-  /// `data`: what /api/site_history answers.
-  set(data) {
+  /// `data`: what /api/site_history answers. `grows`: more moments will come.
+  set(data, grows) {
+    // What somebody drags over stands still.
+    if (this.plot?.select.width > 0) return;
     this.data = data;
-    // Of a moment or two there is no history.
-    $("site-history-card").hidden = !(data.at.length > 2 && data.sites.length > 0);
+    // Of a moment or two there is no history; but what stands below must not move when there is one.
+    $("site-history-card").hidden = !(grows || (data.at.length > 2 && data.sites.length > 0));
     this.plot?.destroy();
     this.plot = null;
     if (!$("site-history-card").hidden && this.host.clientWidth > 0) this.draw();

@@ -47,7 +47,9 @@ export class WhereView {
   constructor(connection) {
     // `question`: what is shown; `wanted`: what has been asked for.
     Object.assign(this, { connection, question: { ...usual }, wanted: { ...usual }, known: "", knownThreads: "", sampling: [] });
+    // Each below what it belongs to: what was clicked on must not move.
     this.source = new Source($("flame-source"), connection);
+    this.siteSource = new Source($("site-source"), connection);
     this.siteHistory = new SiteHistory({ chosen: (since, until) => this.ask(since === null ? { since: "", until: "" } : { since: `@${since.toFixed(1)}`, until: `@${until.toFixed(1)}` }),
       picked: name => this.findSite(name) });
     this.flame = new Flame($("flame"), { describe: node => this.describe(node), pick: node => this.picked(node),
@@ -76,7 +78,7 @@ export class WhereView {
 
   pickedSite(row) {
     showStack($("site-stack"), row);
-    this.source.show(row.frames[row.site]);
+    this.siteSource.show(row.frames[row.site]);
   }
 
   errorOfGrowth(node) { return node.error > 0 ? ` ±${this.show(node.error)}` : ""; }
@@ -173,7 +175,7 @@ export class WhereView {
     if (this.historyAt && performance.now() - this.historyAt < 4000 && !this.isOver) return;
     this.historyAt = performance.now();
     const history = await this.connection.get("/api/site_history").catch(() => null);
-    if (history) this.siteHistory.set(history);
+    if (history) this.siteHistory.set(history, !this.isOver && !snapshot);
   }
 
   showControls(question) {
@@ -216,7 +218,10 @@ export class WhereView {
     this.leftOut = sites.left_out;
     this.countSites();
     text($("sites-hint"), sites.hint);
-    if (this.sites.chosen === null) $("site-stack").hidden = true;
+    if (this.sites.chosen === null) {
+      $("site-stack").hidden = true;
+      this.siteSource.show(null);
+    }
   }
 
   searchSites(words) {
