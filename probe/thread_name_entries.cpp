@@ -1,5 +1,5 @@
-// Names that threads give themselves. The calls are passed on, and the next sample looks at the name
-// anew: otherwise one would be noticed with one of the 64 samples behind it.
+// Names that threads give themselves. The calls are passed on, and the next sample looks at the
+// name anew: otherwise one would be noticed with one of the 64 samples behind it.
 #include <cerrno>
 #include <cstdarg>
 

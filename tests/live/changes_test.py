@@ -119,6 +119,8 @@ class Changes(unittest.TestCase):
         grown = self.grown(watched, "value=allocated&since=other")
         self.assert_blocks(grown["page"], 100, OF_CACHE)
         self.assert_blocks(grown["line_of_log"], -200, OF_LOG)
+        (now,) = [site["at_peak"] for names, site in watched.sites("value=peak&since=other") if names[site["site"]] == "page"]
+        self.assert_blocks(now, 300, OF_CACHE)
         at_peak = self.grown(watched, "value=peak&since=other")
         self.assert_blocks(at_peak["page"], 200, OF_CACHE)
         tree = watched.get("/api/stacks?value=allocated&since=other")

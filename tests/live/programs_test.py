@@ -327,6 +327,15 @@ class Programs:
                 self.assertEqual(names[-1], "clone3")
         self.check_kill(watched)
 
+    def test_a_jvm_that_refuses_attachment_is_left_alone(self):
+        self.need("java", "javac")
+        subprocess.run(["javac", self.path("Program.java", JAVA_PROGRAM)], check=True, timeout=PATIENCE, env=clean_environment())
+        watched = self.watch("java", "-XX:+DisableAttachMechanism", "-cp", self.folder, "Program")
+        self.addCleanup(self.remove, f"/tmp/perf-{watched.id}.map")
+        self.assertEqual(watched.hear(), "ready")
+        self.assertIn("JavaMain", watched.functions(), "somebody has looked")
+        self.assertEqual(watched.tell("keep"), "done", "nothing else is on its standard output")
+
     @unittest.skipIf(platform.machine() != "x86_64", "the code is for x86-64")
     def test_code_made_at_run_time_has_its_name_from_a_map(self):
         watched = self.watch(PYTHON, "-c", CODE_MAKER)
