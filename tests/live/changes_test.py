@@ -41,8 +41,8 @@ class Changes(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def watch(self, *lines, options=()):
-        watched = Watched(PYTHON, self.path("program.py"), options=options)
+    def watch(self, *lines, options=(), sample="1"):
+        watched = Watched(PYTHON, self.path("program.py"), options=options, sample=sample)
         self.addCleanup(watched.end)
         for line in lines:
             self.assertEqual(watched.tell(line), "done")
@@ -137,6 +137,13 @@ class Changes(unittest.TestCase):
         with self.assertRaises(urllib.error.HTTPError) as refused:
             plain.get("/api/stacks?since=other")
         self.assertEqual(refused.exception.code, 404)
+
+    def test_what_was_not_seen_in_one_run_is_in_the_error(self):
+        before, interval = self.save("before", "log 200"), 1 << 20
+        watched = self.watch(options=("--against", before), sample=str(interval))
+        (missing,) = [site for names, site in watched.sites("value=allocated&since=other") if names[site["site"]] == "line_of_log"]
+        self.assert_blocks(missing["grown"], -200, OF_LOG)
+        self.assertGreater(missing["value_error"], 3 * interval)
 
     def test_the_page_of_a_difference(self):
         before, after = self.save("before", "cache 100"), self.save("after", "cache 100", "log 200")

@@ -1,5 +1,6 @@
 #include "asked_stacks.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -16,7 +17,8 @@ void add_to_key(std::string& key, const place& p) {
 
 class compared_stacks {
  public:
-  explicit compared_stacks(places_book& book) : book_(book) {}
+  /// `unseen`: what a sample may stand for that was not seen of a stack, in either run.
+  compared_stacks(places_book& book, double unseen) : book_(book), unseen_(unseen) {}
 
   void add_own(asked_stack stack) {
     std::string key = stack.figures.is_cut ? "cut\n" : "";
@@ -39,7 +41,10 @@ class compared_stacks {
   }
 
   [[nodiscard]] std::vector<asked_stack> take() {
-    for (asked_stack& s : stacks_) s.value.value = std::abs(s.value.grown);
+    for (asked_stack& s : stacks_) {
+      s.value.value = std::abs(s.value.grown);
+      s.value.unseen = std::max(s.value.unseen, unseen_);
+    }
     return std::move(stacks_);
   }
 
@@ -53,6 +58,7 @@ class compared_stacks {
   }
 
   places_book& book_;
+  double unseen_;
   std::vector<asked_stack> stacks_;
   std::unordered_map<std::string, std::size_t> known_;
   segment::reference next_id_ = 0xffffffff;  ///< far above those of a segment
@@ -63,7 +69,8 @@ class compared_stacks {
 std::vector<asked_stack> asked_stacks(seen_stacks stacks, places_book& book, const stack_question& question) {
   const segment::snapshot& figures = stacks.seen->figures;
   std::vector<asked_stack> result;
-  compared_stacks compared(book);
+  const double unseen = question.other ? std::max(question.other->unseen, unseen_of_unknown(figures.process)) : 0;
+  compared_stacks compared(book, unseen);
   for (segment::stack_figures& s : stacks.figures) {
     if (!asks_for(question, figures.name_of_threads(s))) continue;
     const measured value = measure(s, question);

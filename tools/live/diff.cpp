@@ -24,7 +24,6 @@
 #include "places.hpp"
 #include "printable.hpp"
 #include "quantities.hpp"
-#include "sample_weight.hpp"
 #include "saved_run.hpp"
 #include "segment_reader.hpp"
 #include "snapshot_page.hpp"
@@ -125,11 +124,6 @@ condition parsed(const std::string& text) {
 }
 
 constexpr std::size_t shown_callers = 3;
-
-/// What a sample of a site that was not seen at all may stand for.
-double unseen_of_unknown(const segment::process_figures& process) {
-  return segment::unseen_weight(0, process.unseen_interval);
-}
 
 /// The name of a site, and what is shown of it.
 std::pair<std::string, std::string> named(const segment::stack_figures& stack, const segment::snapshot& of_run,

@@ -10,7 +10,7 @@ namespace {
 
 other_process read_process(const segment::segment_reader& reader, const segment::snapshot& seen,
                            const std::string& file, const function_patterns& wrappers) {
-  other_process result{std::filesystem::path(file).filename(), {}};
+  other_process result{std::filesystem::path(file).filename(), unseen_of_unknown(seen.process), {}};
   places_book book(wrappers);
   for (segment::stack_figures& s : reader.own_stacks()) {
     other_stack stack{std::move(s), {}, ""};

@@ -21,7 +21,8 @@ struct other_stack {
 };
 
 struct other_process {
-  std::string run;  ///< the name of its file
+  std::string run;    ///< the name of its file
+  double unseen = 0;  ///< what a sample of a stack that was not seen at all may stand for, in bytes
   std::vector<other_stack> stacks;
 };
 

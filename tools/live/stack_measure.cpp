@@ -85,6 +85,10 @@ measured measure(const segment::stack_figures& s, const stack_question& question
           unseen_since(question.value, s, now, then)};
 }
 
+double unseen_of_unknown(const segment::process_figures& process) {
+  return segment::unseen_weight(0, process.unseen_interval);
+}
+
 bool asks_for(const stack_question& question, const std::string& name_of_threads) {
   return question.threads.empty() || fits_pattern(question.threads, as_utf8(name_of_threads));
 }

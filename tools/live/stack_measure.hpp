@@ -49,6 +49,9 @@ struct shown_size {
 
 [[nodiscard]] measured measure(const segment::stack_figures& s, const stack_question& question);
 
+/// What a sample of a stack that was not seen at all may stand for, in bytes.
+[[nodiscard]] double unseen_of_unknown(const segment::process_figures& process);
+
 /// Whether the question is about stacks of threads of this name.
 [[nodiscard]] bool asks_for(const stack_question& question, const std::string& name_of_threads);
 

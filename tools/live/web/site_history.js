@@ -1,5 +1,6 @@
 // What sites have had over time, one above the other: which of them grew when. A part that is chosen by dragging is what the graph below compares.
 import uPlot from "uplot";
+import { snapshot } from "./connection.js";
 import { $, colour, element, text } from "./dom.js";
 import { bytes, clock, percent } from "./format.js";
 import { placeText } from "./sites.js";
@@ -63,7 +64,7 @@ export class SiteHistory {
     const rssLine = { label: "RSS", stroke: colour("rss"), width: 1.5, points: { show: false } };
     this.plot?.destroy();
     this.plot = new uPlot({
-      ...this.size(), padding: [18, 24, 0, 0], cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false },
+      ...this.size(), padding: [18, 24, 0, 0], cursor: { y: false, points: { show: false }, drag: { x: snapshot === null, y: false, setScale: false },
         // Dragging goes on beside the plot.
         bind: { mouseleave: (_, __, leave) => event => (event.buttons === 0 ? leave(event) : null) } },
       scales: { y: { range: (_, __, high) => [0, Math.max((high ?? 1) * 1.06, 1)] } },
@@ -73,6 +74,8 @@ export class SiteHistory {
       hooks: { draw: [plot => this.drawPart(plot), plot => drawMarks(plot, this.marks)], setCursor: [plot => this.showLegend(plot.cursor.idx)], setSelect: [plot => this.selected(plot)] },
     }, [data.at, ...tops.toReversed(), data.rss], this.host);
     this.names = names;
+    // A snapshot has no moments to compare.
+    this.host.title = snapshot ? "" : "Drag to see what has grown in a part of the time";
     this.showLegend(null);
   }
 
