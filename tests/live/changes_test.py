@@ -52,6 +52,8 @@ class Changes(unittest.TestCase):
         watched = self.watch(*lines, options=("--save", self.path(name), "--exit-with-program"))
         watched.tool.stdin.close()
         watched.tool.wait(PATIENCE)
+        for end in (watched.tool.stdout, watched.tool.stderr):
+            end.close()
         return self.path(name)
 
     def after_another_moment(self, watched):
