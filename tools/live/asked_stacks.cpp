@@ -79,6 +79,8 @@ std::vector<asked_stack> asked_stacks(seen_stacks stacks, places_book& book, con
     question.other ? compared.add_own(std::move(stack)) : result.push_back(std::move(stack));
   }
   if (!question.other) return result;
+  // A process that has only begun has not met it yet.
+  book.suppose_interpreter(question.other->interpreter);
   for (const other_stack& s : question.other->stacks)
     if (asks_for(question, s.threads)) compared.add_other(s, measure(s.figures, question));
   return compared.take();

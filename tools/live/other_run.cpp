@@ -10,7 +10,7 @@ namespace {
 
 other_process read_process(const segment::segment_reader& reader, const segment::snapshot& seen,
                            const std::string& file, const function_patterns& wrappers) {
-  other_process result{std::filesystem::path(file).filename(), unseen_of_unknown(seen.process), {}};
+  other_process result{std::filesystem::path(file).filename(), "", unseen_of_unknown(seen.process), {}};
   places_book book(wrappers);
   for (segment::stack_figures& s : reader.own_stacks()) {
     other_stack stack{std::move(s), {}, ""};
@@ -18,6 +18,7 @@ other_process read_process(const segment::segment_reader& reader, const segment:
     for (const std::uint32_t number : places_of(stack.figures, seen, book)) stack.places.push_back(book[number]);
     result.stacks.push_back(std::move(stack));
   }
+  result.interpreter = book.interpreter();
   return result;
 }
 

@@ -21,8 +21,9 @@ struct other_stack {
 };
 
 struct other_process {
-  std::string run;    ///< the name of its file
-  double unseen = 0;  ///< what a sample of a stack that was not seen at all may stand for, in bytes
+  std::string run;          ///< the name of its file
+  std::string interpreter;  ///< places_book::interpreter
+  double unseen = 0;        ///< what a sample of a stack that was not seen at all may stand for, in bytes
   std::vector<other_stack> stacks;
 };
 

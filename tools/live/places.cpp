@@ -83,7 +83,7 @@ void places_book::know(const segment::snapshot& figures) {
 }
 
 void places_book::know_python(const segment::snapshot& figures) {
-  if (!interpreter_.empty() || figures.process.python_at == 0) return;
+  if (has_met_interpreter_ || figures.process.python_at == 0) return;
   const segment::module_figures* const module = symbols_->module_of(figures.process.python_at + 1);
   if (module == nullptr) return;
   set_interpreter(module->shown_path.empty() ? module->path : module->shown_path);
@@ -91,6 +91,7 @@ void places_book::know_python(const segment::snapshot& figures) {
 
 void places_book::set_interpreter(const std::string& module) {
   interpreter_ = module;
+  has_met_interpreter_ = true;
   for (std::size_t i = 0; i < all_.size(); ++i) of_interpreter_[i] = all_[i].module == interpreter_;
 }
 
@@ -122,7 +123,7 @@ std::uint32_t places_book::number_of(const place& p) {
     of_library_.push_back(is_of_library(p.module));
     of_interpreter_.push_back(!interpreter_.empty() && p.module == interpreter_);
     // Each call of V8's from C++ into JavaScript goes through it.
-    if (interpreter_.empty() && p.function == "Builtins_JSEntry") set_interpreter(p.module);
+    if (!has_met_interpreter_ && p.function == "Builtins_JSEntry") set_interpreter(p.module);
   }
   return entry->second;
 }
@@ -184,6 +185,18 @@ std::size_t places_book::caller_of(std::size_t site, const std::vector<std::uint
 bool places_book::has_script(const std::vector<std::uint32_t>& places) const {
   const std::lock_guard hold(mutex_);
   return std::ranges::any_of(places, [this](std::uint32_t p) { return all_[p].is_script; });
+}
+
+std::string places_book::interpreter() const {
+  const std::lock_guard hold(mutex_);
+  return interpreter_;
+}
+
+void places_book::suppose_interpreter(const std::string& module) {
+  const std::lock_guard hold(mutex_);
+  if (has_met_interpreter_) return;
+  set_interpreter(module);
+  has_met_interpreter_ = false;
 }
 
 std::uint32_t places_book::number_for(const place& p) {

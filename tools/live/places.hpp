@@ -87,6 +87,11 @@ class places_book {
 
   [[nodiscard]] bool has_script(const std::vector<std::uint32_t>& places) const;
 
+  /// The module that has the interpreter of scripts; empty: none is known.
+  [[nodiscard]] std::string interpreter() const;
+  /// Until this book knows one itself.
+  void suppose_interpreter(const std::string& module);
+
   /// Of a place that another book has found.
   [[nodiscard]] std::uint32_t number_for(const place& p);
 
@@ -114,8 +119,9 @@ class places_book {
   std::vector<place> all_;
   const function_patterns wrappers_;
   std::vector<bool> wrapper_;
-  std::string interpreter_;  ///< the module that has it; empty: none is known
-  std::string program_;      ///< the module that was executed
+  std::string interpreter_;  ///< the module that has it, or is supposed to; empty: none is known
+  bool has_met_interpreter_ = false;
+  std::string program_;  ///< the module that was executed
   std::vector<bool> of_library_;
   std::vector<bool> of_interpreter_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
