@@ -16,6 +16,13 @@ std::string key_of(const place& p) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined, p.is_script);
 }
 
+/// What each call from C++ into JavaScript goes through. Stripped, as Debian's libnode is, V8 has names
+/// for what it exports alone.
+bool calls_javascript(const std::string& function) {
+  return function == "Builtins_JSEntry" || function.starts_with("v8::Function::Call") ||
+         function.starts_with("v8::Script::Run");
+}
+
 /// The interpreter, as a program or as a library.
 bool is_python(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -122,8 +129,7 @@ std::uint32_t places_book::number_of(const place& p) {
     wrapper_.push_back(is_wrapper(p));
     of_library_.push_back(is_of_library(p.module));
     of_interpreter_.push_back(!interpreter_.empty() && p.module == interpreter_);
-    // Each call of V8's from C++ into JavaScript goes through it.
-    if (!has_met_interpreter_ && p.function == "Builtins_JSEntry") set_interpreter(p.module);
+    if (!has_met_interpreter_ && calls_javascript(p.function)) set_interpreter(p.module);
   }
   return entry->second;
 }

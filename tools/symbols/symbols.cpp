@@ -33,7 +33,7 @@ bool are_same(const segment::module_figures& a, const segment::module_figures& b
   return a.begin == b.begin && a.end == b.end && a.base == b.base && a.path == b.path;
 }
 
-constexpr std::string_view kinds_of_javascript[] = {"JS:", "LazyCompile:", "Function:", "Script:"};
+constexpr std::string_view kinds_of_javascript[] = {"JS:", "LazyCompile:", "Function:", "Script:", "Eval:"};
 
 /// Of a module of ECMAScript's V8 has the URL.
 std::string path_of(std::string_view file) {
@@ -52,8 +52,8 @@ std::string path_of(std::string_view file) {
 }
 
 /// Of what V8 writes of a function: "JS:*handle /app/server.js:11:16", with a sign for how it was
-/// compiled; before node 20 with LazyCompile or Function in the place of JS. The path may have
-/// spaces.
+/// compiled; before node 20 with LazyCompile, Function, Script or Eval in the place of JS, and, as of
+/// Debian's node 18, without a column. The path may have spaces.
 std::optional<source_frame> javascript_frame(std::string_view name) {
   const auto* const kind = std::ranges::find_if(kinds_of_javascript, [&](auto k) { return name.starts_with(k); });
   if (kind == std::end(kinds_of_javascript)) return std::nullopt;
@@ -69,8 +69,14 @@ std::optional<source_frame> javascript_frame(std::string_view name) {
     name = name.substr(0, colon);
     return number;
   };
-  const auto column = number_behind_colon(), line = number_behind_colon();
-  if (!column || !line) return std::nullopt;
+  const auto last = number_behind_colon();
+  const std::string_view without_last = name;
+  auto line = number_behind_colon();
+  if (!line && *kind != "JS:") {
+    name = without_last;
+    line = last;
+  }
+  if (!last || !line) return std::nullopt;
   std::size_t words = 0;  // that belong to the name
   for (const std::string_view word : {"bound ", "get ", "set "})
     while (name.substr(words).starts_with(word)) words += word.size();
