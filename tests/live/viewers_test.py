@@ -180,7 +180,7 @@ class GoToolPprof(unittest.TestCase):
         watched.stop()
         address = f"http://127.0.0.1:{watched.port}/debug/pprof/heap"
         tags = self.call("-tags", "-unit=B", "-sample_index=inuse_space", address)
-        bytes = int(re.search(r"(?m)^ *(\d+)B? \([\d.% ]+\): keeps blocks$", tags)[1])
+        bytes = int(re.search(r"(?m)^ *(\d+)(?:\.0)?B? \([\d.% ]+\): keeps blocks$", tags)[1])
         self.assertEqual(bytes, watched.get("/api/stacks?threads=keeps%20blocks")["total"][0])
         self.assertGreaterEqual(bytes, 20 * 100_000)
 
