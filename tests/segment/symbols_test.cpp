@@ -172,11 +172,12 @@ TEST(symbols, of_code_made_at_run_time_come_from_its_list) {
 
 TEST(symbols, of_javascript_are_functions_and_files) {
   const std::string path = fmt::format("/tmp/perf-{}.map", no_process());
-  std::ofstream(path) << "1000 10 JS:*handle /app/a server.js:11:16\n2000 10 JS:~get size node:internal/x:3:4\n"
-                         "3000 10 JS:^ file:///app/b.mjs:7:1\n4000 10 JS:*odd\n5000 10 JS:*no line /a.js:x:1\n"
-                         "6000 10 LazyCompile:*old /app/a.js:5:6\n7000 10 JS:~inWorker [worker eval]:1:2\n"
-                         "a000 10 Function:^keep /app/my cart.js:12\nb000 10 LazyCompile:~ node:internal/y:7\nc000 10 Eval:~ [eval]:1\n"
-                         "8000 10 JS:*f file:///d%C3%A9/100%25%.mjs:2:1\n9000 10 JS:~ [my file]:1:1\n";
+  std::ofstream(path)
+      << "1000 10 JS:*handle /app/a server.js:11:16\n2000 10 JS:~get size node:internal/x:3:4\n"
+         "3000 10 JS:^ file:///app/b.mjs:7:1\n4000 10 JS:*odd\n5000 10 JS:*no line /a.js:x:1\n"
+         "6000 10 LazyCompile:*old /app/a.js:5:6\n7000 10 JS:~inWorker [worker eval]:1:2\n"
+         "a000 10 Function:^keep /app/my cart.js:12\nb000 10 LazyCompile:~ node:internal/y:7\nc000 10 Eval:~ [eval]:1\n"
+         "8000 10 JS:*f file:///d%C3%A9/100%25%.mjs:2:1\n9000 10 JS:~ [my file]:1:1\n";
   symbolizer symbols({}, no_process());
   const auto of = [&](std::uint64_t address) { return symbols.resolve(address + 1); };
   EXPECT_EQ(of(0x1000).frames, (std::vector<source_frame>{{"handle", "/app/a server.js", 11}}));

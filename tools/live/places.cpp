@@ -16,8 +16,8 @@ std::string key_of(const place& p) {
   return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", p.function, p.file, p.line, p.module, p.is_inlined, p.is_script);
 }
 
-/// What each call from C++ into JavaScript goes through. Stripped, as Debian's libnode is, V8 has names
-/// for what it exports alone.
+/// What each call from C++ into JavaScript goes through. Stripped, as Debian's libnode is, V8 has
+/// names for what it exports alone.
 bool calls_javascript(const std::string& function) {
   return function == "Builtins_JSEntry" || function.starts_with("v8::Function::Call") ||
          function.starts_with("v8::Script::Run");

@@ -52,8 +52,8 @@ std::string path_of(std::string_view file) {
 }
 
 /// Of what V8 writes of a function: "JS:*handle /app/server.js:11:16", with a sign for how it was
-/// compiled; before node 20 with LazyCompile, Function, Script or Eval in the place of JS, and, as of
-/// Debian's node 18, without a column. The path may have spaces.
+/// compiled; before node 20 with LazyCompile, Function, Script or Eval in the place of JS, and, as
+/// of Debian's node 18, without a column. The path may have spaces.
 std::optional<source_frame> javascript_frame(std::string_view name) {
   const auto* const kind = std::ranges::find_if(kinds_of_javascript, [&](auto k) { return name.starts_with(k); });
   if (kind == std::end(kinds_of_javascript)) return std::nullopt;
