@@ -47,7 +47,7 @@ struct thread_figures {
 
 struct stack_figures {
   reference id = 0;                      ///< of this stack as long as the segment lives
-  reference first_with_calls = 0;        ///< id of one of those with the same calls, the same for all of them
+  reference first_with_calls = 0;        ///< equal for stacks with equal calls, whatever their threads
   std::vector<std::uint64_t> addresses;  ///< return addresses, the innermost first
   bool is_cut = false;
   std::uint32_t name_of_threads = 0;  ///< that have allocated: see snapshot::name_of_threads

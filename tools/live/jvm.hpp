@@ -11,9 +11,9 @@ namespace heapwright::tool {
 /// Whether the process has a JVM in it.
 [[nodiscard]] bool is_jvm(pid_t process);
 
-/// Asks for the map, and waits until it is written. `own_id`: what the process calls itself. False:
-/// it is not a JVM that can be asked, or one that knows no such map. Takes two seconds at most
-/// where the JVM does not answer.
-bool write_perf_map_of_jvm(pid_t process, std::uint32_t own_id);
+/// Asks for the map, and waits until it is written. `own_id`: what the process calls itself.
+/// Nothing happens where it does not listen, or knows no such map. Takes two seconds at most where
+/// it does not answer.
+void write_perf_map_of_jvm(pid_t process, std::uint32_t own_id);
 
 }  // namespace heapwright::tool

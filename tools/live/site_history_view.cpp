@@ -34,13 +34,15 @@ json rss_at(const std::vector<history_point>& points, std::uint64_t at_ns) {
 }  // namespace
 
 std::string site_history_view(watched_process& process, std::size_t most) {
-  const auto seen = process.now();
+  seen_stacks stacks = process.stacks();
+  const auto seen = stacks.seen;
   std::vector<std::shared_ptr<const baseline>> moments = process.past_stacks();
   // Of a saved run the last moment is as old as the others.
   if (moments.empty() || moments.back()->at_ns < seen->figures.at_ns)
-    moments.push_back(std::make_shared<const baseline>(baseline_of(process.stacks().figures, seen->figures.at_ns)));
+    moments.push_back(std::make_shared<const baseline>(baseline_of(stacks.figures, seen->figures.at_ns)));
 
-  const std::vector<call_site> sites = call_sites(process);
+  const std::vector<call_site> sites =
+      call_sites(asked_stacks(std::move(stacks), process.places(), {}), process.places());
   std::unordered_map<segment::reference, std::size_t> site_of;
   for (std::size_t i = 0; i < sites.size(); ++i)
     for (const segment::reference stack : sites[i].stacks) site_of[stack] = i;
