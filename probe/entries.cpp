@@ -24,7 +24,8 @@ bool overflows(std::size_t count, std::size_t size, std::size_t& bytes) noexcept
 
 void* get_aligned(std::size_t alignment, std::size_t size) noexcept {
   void* const p = next.allocate_aligned(alignment, size);
-  if (!is_counting()) return is_recording() ? record_allocation(p, size, alignment, false) : p;
+  const counted now = counted_now();
+  if (now != counted::each_call) return noted_otherwise(now, p, size, alignment, false);
   return allocated(p, size);
 }
 
@@ -42,7 +43,8 @@ extern "C" {
 
 HEAPWRIGHT_EXPORT void* malloc(std::size_t size) noexcept {
   void* const p = next.allocate(size);
-  if (!is_counting()) return is_recording() ? record_allocation(p, size, 0, false) : p;
+  const counted now = counted_now();
+  if (now != counted::each_call) return noted_otherwise(now, p, size, 0, false);
   return allocated_anew(p, size);
 }
 
@@ -55,12 +57,19 @@ HEAPWRIGHT_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
   std::size_t bytes = 0;
   if (overflows(count, size, bytes)) return nullptr;
   void* const p = next.allocate_zeroed(count, size);
-  if (!is_counting()) return is_recording() ? record_allocation(p, bytes, 0, true) : p;
+  const counted now = counted_now();
+  if (now != counted::each_call) return noted_otherwise(now, p, bytes, 0, true);
   return allocated_anew(p, bytes);
 }
 
 HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
-  if (!is_counting()) {
+  const counted now = counted_now();
+  if (now == counted::samples) {
+    if (p != nullptr && the_sampler.may_have(p)) [[unlikely]]
+      return reallocate_sample(p, size);
+    return estimated(next.reallocate(p, size), size);
+  }
+  if (now != counted::each_call) {
     if (!is_recording()) return next.reallocate(p, size);
     return p == nullptr ? record_allocation(next.allocate(size), size, 0, false) : record_reallocation(p, size);
   }

@@ -27,7 +27,8 @@ void* try_allocate(std::size_t size, std::size_t alignment, block_origin origin)
 
 inline void* noted(void* p, std::size_t size, std::size_t alignment) noexcept {
   const bool is_natural = alignment <= natural_alignment;
-  if (!is_counting()) return is_recording() ? record_allocation(p, size, is_natural ? 0 : alignment, false) : p;
+  const counted now = counted_now();
+  if (now != counted::each_call) return noted_otherwise(now, p, size, is_natural ? 0 : alignment, false);
   return is_natural ? allocated_anew(p, size) : allocated(p, size);
 }
 

@@ -46,13 +46,21 @@ void* without_tag(const void* p) noexcept {
 }
 
 int record_allocation(const void* p, std::size_t bytes) noexcept {
-  if (!is_counting() || p == nullptr) return 0;
-  (void)allocated(without_tag(p), bytes, bytes, segment::size_scale::index(bytes));
+  const counted now = counted_now();
+  if (p == nullptr || now == counted::nothing) return 0;
+  if (now == counted::each_call) {
+    (void)allocated(without_tag(p), bytes, bytes, segment::size_scale::index(bytes));
+  } else {
+    (void)estimated(without_tag(p), bytes, bytes);
+  }
   return 1;
 }
 
 void record_free(const void* p, std::size_t bytes) noexcept {
-  if (is_counting() && p != nullptr) freeing(without_tag(p), bytes);
+  if (p == nullptr) return;
+  const counted now = counted_now();
+  if (now == counted::each_call) return freeing(without_tag(p), bytes);
+  if (now == counted::samples && the_sampler.may_have(without_tag(p))) freeing_sample(without_tag(p), bytes);
 }
 
 bool take(segment::named_meter& m, segment::meter_state from) noexcept {

@@ -144,7 +144,7 @@ void start() noexcept {
     ::munmap(parents_segment, parents_segment->bytes);
     parents_segment = nullptr;
   }
-  if (chosen.is_counting) take_over(sums_of(early_slot));
+  if (chosen.counting == counting_is_on) take_over(sums_of(early_slot));
 }
 
 void begin(char** environment) noexcept;
@@ -178,6 +178,31 @@ void publish_net(thread_slot& s, unsigned size_class) noexcept {
   if (the_peak.is_precise()) the_peak.publish_class(s, this_owner, size_class);
 }
 
+// --- where only samples are counted
+
+/// The sample's block has been allocated by the calling thread, which asked for so many bytes.
+void count_as_allocations(thread_slot& s, const taken_sample& sample, std::uint64_t requested) noexcept {
+  const weight stands_for = weight_of(sample.bytes, sample.interval);
+  const unsigned size_class = size_scale::index(sample.bytes);
+  const double asked_for = static_cast<double>(requested) / static_cast<double>(sample.bytes);
+  add(s.gross_bytes, stands_for.bytes);
+  s.net_bytes.store(s.net_bytes.load(relaxed) + stands_for.bytes, std::memory_order_release);
+  count_allocation<alone>(s.classes[size_class], stands_for.bytes,
+                          rounded(static_cast<double>(stands_for.bytes) * asked_for), stands_for.blocks);
+  publish_net(s, size_class);
+}
+
+/// The sample's block has been freed by the calling thread.
+void count_as_frees(const taken_sample& sample) noexcept {
+  const weight stands_for = weight_of(sample.bytes, sample.interval);
+  if (this_slot == &early_slot) return the_sampler.count_estimate_apart(sample.bytes, stands_for, weight{});
+  thread_slot& s = *this_slot;
+  const unsigned size_class = size_scale::index(sample.bytes);
+  s.net_bytes.store(s.net_bytes.load(relaxed) - stands_for.bytes, relaxed);
+  count_free<alone>(s.classes[size_class], stands_for.bytes, stands_for.blocks);
+  publish_net(s, size_class);
+}
+
 // --- fork
 
 void before_fork() noexcept {
@@ -203,10 +228,10 @@ void after_fork_in_child() noexcept {
     forked_at = monotonic_ns();
     close_rings_in_child();
     chosen.is_recording = is_recorded_from_start();
-    chosen.is_counting = is_counting();
+    chosen.counting = the_segment->counting.load(relaxed);
     chosen.interval = the_segment->interval.load(relaxed);
     chosen.interval_before_all = the_segment->interval_before_all.load(relaxed);
-    early_header.counting = chosen.is_counting ? 1 : 0;
+    early_header.counting = chosen.counting;
     early_header.recording = chosen.is_recording ? segment::recorded_from_start : 0;
     copy_meters(*parents_segment, early_header);
     malloc_mappings::copy(*parents_segment, early_header);
@@ -263,7 +288,7 @@ thread_local constinit thread_slot* this_slot = &early_slot;
 void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();
   // The call that has begun the process, which is not to count.
-  if (!is_counting()) return is_recording() ? record_allocation(p, requested, 0, false) : p;
+  if (counted_now() != counted::each_call) return noted_otherwise(counted_now(), p, requested, 0, false);
   if (s == nullptr) {
     count_apart(bytes, requested, true);
     return p;
@@ -276,10 +301,26 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   // First the sample, then the peak that has the block in it: see keep_at_peak.
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;
-    the_sampler.sample_due(*s, this_owner, p, bytes,
-                           {current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
+    (void)the_sampler.sample_due(*s, this_owner, p, {.bytes = bytes, .drawn = bytes},
+                                 {current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
   }
   publish_net(*s, size_scale::index(bytes));
+  the_peak.obey_reset();
+  return p;
+}
+
+void* estimated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept {
+  thread_slot* const s = own_slot();
+  if (s == nullptr || counted_now() != counted::samples) return p;
+  s->until_sample.store(s->until_sample.load(relaxed) - static_cast<std::int64_t>(requested + 1), relaxed);
+  if (s->until_sample.load(relaxed) < 0 && !is_inside) {
+    inside guard;
+    if (bytes == size_not_known) bytes = next.usable_size(p);
+    const taken_sample sample =
+        the_sampler.sample_due(*s, this_owner, p, {.bytes = bytes, .drawn = requested + 1},
+                               {current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
+    if (sample.at_stack != 0) count_as_allocations(*s, sample, requested);
+  }
   the_peak.obey_reset();
   return p;
 }
@@ -307,7 +348,7 @@ bool has_segment() noexcept { return now == stage::observed; }
 
 void freed_slow(std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();
-  if (!is_counting()) return;
+  if (counted_now() != counted::each_call) return;
   if (s == nullptr) return count_apart(bytes, 0, false);
   s->net_bytes.store(s->net_bytes.load(relaxed) - bytes, relaxed);
   count_free<alone>(s->classes[size_scale::index(bytes)], bytes);
@@ -331,9 +372,11 @@ void* reallocate_sample(void* p, std::size_t requested) noexcept {
     if (s.at_stack != 0) the_sampler.put_back(p, s);
     return nullptr;
   }
-  freed(before);
+  if (counted_now() == counted::each_call) freed(before);
   if (s.at_stack != 0) the_sampler.note_freed(p, s, this_owner, the_sampler.now());
-  return allocated(moved, requested);
+  if (counted_now() == counted::each_call) return allocated(moved, requested);
+  if (s.at_stack != 0) count_as_frees(s);
+  return estimated(moved, requested);
 }
 
 void freeing_sample(void* p, std::uint64_t bytes) noexcept {
@@ -349,6 +392,10 @@ void freeing_sample(void* p, std::uint64_t bytes) noexcept {
   }
   if (s.at_stack != 0) the_sampler.note_freed(p, s, this_owner, now_ns != 0 ? now_ns : the_sampler.now());
   errno = kept;
+  if (counted_now() != counted::each_call) {
+    if (s.at_stack != 0) count_as_frees(s);
+    return;
+  }
   if (bytes == size_not_known) bytes = s.at_stack != 0 ? s.bytes : next.usable_size(p);
   freed(bytes);
 }

@@ -10,6 +10,12 @@
 //              ->  reallocated_slow         the thread's next sample is due, or a slow step
 //              ->  reallocate_sample        the block may be a sample
 //
+// Where only samples are counted (HEAPWRIGHT_PROBE=estimate), a call leaves the counters alone:
+//
+//   estimated  ->  until_sample of this_slot
+//              ->  estimated_slow           the thread's next sample is due, or it has no slot
+//   freeing    ->  freeing_sample           the block may be a sample
+//
 // A slow step is needed when the thread's net bytes leave their band, and for a thread that has no
 // slot (yet, or any more).
 //
@@ -42,8 +48,9 @@ extern thread_local constinit segment::thread_slot* this_slot
     [[gnu::tls_model("initial-exec"), gnu::visibility("hidden")]];
 
 [[gnu::noinline]] void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept;
-[[gnu::noinline]] void freed_slow(std::uint64_t bytes) noexcept;
 inline constexpr std::uint64_t size_not_known = ~std::uint64_t{0};
+[[gnu::noinline]] void* estimated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept;
+[[gnu::noinline]] void freed_slow(std::uint64_t bytes) noexcept;
 [[gnu::noinline]] void freeing_sample(void* p, std::uint64_t bytes) noexcept;
 [[gnu::noinline]] void* reallocated_slow(void* p, std::size_t requested, std::uint64_t bytes,
                                          std::uint64_t before) noexcept;
@@ -59,7 +66,15 @@ void begin_thread() noexcept;
 /// child of a vfork.
 void note_exit() noexcept;
 
-[[nodiscard]] inline bool is_counting() noexcept { return the_segment->counting.load(std::memory_order_relaxed) != 0; }
+/// What is counted now. Others that the segment may have are as `nothing`.
+enum class counted : std::uint32_t {
+  nothing = 0,
+  each_call = segment::counting_is_on,
+  samples = segment::counting_is_on | segment::counting_is_of_samples,
+};
+[[nodiscard]] inline counted counted_now() noexcept {
+  return static_cast<counted>(the_segment->counting.load(relaxed));
+}
 
 /// Of the calling thread's slot, which it gets now if it has none. 0: it has none.
 [[nodiscard]] std::uint32_t number_of_own_slot() noexcept;
@@ -103,6 +118,21 @@ bool begin_peak_again() noexcept;
   const auto* const known = promised.of(requested);
   if (known == nullptr) return allocated(p, requested);
   return allocated(p, requested, known->bytes, known->size_class);
+}
+
+/// Where only samples are counted: notes that p has been allocated; returns p. Null is not noted.
+/// What the next sample is drawn by is what was asked for, and a byte, as there may be none: what
+/// the block has is asked about with a sample only. `bytes`: where that is known already.
+[[gnu::always_inline]] inline void* estimated(void* p, std::size_t requested,
+                                              std::uint64_t bytes = size_not_known) noexcept {
+  if (p == nullptr) [[unlikely]]
+    return p;
+  segment::thread_slot& s = *this_slot;
+  const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(requested + 1);
+  if (until_sample < 0) [[unlikely]]
+    return estimated_slow(p, requested, bytes);
+  s.until_sample.store(until_sample, relaxed);
+  return p;
 }
 
 /// Notes that a block of so many bytes, no sample any more, has been or will be freed.

@@ -44,12 +44,23 @@ extern thread_local constinit ring_cursor this_ring [[gnu::tls_model("initial-ex
 /// Notes that p, not null, will be freed.
 [[gnu::noinline]] void record_free(void* p) noexcept;
 
+/// Where not each call is counted: notes that p has been allocated; returns p. Null is not noted.
+[[gnu::always_inline]] inline void* noted_otherwise(counted now, void* p, std::size_t size, std::size_t alignment,
+                                                    bool zeroed) noexcept {
+  if (now == counted::samples) return estimated(p, size);
+  return is_recording() ? record_allocation(p, size, alignment, zeroed) : p;
+}
+
 /// Before the free of p.
-inline void note_free(void* p) noexcept {
+[[gnu::always_inline]] inline void note_free(void* p) noexcept {
   if (p == nullptr) [[unlikely]]
     return;
-  if (is_counting()) {
+  const counted now = counted_now();
+  if (now == counted::each_call) {
     freeing(p);
+  } else if (now == counted::samples) {
+    if (the_sampler.may_have(p)) [[unlikely]]
+      freeing_sample(p, size_not_known);
   } else if (is_recording()) {
     record_free(p);
   }

@@ -56,6 +56,13 @@ void draw_next_sample(thread_slot& s, std::uint64_t interval) noexcept {
   s.random.store(random, relaxed);
 }
 
+/// The interval by which the block's bytes are sampled as likely as what was drawn is by `drawn_by`.
+sampling_interval interval_for(const due_block& block, std::uint64_t drawn_by) noexcept {
+  if (block.drawn == block.bytes || drawn_by <= 1) return sampling_interval(drawn_by);
+  const double times = static_cast<double>(block.bytes) / static_cast<double>(block.drawn);
+  return sampling_interval(std::max<std::uint64_t>(rounded(static_cast<double>(drawn_by) * times), 2));
+}
+
 /// Whether a sample that is due is skipped, as `thinning` (sampled_paths.hpp) has it. A byte of the
 /// block was chosen; where it is skipped, one behind it in the same block may be chosen.
 bool is_skipped(thread_slot& s, unsigned thinning, std::uint64_t drawn_by) noexcept {
@@ -251,10 +258,21 @@ void sampler::note_thinned(const void* p, const taken_sample& was, const samplin
   const weight before = weight_of(was.bytes, was.interval);
   const weight after = is != nullptr ? weight_of(was.bytes, *is) : weight{};
   all.keep_at_peak(c);
+  if ((all.header_->counting.load(relaxed) & counting_is_of_samples) != 0)
+    all.count_estimate_apart(was.bytes, before, after);
   if (is == nullptr) add_shared(c.thinned_samples, 1);
   add_shared(c.thinned_blocks, after.blocks - before.blocks);
   add_shared(c.thinned_bytes, after.bytes - before.bytes);
   add_real_shared(c.thinned_variance, after.variance - before.variance);
+}
+
+void sampler::count_estimate_apart(std::uint64_t block_bytes, const weight& before, const weight& after) noexcept {
+  const unsigned size_class = size_scale::index(block_bytes);
+  // What is allocated never falls: the difference, of either sign, is among the frees.
+  probe::count_free<with_others>(slot_of(header_, 0).classes[size_class], before.bytes - after.bytes,
+                                 before.blocks - after.blocks);
+  the_peak.count_apart(after.bytes - before.bytes);
+  the_peak.count_class_apart(size_class, after.bytes - before.bytes);
 }
 
 std::uint64_t sampler::now() noexcept { return this_clock.now(); }
@@ -287,14 +305,14 @@ reference sampler::stack_at(const call_site& site) noexcept {
   return this_memory == nullptr ? 0 : stack_of(site, {}, true, frames_of::machine);
 }
 
-bool sampler::take_sample(std::uint32_t owner, void* p, const taken_sample& of, const call_site& site) noexcept {
+bool sampler::take_sample(std::uint32_t owner, void* p, taken_sample& s, const call_site& site) noexcept {
   if (this_memory == nullptr) return false;
-  taken_sample s = of;
   s.at_stack = stack_of(site, {owner, this_memory->name}, s.interval.is_one(), frames_of::all);
   if (s.at_stack == 0) return false;
   const weight stands_for = note_allocated(stacks_.at(s.at_stack), s);
   if (!samples_.add(p, s)) {
     count_free(s, owner, s.at_ns);
+    s.at_stack = 0;
     return false;
   }
   tell_sampled(p, s.bytes, stands_for.bytes);
@@ -352,8 +370,8 @@ void sampler::end_sample(thread_slot& s, std::uint64_t interval, std::uint64_t d
   window_.is_closing.store(false, std::memory_order_release);
 }
 
-void sampler::sample_due(thread_slot& s, std::uint32_t owner, void* p, std::uint64_t bytes,
-                         const call_site& site) noexcept {
+taken_sample sampler::sample_due(thread_slot& s, std::uint32_t owner, void* p, const due_block& block,
+                                 const call_site& site) noexcept {
   const std::uint64_t wanted = header_->interval.load(relaxed), interval = wanted & ~interval_adapts;
   const std::uint64_t drawn_by = s.drawn_by.load(relaxed);
   unsigned thinning = 0;
@@ -362,7 +380,8 @@ void sampler::sample_due(thread_slot& s, std::uint32_t owner, void* p, std::uint
     if (is_skipped(s, thinning, drawn_by)) {
       ++this_memory->skipped_samples;
       this_memory->skipped_bytes += drawn_by;
-      return draw_next_sample(s, interval);
+      draw_next_sample(s, interval);
+      return {};
     }
   }
   samples_.prefetch(p);
@@ -370,13 +389,14 @@ void sampler::sample_due(thread_slot& s, std::uint32_t owner, void* p, std::uint
   const std::uint64_t grain = the_peak.follow(interval);
   if (interval == 1) samples_.expect_all();
   if (this_memory != nullptr) follow_name(s);
-  if (drawn_by != 0 && !take_sample(owner, p, {0, sampling_interval(drawn_by << thinning), bytes, begun_ns}, site))
-    add_shared(header_->lost_samples, 1);
+  taken_sample taken{0, interval_for(block, drawn_by << thinning), block.bytes, begun_ns};
+  if (drawn_by != 0 && !take_sample(owner, p, taken, site)) add_shared(header_->lost_samples, 1);
   if (s.band_ahead.load(relaxed) != grain) the_peak.publish(s, owner);
   const std::uint64_t stands_for = drawn_by != 0 ? drawn_by << thinning : until_looking_again;
   if (grain != 0) the_peak.publish_classes_now_and_then(s, owner, stands_for);
   draw_next_sample(s, interval);
   if (wanted != interval && this_memory != nullptr) end_sample(s, wanted, drawn_by, begun_ns);
+  return taken;
 }
 
 void sampler::lock_for_fork() noexcept {

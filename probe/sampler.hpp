@@ -33,6 +33,12 @@ struct call_site {
   std::uintptr_t returns_to;  ///< from there
 };
 
+/// Of a block that a sample is due with.
+struct due_block {
+  std::uint64_t bytes;
+  std::uint64_t drawn;  ///< of the bytes to the next sample; others than `bytes` where those are asked about later
+};
+
 class sampler {
  public:
   /// Samples go to this segment from now on.
@@ -49,9 +55,10 @@ class sampler {
   /// The calling thread may have got another name.
   static void look_at_name() noexcept;
 
-  /// With this block of the calling thread, whose slot has the number `owner`.
-  [[gnu::noinline]] void sample_due(segment::thread_slot& s, std::uint32_t owner, void* p, std::uint64_t bytes,
-                                    const call_site& site) noexcept;
+  /// With this block of the calling thread, whose slot has the number `owner`. The sample that was
+  /// taken, if any.
+  [[gnu::noinline]] taken_sample sample_due(segment::thread_slot& s, std::uint32_t owner, void* p,
+                                            const due_block& block, const call_site& site) noexcept;
 
   /// In the table of stacks, for any thread; 0: there is no room for it.
   [[nodiscard]] segment::reference stack_at(const call_site& site) noexcept;
@@ -70,6 +77,11 @@ class sampler {
   /// The block, whose sample has been taken, is freed by the calling thread, whose slot has the
   /// number `owner`; 0: it has none.
   void note_freed(const void* p, const taken_sample& s, std::uint32_t owner, std::uint64_t now_ns) noexcept;
+
+  /// Where only samples are counted: blocks of this size stand for something else than before, as
+  /// a sample was thinned, or was freed by a thread without a slot. Any thread.
+  void count_estimate_apart(std::uint64_t block_bytes, const segment::weight& before,
+                            const segment::weight& after) noexcept;
 
   [[nodiscard]] static std::uint64_t now() noexcept;
 
@@ -103,7 +115,8 @@ class sampler {
   enum class frames_of { machine, all };  ///< all: of Python's interpreter, too
   [[nodiscard]] segment::reference stack_of(const call_site& site, stack_owner owner, bool will_come_again,
                                             frames_of wanted) noexcept;
-  [[nodiscard]] bool take_sample(std::uint32_t owner, void* p, const taken_sample& s, const call_site& site) noexcept;
+  /// False: it cannot be kept; at_stack is 0 then.
+  [[nodiscard]] bool take_sample(std::uint32_t owner, void* p, taken_sample& s, const call_site& site) noexcept;
   void end_sample(segment::thread_slot& s, std::uint64_t interval, std::uint64_t drawn_by,
                   std::uint64_t begun_ns) noexcept;
   void thin_samples(segment::thread_slot& s, std::uint64_t begun_ns) noexcept;

@@ -277,8 +277,11 @@ settings read_settings(char** environment) noexcept {
   };
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_PROBE"); v != nullptr && *v != '\0') {
-      s.is_counting = std::strcmp(v, "off") != 0;
-      if (s.is_counting && std::strcmp(v, "on") != 0) tell_of_bad_value("HEAPWRIGHT_PROBE is neither off nor on", v);
+      s.counting = std::strcmp(v, "off") == 0        ? 0
+                   : std::strcmp(v, "estimate") == 0 ? counting_is_on | counting_is_of_samples
+                                                     : counting_is_on;
+      if (s.counting == counting_is_on && std::strcmp(v, "on") != 0)
+        tell_of_bad_value("HEAPWRIGHT_PROBE is none of off, on and estimate", v);
     }
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_RECORD")) s.is_recording = std::strcmp(v, "1") == 0;
     if (const char* const v = value_of(*environment, "HEAPWRIGHT_SEGMENT_DIR"); v != nullptr && *v != '\0')
@@ -292,7 +295,7 @@ settings read_settings(char** environment) noexcept {
         tell_of_bad_value("HEAPWRIGHT_SAMPLE is neither a number of bytes nor auto", v);
     }
   }
-  if (s.is_recording) s.is_counting = false;
+  if (s.is_recording) s.counting = 0;
   return s;
 }
 
@@ -367,9 +370,9 @@ segment_header* create_segment(const settings& of) noexcept {
   h.class_count = size_scale::count;
   h.interval = of.interval;
   h.interval_before_all = of.interval_before_all;
-  h.counting = of.is_counting ? 1 : 0;
+  h.counting = of.counting;
   h.recording = of.is_recording ? recorded_from_start : 0;
-  h.counting_since_ns = of.is_counting ? h.started_ns : 0;
+  h.counting_since_ns = (of.counting & counting_is_on) != 0 ? h.started_ns : 0;
   describe_process(h);
   slot_of(&h, 0).state = static_cast<std::uint32_t>(slot_state::everyone);
   h.state = static_cast<std::uint32_t>(process_state::running);

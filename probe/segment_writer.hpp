@@ -19,10 +19,10 @@ namespace heapwright::probe {
 
 using process_lock = lock<linux_os>;
 
-/// What the environment asks for: HEAPWRIGHT_PROBE=off, HEAPWRIGHT_SAMPLE=BYTES or auto,
+/// What the environment asks for: HEAPWRIGHT_PROBE=off or estimate, HEAPWRIGHT_SAMPLE=BYTES or auto,
 /// HEAPWRIGHT_SEGMENT_DIR=DIR, HEAPWRIGHT_RECORD=1.
 struct settings {
-  bool is_counting = true;
+  std::uint32_t counting = segment::counting_is_on;  ///< as in segment_header
   bool is_recording = false;
   std::uint64_t interval = sampling_pace::finest | segment::interval_adapts;  ///< as in segment_header
   std::uint32_t interval_before_all = 0;                                      ///< as in segment_header, of the parent

@@ -53,19 +53,20 @@ struct with_others {
   static void add_real(segment::counter& c, double x) noexcept { add_real_shared(c, x); }
 };
 
-/// Counts an allocated block in its size class.
+/// Counts an allocated block in its size class, or several, of so many bytes together.
 template <class Adding>
 [[gnu::always_inline]] inline void count_allocation(segment::class_counters& c, std::uint64_t bytes,
-                                                    std::uint64_t requested) noexcept {
-  Adding::add(c.allocations, 1);
+                                                    std::uint64_t requested, std::uint64_t blocks = 1) noexcept {
+  Adding::add(c.allocations, blocks);
   Adding::add(c.allocated_bytes, bytes);
   Adding::add(c.requested_bytes, requested);
 }
 
-/// Counts a freed block in its size class.
+/// Counts a freed block in its size class, or several, of so many bytes together.
 template <class Adding>
-[[gnu::always_inline]] inline void count_free(segment::class_counters& c, std::uint64_t bytes) noexcept {
-  Adding::add(c.frees, 1);
+[[gnu::always_inline]] inline void count_free(segment::class_counters& c, std::uint64_t bytes,
+                                              std::uint64_t blocks = 1) noexcept {
+  Adding::add(c.frees, blocks);
   Adding::add(c.freed_bytes, bytes);
 }
 

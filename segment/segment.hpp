@@ -52,7 +52,7 @@ using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free && sizeof(counter) == 8);
 
 /// Changes with every change of this file that a reader could misunderstand.
-inline constexpr std::uint32_t segment_version = 11;
+inline constexpr std::uint32_t segment_version = 12;
 
 /// In segment_header::interval.
 inline constexpr std::uint64_t interval_adapts = std::uint64_t{1} << 63;
@@ -101,6 +101,9 @@ struct malloc_mapping {
   counter begin, bytes;
 };
 
+/// Bits of segment_header::counting. The second one stays as it was when the process began.
+inline constexpr std::uint32_t counting_is_on = 1, counting_is_of_samples = 2;
+
 /// Of segment_header::recording.
 inline constexpr std::uint32_t recorded_from_start = 1;
 
@@ -139,8 +142,11 @@ struct segment_header {
 
   // --- control: written by readers, obeyed by the program within its next calls
 
-  std::atomic<std::uint32_t>
-      counting{};  ///< 0: the probe only passes calls on. Blocks allocated meanwhile are not known when they are freed.
+  /// counting_is_on: the probe counts; otherwise it only passes calls on, and blocks allocated
+  /// meanwhile are not known when they are freed. counting_is_of_samples: only samples are counted,
+  /// each as the blocks that it stands for: all figures are estimates, and numbers of blocks are in
+  /// 1/1024.
+  std::atomic<std::uint32_t> counting{};
   std::atomic<std::uint32_t> reset{};  ///< each increase makes the peak start again from what is live
   /// Not 0: the probe records each call (trace/ring.hpp), if it does not count.
   /// recorded_from_start: so do its children. Other numbers: of this process alone, each of another

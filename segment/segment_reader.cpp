@@ -40,6 +40,12 @@ std::string shown_program_of(const segment_header& h) {
   return path.substr(0, path.rfind('/') + 1) + name;
 }
 
+/// A number of blocks as the header's way of counting has it. It may be negative.
+std::uint64_t blocks_in(std::uint64_t counted, const segment_header& h) noexcept {
+  if ((h.counting.load(relaxed) & counting_is_of_samples) == 0) return counted;
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(counted) / 1024);
+}
+
 process_figures process_of(const segment_header& h) {
   process_figures p;
   p.process_id = p.own_id = h.process_id;
@@ -50,13 +56,15 @@ process_figures process_of(const segment_header& h) {
   p.ended_ns = h.ended_ns.load(relaxed);
   p.process_start = h.process_start;
   p.forked_from = h.forked_from;
-  p.inherited_blocks = h.inherited_blocks;
+  p.inherited_blocks = blocks_in(h.inherited_blocks, h);
   p.inherited_bytes = h.inherited_bytes;
   p.program = text_of(h.program);
   p.shown_program = shown_program_of(h);
   p.allocator = text_of(h.allocator);
   p.arguments = arguments_in({h.arguments.data(), std::min<std::size_t>(h.arguments_bytes, h.arguments.size())});
-  p.is_counting = h.counting.load(relaxed) != 0;
+  const std::uint32_t counting = h.counting.load(relaxed);
+  p.is_counting = (counting & counting_is_on) != 0;
+  p.is_of_samples = (counting & counting_is_of_samples) != 0;
   p.counting_since_ns = h.counting_since_ns.load(relaxed);
   const std::uint64_t interval = h.interval.load(relaxed);
   p.interval = interval & ~interval_adapts;
@@ -92,7 +100,7 @@ process_figures process_of(const segment_header& h) {
   return p;
 }
 
-thread_figures thread_of(std::uint32_t index, const thread_slot& slot) {
+thread_figures thread_of(std::uint32_t index, const thread_slot& slot, const segment_header& h) {
   thread_figures t;
   t.slot = index;
   t.thread_id = slot.thread_id;
@@ -105,8 +113,9 @@ thread_figures thread_of(std::uint32_t index, const thread_slot& slot) {
   t.peak_net = std::max<std::uint64_t>(slot.peak_net.load(relaxed), net > 0 ? static_cast<std::uint64_t>(net) : 0);
   for (unsigned c = 0; c < size_scale::count; ++c) {
     const class_counters& from = slot.classes[c];
-    t.classes[c] = {from.allocations.load(relaxed), from.allocated_bytes.load(relaxed),
-                    from.requested_bytes.load(relaxed), from.frees.load(relaxed), from.freed_bytes.load(relaxed)};
+    t.classes[c] = {blocks_in(from.allocations.load(relaxed), h), from.allocated_bytes.load(relaxed),
+                    from.requested_bytes.load(relaxed), blocks_in(from.frees.load(relaxed), h),
+                    from.freed_bytes.load(relaxed)};
   }
   return t;
 }
@@ -118,7 +127,7 @@ std::vector<thread_figures> threads_of(const segment_file& file, const segment_h
                          const auto& slot = *reinterpret_cast<const thread_slot*>(bytes);
                          const std::uint32_t state = slot.state.load(relaxed);
                          if (state == 0 || state > static_cast<std::uint32_t>(slot_state::everyone)) return;
-                         threads.push_back(thread_of(static_cast<std::uint32_t>(index), slot));
+                         threads.push_back(thread_of(static_cast<std::uint32_t>(index), slot, h));
                        });
   return threads;
 }
@@ -351,8 +360,9 @@ std::vector<misuse_report_figures> segment_reader::misuse_reports() const {
 
 void segment_reader::set_counting(bool on) {
   segment_header& h = file_->control();
-  if (on && h.counting.load() == 0) h.counting_since_ns.store(monotonic_ns());
-  h.counting.store(on ? 1 : 0);
+  const std::uint32_t was = h.counting.load();
+  if (on && (was & counting_is_on) == 0) h.counting_since_ns.store(monotonic_ns());
+  h.counting.store((was & ~counting_is_on) | (on ? counting_is_on : 0));
 }
 
 void segment_reader::set_interval(std::uint64_t bytes) {

@@ -158,6 +158,7 @@ struct process_figures {
   std::string shown_program;  ///< the link beside `program` by which it was started; empty: `program`
   std::vector<std::string> arguments;
   bool is_counting = false;
+  bool is_of_samples = false;  ///< only samples are counted: all figures are estimates
   std::uint64_t counting_since_ns = 0;
   std::uint64_t interval = 0;  ///< bytes between samples, on average
   bool interval_adapts = false;

@@ -258,6 +258,8 @@ subcommand add_live(CLI::App& app) {
                  "0.8 % of the program's processor time allows")
       ->type_name("BYTES")
       ->check(check_sample);
+  sub.add_flag("--estimate", options.estimate,
+               "Count samples alone: the program is slowed down less, and all figures are estimates");
   sub.add_flag("--python-objects", options.python_objects,
                "A Python asks malloc for its small objects too, so that these are seen; it is slower and larger then");
   sub.add_option("--file", options.file, "A run that --save has kept, or the segment that a program has left")
@@ -299,6 +301,10 @@ subcommand add_live(CLI::App& app) {
             if (said != 1) throw wrong("live: say one of COMMAND, PID, --list and --file FILE");
             if (given->python_objects && given->command.empty())
               throw wrong("live: --python-objects is for a COMMAND: a Python that runs has chosen already");
+            if (given->estimate && given->command.empty())
+              throw wrong("live: --estimate is for a COMMAND: a process that runs counts as it began");
+            if (given->estimate && given->sample == "0")
+              throw wrong("live: --estimate needs samples, and --sample 0 takes none");
             if (!given->command.empty() && given->sample.empty()) check_sample_of_environment();
             return live(*given);
           }};

@@ -1,5 +1,5 @@
-"""What it costs to be observed. Real programs without the probe, with it switched off, counting and sampling as it does by default, with all call stacks, and under
-heaptrack; and a pair of malloc and free on 1 to 8 threads. Interleaved rounds; ratios and differences are taken within a round.
+"""What it costs to be observed. Real programs without the probe, with it switched off, counting samples alone, counting and sampling as it does by default, with all
+call stacks, and under heaptrack; and a pair of malloc and free on 1 to 8 threads. Interleaved rounds; ratios and differences are taken within a round.
 
 usage: script/bench live [--rounds N] [--json FILE] [ROW...]    ROW: redis, python3, sqlite3, g++, pairs
 """
@@ -22,6 +22,7 @@ PROBE = BUILD / "lib/libheapwright-probe.so"
 VARIANTS = {
     "alone": None,
     "off": {"HEAPWRIGHT_PROBE": "off"},
+    "estimates": {"HEAPWRIGHT_PROBE": "estimate"},
     "counting": {},
     "all stacks": {"HEAPWRIGHT_SAMPLE": "1"},
     "heaptrack": "heaptrack",

@@ -255,16 +255,32 @@ int main(int, char** words) {
         probe = os.path.join(os.path.dirname(HEAPWRIGHT), "../lib/libheapwright-probe.so")
         with tempfile.TemporaryDirectory() as segments:
             environment = dict(os.environ, LD_PRELOAD=probe, HEAPWRIGHT_SEGMENT_DIR=segments)
-            for value, is_good in (("off", True), ("on", True), ("", True), ("0", False), ("OFF", False)):
+            for value, is_good in (("off", True), ("on", True), ("estimate", True), ("", True), ("0", False), ("OFF", False)):
                 with self.subTest(value):
                     result = subprocess.run(["true"], env=dict(environment, HEAPWRIGHT_PROBE=value), capture_output=True, text=True, timeout=60)
-                    self.assertEqual((result.returncode, "HEAPWRIGHT_PROBE is neither off nor on" in result.stderr), (0, not is_good))
+                    self.assertEqual((result.returncode, "HEAPWRIGHT_PROBE is none of off, on and estimate" in result.stderr), (0, not is_good))
             with subprocess.Popen(["/usr/bin/sleep", "60"], env=dict(environment, HEAPWRIGHT_PROBE="off")) as program:
                 end = time.monotonic() + 30
                 while (result := heapwright("top", str(program.pid))).returncode != 0 and time.monotonic() < end:
                     time.sleep(0.05)
                 self.assertIn(f"heapwright live {program.pid}", result.stdout)
                 program.kill()
+
+    def test_estimates_from_samples_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            saved = os.path.join(folder, "run.saved")
+            # 80,000 blocks of 1000 bytes, of which half stay: some 20,000 samples.
+            program = "keep = [bytearray(1000) for _ in range(80_000)]\ndel keep[::2]"
+            result = heapwright("live", "--no-browser", "--exit-with-program", "--estimate", "--sample", "4096", "--save", saved, "--", "/usr/bin/python3", "-c", program)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            top = heapwright("top", saved).stdout
+            self.assertIn("(estimates from samples)", top)
+            for figure, least, most in (("peak", 74, 84), ("allocated", 80, 92)):
+                self.assertTrue(least <= float(re.search(rf"{figure} ([\d.]+) MiB", top)[1]) <= most, top)
+        for arguments, reason in ((("--estimate", str(os.getpid())), "--estimate is for a COMMAND"),
+                                  (("--estimate", "--sample", "0", "--", "true"), "--sample 0 takes none")):
+            result = heapwright("live", "--no-browser", *arguments)
+            self.assertEqual((result.returncode, reason in result.stderr), (125, True), result.stderr)
 
     def test_the_folder_for_segments_can_be_chosen(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -86,6 +86,10 @@ class own_segment {
     return 0;
   }
 
+  [[nodiscard]] bool is_of_samples() const noexcept {
+    return (header().counting.load() & heapwright::segment::counting_is_of_samples) != 0;
+  }
+
   [[nodiscard]] figures read() const noexcept {
     using namespace heapwright::segment;
     figures f;
@@ -100,6 +104,12 @@ class own_segment {
         f.classes[c].requested_bytes += s.classes[c].requested_bytes;
         f.classes[c].frees += s.classes[c].frees;
         f.classes[c].freed_bytes += s.classes[c].freed_bytes;
+      }
+    }
+    if (is_of_samples()) {
+      for (auto& c : f.classes) {
+        c.allocations /= 1024;
+        c.frees /= 1024;
       }
     }
     for (std::uint64_t at = 0; at < h.stacks_used;) {

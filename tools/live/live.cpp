@@ -272,6 +272,7 @@ void wait_for_end(const awaited_signals& signals, watched_family& family, bool l
 launched_program::variables environment_of(const live_options& options) {
   launched_program::variables changed;
   if (!options.sample.empty()) changed["HEAPWRIGHT_SAMPLE"] = options.sample;
+  if (options.estimate) changed["HEAPWRIGHT_PROBE"] = "estimate";
   if (options.python_objects) changed["PYTHONMALLOC"] = "malloc";
   return changed;
 }

@@ -22,6 +22,7 @@ struct live_options {
   std::uint16_t port = 0;       ///< 0: any
   std::string token;            ///< empty: none on loopback, a random one elsewhere
   std::string sample;           ///< bytes between samples, or auto; empty: as the probe has it
+  bool estimate = false;        ///< the probe counts samples alone
   bool python_objects = false;  ///< Python asks malloc for its small objects too
   function_patterns wrappers;   ///< as places_book has them
   std::string advice;           ///< of `heapwright advise --json`, shown beside the sites; empty: none

@@ -132,6 +132,8 @@ void add_metrics(exposition& e, const moment& m) {
   }
   if (!m.has_probe) return;
   e.one("heapwright_counting", "gauge", "Whether calls are counted now.", p.is_counting ? 1 : 0);
+  e.one("heapwright_estimated", "gauge", "Whether only samples are counted: all figures are estimates.",
+        p.is_of_samples ? 1 : 0);
   e.one("heapwright_sampling_interval_bytes", "gauge", "Bytes between samples, on average; 0 for none.", p.interval);
   if (p.processor_ns != 0)
     e.one("heapwright_sampling_seconds_total", "counter", "Processor time spent on samples, as measured.",

@@ -67,6 +67,7 @@ json process_part(const moment& m) {
           {"forked_from", p.forked_from},
           {"inherited_bytes", p.inherited_bytes},
           {"is_counting", p.is_counting},
+          {"is_of_samples", p.is_of_samples},
           {"counting_since", time_of(m, p.counting_since_ns)},
           {"counts_from_start", p.counts_from_start()},
           {"interval", p.interval},

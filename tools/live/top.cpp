@@ -143,7 +143,10 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
   const auto& p = m.figures.process;
   if (!m.has_probe) return write_heap(text, m);
   text.line(printable(fmt::format("process {}  {}{}  {}", p.process_id, words_for(m.state),
-                                  p.is_counting ? "" : "  (not counting)", command_of(p))));
+                                  !p.is_counting    ? "  (not counting)"
+                                  : p.is_of_samples ? "  (estimates from samples)"
+                                                    : "",
+                                  command_of(p))));
   if (!p.is_counting && m.state == life::running)
     text.wrapped(fmt::format("the page has the switch (More): heapwright live {}", p.process_id));
   const auto threads =

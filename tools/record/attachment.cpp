@@ -69,7 +69,7 @@ std::filesystem::path attachment::rings() const {
 
 bool attachment::is_counting() noexcept {
   const segment::segment_header* const h = control();
-  return h != nullptr && h->counting.load(std::memory_order_relaxed) != 0;
+  return h != nullptr && (h->counting.load(std::memory_order_relaxed) & segment::counting_is_on) != 0;
 }
 
 bool attachment::is_another_program() noexcept {

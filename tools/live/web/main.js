@@ -140,6 +140,7 @@ function showNotes() {
   const p = state.process;
   note("late", p.counting_since && !p.counts_from_start ? `Counting began at ${clock(p.counting_since)}, after the program did: what was allocated before is not known, so “live” is the change since then, and may be negative.` : null);
   note("no-probe", p.has_probe ? null : "This process has no probe: shown is what libheapwright says of its heap, “live” with what threads keep. With the probe (heapwright live -- COMMAND) there are counts, threads and call stacks too.");
+  note("estimated", p.is_of_samples ? "The probe counts samples alone (--estimate): live bytes, allocations, size classes, threads and peaks are estimates." : null);
   note("dormant", p.has_probe && !p.is_counting && p.state === "running" ? (p.counting_since ? "The probe does not count now: figures stand still. “More” has the switch." : "The probe does not count yet: there are no figures. “More” has the switch.") : null);
   note("lost-samples", p.lost_samples > 0 ? `${exact(p.lost_samples)} samples were lost for want of room: where memory is allocated is incomplete. A larger sampling interval needs less room.` : null);
   note("mistakes", p.mistakes > 0 && seen !== "mistakes" ? `The malloc has found ${several(p.mistakes, "mistake")} of the program with memory: Mistakes (5) has what and where.` : null, true);
