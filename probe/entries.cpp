@@ -76,7 +76,7 @@ HEAPWRIGHT_EXPORT void* realloc(void* p, std::size_t size) noexcept {
   if (p == nullptr) return allocated_anew(next.allocate(size), size);
   if (the_sampler.may_have(p)) [[unlikely]]
     return reallocate_sample(p, size);
-  const std::uint64_t before = next.usable_size(p);
+  const std::uint64_t before = usable_size(p);
   void* const moved = next.reallocate(p, size);
   if (moved == nullptr) [[unlikely]] {
     if (size == 0) freed(before);

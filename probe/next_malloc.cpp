@@ -14,12 +14,13 @@
 #include "../segment/segment.hpp"
 #include "malloc_mappings.hpp"
 
-// jemalloc's, and libheapwright's. Declared, not looked up: dlsym asks for memory when it finds
+// jemalloc's, glibc's, and libheapwright's. Declared, not looked up: dlsym asks for memory when it finds
 // nothing.
 extern "C" {
 [[gnu::weak]] std::size_t nallocx(std::size_t size, int flags) noexcept;
 [[gnu::weak]] int mallctl(const char* name, void* old, std::size_t* old_bytes, void* set,
                           std::size_t set_bytes) noexcept;
+[[gnu::weak]] const char* gnu_get_libc_version() noexcept;
 [[gnu::weak]] std::size_t heapwright_size_for_probe(void* p) noexcept;
 [[gnu::weak]] void* heapwright_allocate_for_probe(std::size_t size, std::size_t alignment,
                                                   heapwright::block_origin origin) noexcept;
@@ -118,6 +119,13 @@ void first_deallocate_as(void* p, block_origin origin, std::size_t size, std::si
   found.deallocate(p);
 }
 
+/// glibc's, of which each answer is a trial.
+std::size_t glibc_usable_size(void* p) noexcept {
+  const std::size_t bytes = found.usable_size(p);
+  if (p != nullptr) glibc_blocks.try_on(p, bytes);
+  return bytes;
+}
+
 template <class Function>
 void look_up(Function*& function, const char* name) noexcept {
   function = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
@@ -133,6 +141,10 @@ const void* object_of(Function* function) noexcept {
   return ::dladdr(reinterpret_cast<const void*>(function), &found_in) != 0 ? found_in.dli_fbase : nullptr;
 }
 
+bool is_glibc(void* (*allocate)(std::size_t size) noexcept) noexcept {
+  return &gnu_get_libc_version != nullptr && object_of(allocate) == object_of(&gnu_get_libc_version);
+}
+
 /// Others have a nallocx too, which says what blocks usually have.
 bool is_jemalloc(void* (*allocate)(std::size_t size) noexcept) noexcept {
   return nallocx != nullptr && mallctl != nullptr && object_of(allocate) == object_of(nallocx) &&
@@ -142,6 +154,16 @@ bool is_jemalloc(void* (*allocate)(std::size_t size) noexcept) noexcept {
 }  // namespace
 
 constinit promised_sizes promised;
+constinit glibc_block_sizes glibc_blocks;
+
+void glibc_block_sizes::try_on(const void* p, std::size_t bytes) noexcept {
+  std::uint32_t left = state_.load(std::memory_order_relaxed);
+  if (left == off || left == on) return;
+  const std::size_t word = word_before(p);
+  if ((word & is_mapped) != 0) return;
+  if (bytes_in(word) != bytes) return state_.store(off, std::memory_order_relaxed);
+  state_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
+}
 
 bool is_finding_next_malloc() noexcept { return is_searching; }
 
@@ -184,6 +206,9 @@ void find_next_malloc() noexcept {
     n.reallocate = first_reallocate;
     n.usable_size = first_usable_size;
     if (n.deallocate_as != nullptr) n.deallocate_as = first_deallocate_as;
+  } else if (is_glibc(n.allocate)) {
+    n.usable_size = glibc_usable_size;
+    glibc_blocks.begin_trial();
   }
   is_searching = false;
   next = n;

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <heapwright/heap/block_claim.hpp>
 
@@ -60,6 +62,50 @@ class promised_sizes {
 };
 
 extern constinit promised_sizes promised [[gnu::visibility("hidden")]];
+
+/// What glibc's malloc_usable_size will say of a block, read where glibc keeps it: in the word before
+/// the block. The function reads the next block's word too, which is often in no cache; and a call
+/// takes longer than the rest of counting.
+///
+/// States: off (the malloc below is not glibc's); on trial, for the first blocks that are asked
+/// about: what is read has to be what the function says; on; refused, as it was not.
+class glibc_block_sizes {
+ public:
+  /// The malloc below is glibc's. Once, while there is one thread.
+  void begin_trial() noexcept { state_.store(trial_blocks, std::memory_order_relaxed); }
+
+  /// Of p, a live block. False: the function is to be asked.
+  [[gnu::always_inline]] bool find(const void* p, std::size_t& bytes) const noexcept {
+    if (state_.load(std::memory_order_relaxed) != on) return false;
+    const std::size_t word = word_before(p);
+    bytes = bytes_in(word);
+    return (word & is_mapped) == 0;
+  }
+
+  /// Of p, the function has said this.
+  void try_on(const void* p, std::size_t bytes) noexcept;
+
+ private:
+  static constexpr std::uint32_t off = ~0U, on = 0, trial_blocks = 64;
+  static constexpr std::size_t flags = 7, is_mapped = 2;  // of the word; the rest are bytes, with the word's own
+
+  static std::size_t word_before(const void* p) noexcept {
+    std::size_t word = 0;
+    std::memcpy(&word, static_cast<const std::byte*>(p) - sizeof word, sizeof word);
+    return word;
+  }
+  static std::size_t bytes_in(std::size_t word) noexcept { return (word & ~flags) - sizeof word; }
+
+  std::atomic<std::uint32_t> state_{off};  ///< on, off (or refused), or the blocks that are still to be tried
+};
+
+extern constinit glibc_block_sizes glibc_blocks [[gnu::visibility("hidden")]];
+
+/// What malloc_usable_size says of p, a live block.
+[[nodiscard, gnu::always_inline]] inline std::size_t usable_size(void* p) noexcept {
+  std::size_t bytes = 0;
+  return glibc_blocks.find(p, bytes) ? bytes : next.usable_size(p);
+}
 
 /// Finds the malloc below, if it has not been found yet.
 void find_next_malloc() noexcept;

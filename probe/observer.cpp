@@ -315,7 +315,7 @@ void* estimated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   s->until_sample.store(s->until_sample.load(relaxed) - static_cast<std::int64_t>(requested + 1), relaxed);
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;
-    if (bytes == size_not_known) bytes = next.usable_size(p);
+    if (bytes == size_not_known) bytes = usable_size(p);
     const taken_sample sample =
         the_sampler.sample_due(*s, this_owner, p, {.bytes = bytes, .drawn = requested + 1},
                                {current_state(), reinterpret_cast<std::uintptr_t>(__builtin_return_address(0))});
@@ -366,7 +366,7 @@ void* reallocate_sample(void* p, std::size_t requested) noexcept {
   begin_thread();
   if (!has_segment()) return next.reallocate(p, requested);  // the samples are still the parent's
   const taken_sample s = the_sampler.take(p);
-  const std::uint64_t before = next.usable_size(p);
+  const std::uint64_t before = usable_size(p);
   void* const moved = next.reallocate(p, requested);
   if (moved == nullptr && requested != 0) {
     if (s.at_stack != 0) the_sampler.put_back(p, s);
@@ -396,7 +396,7 @@ void freeing_sample(void* p, std::uint64_t bytes) noexcept {
     if (s.at_stack != 0) count_as_frees(s);
     return;
   }
-  if (bytes == size_not_known) bytes = s.at_stack != 0 ? s.bytes : next.usable_size(p);
+  if (bytes == size_not_known) bytes = s.at_stack != 0 ? s.bytes : usable_size(p);
   freed(bytes);
 }
 

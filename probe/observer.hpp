@@ -106,7 +106,7 @@ bool begin_peak_again() noexcept;
 [[gnu::always_inline]] inline void* allocated(void* p, std::size_t requested) noexcept {
   if (p == nullptr) [[unlikely]]
     return p;
-  const std::uint64_t bytes = next.usable_size(p);
+  const std::uint64_t bytes = usable_size(p);
   return allocated(p, requested, bytes, segment::size_scale::index(bytes));
 }
 
@@ -136,7 +136,7 @@ bool begin_peak_again() noexcept;
 }
 
 /// Notes that a block of so many bytes, no sample any more, has been or will be freed.
-inline void freed(std::uint64_t bytes) noexcept {
+[[gnu::always_inline]] inline void freed(std::uint64_t bytes) noexcept {
   segment::thread_slot& s = *this_slot;
   const std::uint64_t net = s.net_bytes.load(relaxed) - bytes;
   if (is_out_of_band(s, net)) [[unlikely]]
@@ -153,16 +153,16 @@ inline void freeing(void* p, std::uint64_t bytes) noexcept {
 }
 
 /// Notes that p, not null, which malloc knows the bytes of, will be freed.
-inline void freeing(void* p) noexcept {
+[[gnu::always_inline]] inline void freeing(void* p) noexcept {
   if (the_sampler.may_have(p)) [[unlikely]]
     return freeing_sample(p, size_not_known);
-  freed(next.usable_size(p));
+  freed(usable_size(p));
 }
 
 /// Notes that a block of `before` bytes, no sample, has become p, not null: a free and an
 /// allocation, in one go.
 [[gnu::always_inline]] inline void* reallocated(void* p, std::size_t requested, std::uint64_t before) noexcept {
-  const std::uint64_t bytes = next.usable_size(p);
+  const std::uint64_t bytes = usable_size(p);
   segment::thread_slot& s = *this_slot;
   const std::int64_t until_sample = s.until_sample.load(relaxed) - static_cast<std::int64_t>(bytes);
   const std::uint64_t net = s.net_bytes.load(relaxed) + bytes - before;
