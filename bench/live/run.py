@@ -1,7 +1,9 @@
 """What it costs to be observed. Real programs without the probe, with it switched off, counting samples alone, counting and sampling as it does by default, with all
 call stacks, and under heaptrack; and a pair of malloc and free on 1 to 8 threads. Interleaved rounds; ratios and differences are taken within a round.
 
-usage: script/bench live [--rounds N] [--json FILE] [ROW...]    ROW: redis, python3, sqlite3, g++, pairs
+usage: script/bench live [--rounds N] [--variants NAME,...] [--json FILE] [ROW...]    ROW: redis, server-1, server-16, python3, sqlite3, g++, pairs
+
+server-1 and server-16 are the processor time of a redis-server, with one request at a time and with sixteen in a pipeline.
 """
 import argparse
 import json
@@ -56,7 +58,12 @@ def free_port():
         return s.getsockname()[1]
 
 
-def redis(variant, folder, segments):
+def processor_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def redis(variant, folder, segments, load=("-n", "200000", "-P", "8", "-t", "set,get,lpush,lpop"), is_of_server=False):
     port = str(free_port())
     server = ["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]
     process = subprocess.Popen(command_for(variant, server, folder), env=environment(variant, segments), cwd=folder,
@@ -67,13 +74,18 @@ def redis(variant, folder, segments):
             if subprocess.run([*client, "ping"], capture_output=True, text=True).stdout.strip() == "PONG":
                 break
             time.sleep(0.05)
-        begin = time.perf_counter()
-        subprocess.run(["redis-benchmark", "-p", port, "-q", "-n", "200000", "-r", "100000", "-d", "200", "-P", "8", "-t", "set,get,lpush,lpop"],
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return time.perf_counter() - begin
+        now = (lambda: processor_seconds(process.pid)) if is_of_server else time.perf_counter
+        begin = now()
+        subprocess.run(["redis-benchmark", "-p", port, "-q", "-r", "100000", "-d", "200", *load], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return now() - begin
     finally:
         subprocess.run([*client, "shutdown", "nosave"], capture_output=True)
         process.wait()
+
+
+def server(requests, pipeline):
+    load = ("-c", "20", "-n", str(requests), "-P", str(pipeline), "-t", "set,get,lpush,lpop")
+    return lambda variant, folder, segments: redis(variant, folder, segments, load, True)
 
 
 def pairs(threads):
@@ -87,11 +99,13 @@ def rows():
     json_in_and_out = "import json\nd=[{'id':i,'name':'n%d'%i,'tags':[str(i%7)]} for i in range(150000)]\nfor k in range(4): d=json.loads(json.dumps(d))"
     found = {
         "redis": redis,
+        "server-1": server(60_000, 1),
+        "server-16": server(600_000, 16),
         "python3": timed(["/usr/bin/python3", "-c", json_in_and_out]),
         "sqlite3": timed(["sqlite3", ":memory:", f".read {ROOT / 'bench/demo/orders.sql'}"]),
         "g++": timed(["g++", "-std=c++20", "-O1", "-c", str(ROOT / "bench/workloads/structures.cpp"), "-o", "structures.o"]),
     }
-    needs = {"redis": "redis-server", "python3": "/usr/bin/python3", "sqlite3": "sqlite3", "g++": "g++"}
+    needs = {"redis": "redis-server", "server-1": "redis-server", "server-16": "redis-server", "python3": "/usr/bin/python3", "sqlite3": "sqlite3", "g++": "g++"}
     return {name: run for name, run in found.items() if shutil.which(needs[name])}
 
 
@@ -114,9 +128,11 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json")
+    parser.add_argument("--variants", help="some of: " + ", ".join(VARIANTS) + "; `alone` is always there")
     parser.add_argument("rows", nargs="*")
     arguments = parser.parse_args()
-    variants = [v for v in VARIANTS if v != "heaptrack" or shutil.which("heaptrack")]
+    wanted = arguments.variants.split(",") if arguments.variants else VARIANTS
+    variants = [v for v in VARIANTS if v == "alone" or (v in wanted and (v != "heaptrack" or shutil.which("heaptrack")))]
     result = {"format": "heapwright live bench 1", "programs": {}, "pairs": {}}
 
     chosen = {n: r for n, r in rows().items() if not arguments.rows or n in arguments.rows}
