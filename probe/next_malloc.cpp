@@ -14,8 +14,8 @@
 #include "../segment/segment.hpp"
 #include "malloc_mappings.hpp"
 
-// jemalloc's, glibc's, and libheapwright's. Declared, not looked up: dlsym asks for memory when it finds
-// nothing.
+// jemalloc's, glibc's, and libheapwright's. Declared, not looked up: dlsym asks for memory when it
+// finds nothing.
 extern "C" {
 [[gnu::weak]] std::size_t nallocx(std::size_t size, int flags) noexcept;
 [[gnu::weak]] int mallctl(const char* name, void* old, std::size_t* old_bytes, void* set,

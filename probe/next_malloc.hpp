@@ -63,9 +63,9 @@ class promised_sizes {
 
 extern constinit promised_sizes promised [[gnu::visibility("hidden")]];
 
-/// What glibc's malloc_usable_size will say of a block, read where glibc keeps it: in the word before
-/// the block. The function reads the next block's word too, which is often in no cache; and a call
-/// takes longer than the rest of counting.
+/// What glibc's malloc_usable_size will say of a block, read where glibc keeps it: in the word
+/// before the block. The function reads the next block's word too, which is often in no cache; and
+/// a call takes longer than the rest of counting.
 ///
 /// States: off (the malloc below is not glibc's); on trial, for the first blocks that are asked
 /// about: what is read has to be what the function says; on; refused, as it was not.

@@ -34,6 +34,7 @@ struct thread_memory {
   sampled_paths paths;
   std::uint32_t name = 0;     ///< number in thread_names
   std::uint32_t samples = 0;  ///< that this thread has taken, modulo 2^32
+  sample_table::spare_record spare = 0;
   // Skipped since the last one that was taken.
   std::uint64_t skipped_samples = 0, skipped_bytes = 0;
 };
@@ -56,7 +57,8 @@ void draw_next_sample(thread_slot& s, std::uint64_t interval) noexcept {
   s.random.store(random, relaxed);
 }
 
-/// The interval by which the block's bytes are sampled as likely as what was drawn is by `drawn_by`.
+/// The interval by which the block's bytes are sampled as likely as what was drawn is by
+/// `drawn_by`.
 sampling_interval interval_for(const due_block& block, std::uint64_t drawn_by) noexcept {
   if (block.drawn == block.bytes || drawn_by <= 1) return sampling_interval(drawn_by);
   const double times = static_cast<double>(block.bytes) / static_cast<double>(block.drawn);
@@ -164,6 +166,7 @@ void sampler::begin_thread(thread_slot& s) noexcept {
     this_memory = static_cast<thread_memory*>(linux_os::map(memory_bytes()));
   } else {
     this_memory->walked.calls.forget_remembered();  // of another segment, after a fork
+    this_memory->spare = 0;
   }
   if (this_memory != nullptr) this_memory->name = names_.number_of(s.name);
 }
@@ -183,7 +186,9 @@ void sampler::follow_name(thread_slot& s) noexcept {
 }
 
 void sampler::end_thread() noexcept {
-  if (this_memory != nullptr) linux_os::unmap(std::exchange(this_memory, nullptr), memory_bytes());
+  if (this_memory == nullptr) return;
+  samples_.give_back(this_memory->spare);
+  linux_os::unmap(std::exchange(this_memory, nullptr), memory_bytes());
 }
 
 void sampler::note_object(const code_object& o) noexcept {
@@ -310,7 +315,7 @@ bool sampler::take_sample(std::uint32_t owner, void* p, taken_sample& s, const c
   s.at_stack = stack_of(site, {owner, this_memory->name}, s.interval.is_one(), frames_of::all);
   if (s.at_stack == 0) return false;
   const weight stands_for = note_allocated(stacks_.at(s.at_stack), s);
-  if (!samples_.add(p, s)) {
+  if (!samples_.add(p, s, this_memory->spare)) {
     count_free(s, owner, s.at_ns);
     s.at_stack = 0;
     return false;

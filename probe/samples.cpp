@@ -1,5 +1,7 @@
 #include "samples.hpp"
 
+#include <utility>
+
 #include "newer_libc.hpp"
 #include "poisson.hpp"
 
@@ -42,11 +44,34 @@ void sample_table::reset(segment_header& h) noexcept {
   part_.reset(at_offset<std::byte>(&h, h.samples_at), h.bytes - h.samples_at, &h.samples_used);
   buckets_ = at_offset<link>(&h, h.sample_index_at);
   mask_ = h.sample_buckets - 1;
+  given_back_.store(0, relaxed);
   filter_.clear();
 }
 
+void sample_table::give_back(spare_record spare) noexcept {
+  if (spare == 0) return;
+  holding guard(part_.fork_lock());
+  at(spare).next.store(given_back_.load(relaxed), relaxed);
+  given_back_.store(spare, relaxed);
+}
+
+/// Of no chain; null: there is no room.
+sample* sample_table::new_record(spare_record& spare) noexcept {
+  if (spare != 0) return &at(std::exchange(spare, 0));
+  if (given_back_.load(relaxed) != 0) {
+    holding guard(part_.fork_lock());
+    if (const spare_record first = given_back_.load(relaxed); first != 0) {
+      given_back_.store(at(first).next.load(relaxed), relaxed);
+      return &at(first);
+    }
+  }
+  auto* const pair = static_cast<sample*>(part_.take(2 * sizeof(sample)));
+  if (pair != nullptr) spare = part_.refer(pair + 1);
+  return pair;
+}
+
 /// A record of this chain that is being written; null: there is no room.
-sample* sample_table::claim(link& bucket) noexcept {
+sample* sample_table::claim(link& bucket, spare_record& spare) noexcept {
   reference first = bucket.load(std::memory_order_acquire);
   for (reference r = first; r != 0;) {
     sample& s = at(r);
@@ -54,7 +79,7 @@ sample* sample_table::claim(link& bucket) noexcept {
       return &s;
     r = s.next.load(relaxed);
   }
-  auto* const s = static_cast<sample*>(part_.take(sizeof(sample)));
+  sample* const s = new_record(spare);
   if (s == nullptr) return nullptr;
   s->address_and_interval.store(sample::being_written, relaxed);
   do s->next.store(first, relaxed);
@@ -62,9 +87,9 @@ sample* sample_table::claim(link& bucket) noexcept {
   return s;
 }
 
-bool sample_table::add(const void* p, const taken_sample& of) noexcept {
+bool sample_table::add(const void* p, const taken_sample& of, spare_record& spare) noexcept {
   if (address_of(p) >> sample::address_bits != 0) return false;
-  sample* const s = claim(bucket_of(address_of(p)));
+  sample* const s = claim(bucket_of(address_of(p)), spare);
   if (s == nullptr) return false;
   s->bytes.store(of.bytes, relaxed);
   s->at_ns.store(of.at_ns, relaxed);

@@ -6,6 +6,9 @@
 // anybody else can be given the address. Thinning may drop or change the sample at the same moment:
 // both go by compare-and-swap of `address_and_interval`, and the thread that loses looks again.
 //
+// Two records are in a cache line. A thread takes new ones in such pairs and keeps the second for
+// its next one: threads that sample at once would have to pass the line to and fro.
+//
 // In front of the table stands a filter, in memory of the process's own. Nearly every free ends
 // there, with one look. Where every block is sampled it could only slow down: it is given up.
 #pragma once
@@ -26,10 +29,24 @@ struct taken_sample {
 
 class sample_table {
  public:
+  /// A record that no chain has yet, for the thread that has it; 0: none.
+  using spare_record = segment::reference;
+
   void reset(segment::segment_header& h) noexcept;
 
   /// False: there is no room.
-  [[nodiscard]] bool add(const void* p, const taken_sample& s) noexcept;
+  [[nodiscard]] bool add(const void* p, const taken_sample& s, spare_record& spare) noexcept;
+
+  /// Likewise for a thread that keeps none.
+  [[nodiscard]] bool add(const void* p, const taken_sample& s) noexcept {
+    spare_record spare = 0;
+    const bool is_added = add(p, s, spare);
+    give_back(spare);
+    return is_added;
+  }
+
+  /// The thread that has it ends.
+  void give_back(spare_record spare) noexcept;
 
   /// The sample of this block, taken out, if it is one.
   [[nodiscard]] taken_sample take(const void* p) noexcept;
@@ -77,13 +94,15 @@ class sample_table {
     return buckets_[((address >> 4) + fibonacci_hash(address >> 24)) & mask_];
   }
   [[nodiscard]] segment::sample& at(segment::reference r) const noexcept { return *part_.find<segment::sample>(r); }
-  [[nodiscard]] segment::sample* claim(link& bucket) noexcept;
+  [[nodiscard]] segment::sample* claim(link& bucket, spare_record& spare) noexcept;
+  [[nodiscard]] segment::sample* new_record(spare_record& spare) noexcept;
   template <class Visit>
   void for_each_live(Visit visit) noexcept;
 
   growing_part part_;
   link* buckets_ = nullptr;
   std::uint64_t mask_ = 0;
+  std::atomic<spare_record> given_back_{0};  ///< the first of a list, by `next`; changed under the part's lock
   address_filter filter_;
   live_sample_counts counts_;
 };

@@ -19,8 +19,8 @@ namespace heapwright::probe {
 
 using process_lock = lock<linux_os>;
 
-/// What the environment asks for: HEAPWRIGHT_PROBE=off or estimate, HEAPWRIGHT_SAMPLE=BYTES or auto,
-/// HEAPWRIGHT_SEGMENT_DIR=DIR, HEAPWRIGHT_RECORD=1.
+/// What the environment asks for: HEAPWRIGHT_PROBE=off or estimate, HEAPWRIGHT_SAMPLE=BYTES or
+/// auto, HEAPWRIGHT_SEGMENT_DIR=DIR, HEAPWRIGHT_RECORD=1.
 struct settings {
   std::uint32_t counting = segment::counting_is_on;  ///< as in segment_header
   bool is_recording = false;

@@ -31,8 +31,7 @@ constexpr unsigned calculated_class_of(std::uint64_t size) noexcept {
 /// By units of 16 bytes, at which all classes of small sizes end. In one cache line and a byte.
 alignas(64) inline constexpr std::array<std::uint8_t, small_sizes_end / 16 + 1> class_of_small_size = [] {
   std::array<std::uint8_t, small_sizes_end / 16 + 1> classes{};
-  for (std::size_t i = 0; i < classes.size(); ++i)
-    classes[i] = static_cast<std::uint8_t>(calculated_class_of(i * 16));
+  for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<std::uint8_t>(calculated_class_of(i * 16));
   return classes;
 }();
 
