@@ -313,10 +313,15 @@ class Programs:
         subprocess.run(["javac", self.path("Program.java", JAVA_PROGRAM)], check=True, timeout=PATIENCE, env=clean_environment())
         # Each method has a frame of its own, and is compiled by the compiler that leaves frame pointers out.
         watched = self.watch("java", "-XX:-TieredCompilation", "-XX:CompileThreshold=100", "-Xbatch", "-XX:-Inline",
-                             "-cp", self.folder, "Program")
+                             "-XX:NativeMemoryTracking=summary", "-cp", self.folder, "Program")
         self.addCleanup(self.remove, f"/tmp/perf-{watched.id}.map")
         self.assertEqual(watched.hear(), "ready")
         self.assertEqual(watched.tell("keep"), "done")
+        memory = watched.get("/api/memory")
+        own = {part["name"]: part for part in (dict(zip(memory["jvm_columns"], row)) for row in memory["jvm"])}
+        self.assertGreaterEqual(own["Other"]["by_malloc"], 600 * 5_000, "direct buffers")
+        self.assertGreater(own["Java Heap"]["committed"], 1 << 20)
+        self.assertEqual(own["Java Heap"]["by_malloc"], 0)
         watched.new_state()
         self.check_functions(watched, "Java_java_util_zip_Inflater_init", "Unsafe_AllocateMemory0", "JavaMain")
         for method, native, bytes_of_one in (("keepBuffers", "Unsafe_AllocateMemory0", 5_000), ("keepInflaters", "Java_java_util_zip_Inflater_init", 7_000)):
@@ -334,7 +339,15 @@ class Programs:
         self.addCleanup(self.remove, f"/tmp/perf-{watched.id}.map")
         self.assertEqual(watched.hear(), "ready")
         self.assertIn("JavaMain", watched.functions(), "somebody has looked")
+        self.assertIsNone(watched.get("/api/memory")["jvm"])
         self.assertEqual(watched.tell("keep"), "done", "nothing else is on its standard output")
+
+    def test_a_jvm_without_an_account_of_its_memory(self):
+        self.need("java", "javac")
+        subprocess.run(["javac", self.path("Program.java", JAVA_PROGRAM)], check=True, timeout=PATIENCE, env=clean_environment())
+        watched = self.watch("java", "-cp", self.folder, "Program")
+        self.assertEqual(watched.hear(), "ready")
+        self.assertEqual(watched.get("/api/memory")["jvm"], [])
 
     @unittest.skipIf(platform.machine() != "x86_64", "the code is for x86-64")
     def test_code_made_at_run_time_has_its_name_from_a_map(self):

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include "heap_reading.hpp"
+#include "jvm.hpp"
 #include "recipe_findings.hpp"
 
 namespace heapwright::tool {
@@ -65,6 +66,7 @@ struct memory_picture {
   memory_parts parts;
   std::optional<heap_reading> heap;
   std::vector<mapping_group> mappings;  ///< empty: they cannot be read
+  std::optional<std::vector<jvm_part>> jvm = {};  ///< as memory_of_jvm has it
 };
 
 /// What the recipe's rules need; of a picture with a heap.

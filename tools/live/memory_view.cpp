@@ -95,7 +95,8 @@ std::string memory_view(watched_process& process) {
                  {"huge", p.huge},
                  {"heap", nullptr},
                  {"findings", findings_part(*picture)},
-                 {"python_arenas", nullptr}};
+                 {"python_arenas", nullptr},
+                 {"jvm", nullptr}};
   if (seen->memory && seen->memory->python_arenas) result["python_arenas"] = *seen->memory->python_arenas;
   if (picture->heap) {
     result["heap"] = heap_part(*picture->heap);
@@ -103,6 +104,12 @@ std::string memory_view(watched_process& process) {
     json& classes = result["classes"] = json::array();
     for (const class_reading& c : picture->heap->classes)
       if (c.span_bytes > 0) classes.push_back({c.block_bytes, c.outside, c.span_bytes});
+  }
+  if (picture->jvm) {
+    result["jvm_columns"] = {"name", "reserved", "committed", "by_malloc"};
+    json& parts_of_jvm = result["jvm"] = json::array();
+    for (const jvm_part& part : *picture->jvm)
+      parts_of_jvm.push_back({part.name, part.reserved, part.committed, part.by_malloc});
   }
   result["mapping_columns"] = {"kind", "name", "count", "size", "rss", "pss", "private_dirty", "swap"};
   json& mappings = result["mappings"] = json::array();

@@ -111,6 +111,11 @@ json json_of(const memory_picture& picture) {
   if (picture.heap) result["heap"] = json_of(*picture.heap);
   json& mappings = result["mappings"] = json::array();
   for (const mapping_group& m : picture.mappings) mappings.push_back(json_of(m));
+  if (picture.jvm) {
+    json& parts_of_jvm = result["jvm"] = json::array();
+    for (const jvm_part& part : *picture.jvm)
+      parts_of_jvm.push_back({part.name, part.reserved, part.committed, part.by_malloc});
+  }
   return result;
 }
 
@@ -123,6 +128,10 @@ memory_picture picture_of(const json& from) {
     if (parts.contains(name)) picture.parts.*bytes = parts.at(name).get<std::uint64_t>();
   if (from.contains("heap")) picture.heap = heap_of(from.at("heap"));
   for (const json& m : from.at("mappings")) picture.mappings.push_back(mapping_of(m));
+  if (from.contains("jvm")) {
+    picture.jvm.emplace();
+    for (const json& part : from.at("jvm")) picture.jvm->push_back({part.at(0), part.at(1), part.at(2), part.at(3)});
+  }
   return picture;
 }
 

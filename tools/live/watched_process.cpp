@@ -357,6 +357,9 @@ std::shared_ptr<const memory_picture> watched_process::memory() {
   made->mappings = read_mappings(static_cast<pid_t>(seen->figures.process.process_id), stacks);
   made->at_ns = seen->figures.at_ns;
   made->heap = seen->heap;
+  const segment::process_figures& p = seen->figures.process;
+  if (const auto process = static_cast<pid_t>(p.process_id); is_jvm(process))
+    made->jvm = memory_of_jvm(process, p.own_id);
   const auto live = seen->live_parts();
   made->parts = parts_of(made->mappings, made->heap ? &*made->heap : nullptr, live ? &*live : nullptr);
   // Gone between the two: what was seen before is more.

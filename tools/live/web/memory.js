@@ -44,6 +44,14 @@ const tables = {
     sort: { key: "free", falls: true }, key: row => row.block_bytes,
   },
 };
+tables.jvm = {
+  columns: [
+    { key: "name", title: "part of the JVM", left: true, name: true, width: "minmax(200px,3fr)", value: row => row.name, text: row => row.name },
+    column("committed", "committed", "What the JVM may use of its address space; it need not be in memory", bytes, { share: row => row.committed / most }),
+    column("mapped", "mapped", "Of that, what it has mapped itself: no malloc knows it"), column("by_malloc", "by malloc", "Of that, what it has asked malloc for: Where has the call stacks"),
+    column("reserved", "reserved", "Address space")],
+  sort: { key: "committed", falls: true }, key: row => row.name,
+};
 const named = (columns, row) => Object.fromEntries(columns.map((name, i) => [name, row[i]]));
 
 /// The advice has code between backticks.
@@ -104,10 +112,13 @@ export class MemoryView {
     ...(answer.not_resident > 0 ? [element("tr", {}, element("td"), element("td", {}, "less: not in memory"), element("td", { className: "figure" }, bytes(-answer.not_resident)), element("td"), element("td", { className: "quiet" }, "What the heap holds of the above, but was never touched, or is swapped out."))] : []));
     const h = answer.heap;
     text($("memory-heap"), h ? `libheapwright holds ${bytes(h.mapped)} of address space: ${bytes(h.spans)} in spans, ${bytes(h.large)} in large blocks, ${bytes(h.free_resident)} free and not given back, ${bytes(h.free_decommitted)} free and given back or never touched; ${bytes(h.metadata_resident)} in memory for its records, ${bytes(h.metadata)} reserved; ${bytes(h.decommitted_total)} given back so far.` : "");
+    text($("memory-jvm"), !answer.jvm ? "" : answer.jvm.length > 0 ? "The JVM keeps an account of its own (Native Memory Tracking): below. What it has mapped and touched is a part of other anonymous memory." : "A JVM: with -XX:NativeMemoryTracking=summary it says here what it has for Java objects, classes, compiled code and threads. That costs it some per cent.");
     text($("memory-python"), answer.python_arenas > 0 ? `${arenasOfPython(answer)} What was touched of them is a part of other anonymous memory.` : "");
     $("memory-findings").replaceChildren(...answer.findings.map(shownFinding));
-    $("memory-kind").hidden = !h;
-    if (!h) this.kind = "mappings";
+    const has = { mappings: true, classes: h, jvm: answer.jvm?.length > 0 };
+    for (const button of $("memory-kind").children) button.hidden = !has[button.dataset.kind];
+    $("memory-kind").hidden = !has.classes && !has.jvm;
+    if (!has[this.kind]) press($("memory-kind"), "kind", this.kind = "mappings");
     this.fillTable();
   }
 
@@ -119,11 +130,14 @@ export class MemoryView {
     const rows = this.kind === "mappings" ? this.answer.mappings.map(row => {
       const r = named(this.answer.mapping_columns, row);
       return { ...r, label: r.name || (r.kind === "stacks" ? "stacks of threads" : "anonymous memory") };
+    }) : this.kind === "jvm" ? this.answer.jvm.map(row => {
+      const r = named(this.answer.jvm_columns, row);
+      return { ...r, mapped: Math.max(0, r.committed - r.by_malloc) };
     }) : this.answer.classes.map(row => {
       const r = named(this.answer.class_columns, row), outside_bytes = r.outside * r.block_bytes;
       return { ...r, outside_bytes, free: Math.max(0, r.span_bytes - outside_bytes), used: Math.min(1, outside_bytes / r.span_bytes) };
     });
-    most = Math.max(1, ...rows.map(row => (this.kind === "mappings" ? row.rss : row.free)));
+    most = Math.max(1, ...rows.map(row => ({ mappings: row.rss, classes: row.free, jvm: row.committed })[this.kind]));
     this.table.set(rows);
     text($("memory-count"), several(rows.length, "row"));
   }
