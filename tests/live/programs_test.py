@@ -307,6 +307,19 @@ class Programs:
         watched.end()
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("isolate-")], [], "V8's log is not left behind")
 
+    def test_node_that_a_shell_has_started(self):
+        self.need("node")
+        watched = self.watch("sh", "-c", f"node {self.path('program.js', NODE_PROGRAM)}; true")
+        self.assertEqual(watched.hear(), "ready")
+        answer = watched.get("/api/processes")
+        processes = [dict(zip(answer["columns"], row)) for row in answer["rows"]]
+        node = next(p["id"] for p in processes if p["program"].endswith("node"))
+        self.addCleanup(self.remove, f"/tmp/perf-{node}.map")
+        names = {row[0] for row in watched.get(f"/api/stacks?value=allocated&process={node}")["places"]}
+        self.assertIn("keepSomeBuffers", names)
+        watched.end()
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("isolate-")], [], "V8's log is not left behind")
+
     def test_java(self):
         """As docs/java-and-python.md says: nothing but `live` is needed."""
         self.need("java", "javac")

@@ -1,6 +1,7 @@
 #include "launched_program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -59,7 +60,11 @@ std::vector<pid_t> running_with_segments(const std::filesystem::path& folder) {
 
 std::string name_of(const program& started) { return std::filesystem::path(started.path).filename(); }
 
-bool is_node(const program& started) { return name_of(started) == "node" || name_of(started) == "nodejs"; }
+/// Node, or what may start one.
+bool may_lead_to_node(const program& started) {
+  constexpr std::array names{"node", "nodejs", "env", "sh", "dash", "bash", "zsh", "ksh", "fish"};
+  return std::ranges::find(names, name_of(started)) != names.end();
+}
 
 std::string given_node_options() {
   const char* const given = std::getenv("NODE_OPTIONS");
@@ -99,7 +104,7 @@ launched_program::launched_program(const std::vector<std::string>& command, cons
   variables all = changed;
   all["LD_PRELOAD"] = preload_value(probe);
   all["HEAPWRIGHT_SEGMENT_DIR"] = folder_.path();
-  if (const std::string options = node_options(); is_node(target) && options != given_node_options()) {
+  if (const std::string options = node_options(); may_lead_to_node(target) && options != given_node_options()) {
     all["NODE_OPTIONS"] = options;
     has_asked_node_ = true;
   }
