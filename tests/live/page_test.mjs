@@ -856,6 +856,7 @@ const whereShown = page => page.evaluate(() => ({
   value: document.querySelector("#flame-value [aria-pressed=true]")?.dataset.value, "own-code": document.getElementById("own-code").checked,
   isZoomed: !document.getElementById("flame-reset").hidden, note: document.getElementById("flame-note").textContent,
   names: [...document.querySelectorAll("#sites .row:not([hidden])")].map(row => row.children[0].textContent),
+  sort: document.querySelector("#sites [aria-sort]")?.textContent, stack: document.getElementById("site-stack").textContent,
 }));
 
 test("the address has what is shown, and a page that is loaded again shows it again", async () => {
@@ -894,8 +895,12 @@ test("the address has what is shown, and a page that is loaded again shows it ag
     await becomes(() => s.text("flame-note"), words => /^2\.86 MiB.*found in 100 %/.test(words), "30 blocks");
     await s.page.click("#flame canvas", { position: { x: 40, y: 27 } });
     await becomes(() => hash(), now => /zoom=\w/.test(now), "the zoom is in the address");
+    await s.page.click("#sites .head >> text=called by");
+    await s.page.click("#sites .row >> nth=0");
+    await becomes(() => hash(), now => /sort=caller&row=\d+/.test(now), "so are the sort order and the site");
     const before = await whereShown(s.page), address = hash();
-    assert.deepEqual({ ...before, note: "", names: "" }, { since: "", from: "site", by: "line", threads: "io-*", "flame-search": "keep_block", "sites-search": "keep", value: "allocated", "own-code": true, isZoomed: true, note: "", names: "" });
+    assert.match(before.stack, /keep_block/);
+    assert.deepEqual({ ...before, note: "", names: "", stack: "" }, { sort: "called by ▴", stack: "", since: "", from: "site", by: "line", threads: "io-*", "flame-search": "keep_block", "sites-search": "keep", value: "allocated", "own-code": true, isZoomed: true, note: "", names: "" });
     assert.equal(before.names.length, 1);
     await again();
     await becomes(() => whereShown(s.page).then(JSON.stringify), now => now === JSON.stringify(before), "all is as it was");
@@ -934,7 +939,8 @@ test("the address has what is shown, and a page that is loaded again shows it ag
     await s.page.keyboard.press("1");
     await s.page.click("#table-kind >> text=Threads >> nth=0");
     await s.page.fill("#table-search", "io-2");
-    await becomes(() => hash(), now => now === "#now?table=threads&find=io-2", "the table");
+    await s.page.click("#table .head >> text=allocations >> nth=0");
+    await becomes(() => hash(), now => now === "#now?table=threads&sort=-allocations&find=io-2", "the table");
     await again();
     await becomes(() => s.text("table-count"), count => /^0 of|^1 of/.test(count), "its search");
     assert.equal(await s.page.getAttribute("#table-kind [data-kind=threads]", "aria-pressed"), "true");
@@ -942,14 +948,17 @@ test("the address has what is shown, and a page that is loaded again shows it ag
       await s.page.keyboard.press(key);
       await s.page.fill("#" + field, "a b%c");
       await becomes(() => hash(), now => now === `#${view}?find=a+b%25c`, view);
+      await s.page.click(`#${view === "leaks" ? "leaks" : "memory-table"} .head button >> nth=0`);
+      await becomes(() => hash(), now => now === `#${view}?sort=label&find=a+b%25c`, view);
       await again();
+      await becomes(() => hash(), now => now === `#${view}?sort=label&find=a+b%25c`, view);
       await becomes(() => s.page.inputValue("#" + field), words => words === "a b%c", view);
       assert.ok(await s.page.isVisible("#view-" + view));
     }
     assert.deepEqual(s.troubles, []);
 
     // Whatever else an address has, the page says what is wrong, or shows what is usual, and goes on.
-    for (const [nonsense, view] of [["#where?value=zzz&by=toString&threads=%", "where"], ["#where?since=77", "where"], ["#where?from=__proto__&constructor=1", "where"],
+    for (const [nonsense, view] of [["#where?value=zzz&by=toString&threads=%", "where"], ["#where?sort=-toString&row=constructor", "where"], ["#leaks?sort=--&row=1", "leaks"], ["#where?since=77", "where"], ["#where?from=__proto__&constructor=1", "where"],
       ["#where?zoom=zz.y..&find=%FF&libraries=x", "where"], ["#toString?find=x", "now"], ["#now?table=toString", "now"]]) {
       await again(nonsense);
       await becomes(() => s.page.isVisible("#view-" + view), isSeen => isSeen, nonsense);
@@ -1024,7 +1033,7 @@ test("a snapshot is the page as a file: it shows all views without a server, and
     await page.keyboard.press("4");
     await becomes(() => page.textContent("#memory-note"), words => words !== "", "memory");
     await page.keyboard.press("2");
-    await becomes(() => page.url(), url => /#where\?threads=io-2$/.test(url), "a file has an address, too");
+    await becomes(() => page.url(), url => /#where\?threads=io-2(&row=\d+)?$/.test(url), "a file has an address, too");
     await page.reload();
     assert.match((await seen("io-2 again", now => now.threads === "io-2" && isThere(now))).note, /^879 KiB/);
     await page.screenshot({ path: join(shots, "snapshot.png") });

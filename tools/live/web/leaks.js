@@ -41,10 +41,11 @@ export class LeaksView {
   }
 
   get search() { return $("leaks-search"); }
-  get parameters() { return { find: $("leaks-search").value }; }
+  get parameters() { return { ...this.table.parameters, find: $("leaks-search").value }; }
 
-  use({ find }) {
+  use({ find, ...ofTable }) {
     $("leaks-search").value = find ?? "";
+    this.table.use(ofTable);
     this.table.search(find ?? "");
   }
 

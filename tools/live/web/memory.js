@@ -67,10 +67,11 @@ export class MemoryView {
   }
 
   get search() { return $("memory-search"); }
-  get parameters() { return { table: this.kind === "mappings" ? "" : this.kind, find: $("memory-search").value }; }
+  get parameters() { return { table: this.kind === "mappings" ? "" : this.kind, sort: this.table?.parameters.sort, find: $("memory-search").value }; }
 
-  use({ table, find }) {
+  use({ table, find, sort }) {
     $("memory-search").value = find ?? "";
+    this.addressed = { sort };  // until there is a table
     if (Object.hasOwn(tables, table ?? "")) press($("memory-kind"), "kind", this.kind = table);
   }
 
@@ -126,6 +127,8 @@ export class MemoryView {
     if (!this.answer?.mappings) return;
     const { columns, sort, key } = tables[this.kind];
     this.table ??= new Table($("memory-table"), { columns, sort: { ...sort }, key });
+    if (this.addressed) this.table.use(this.addressed);
+    this.addressed = null;
     this.table.search($("memory-search").value);
     const rows = this.kind === "mappings" ? this.answer.mappings.map(row => {
       const r = named(this.answer.mapping_columns, row);

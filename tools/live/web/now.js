@@ -75,11 +75,12 @@ export class NowView {
   get search() { return $("table-search"); }
   refresh() {}
 
-  get parameters() { return { table: this.kind === "classes" ? "" : this.kind, find: $("table-search").value }; }
+  get parameters() { return { table: this.kind === "classes" ? "" : this.kind, sort: this.table.parameters.sort, find: $("table-search").value }; }
 
-  use({ table, find }) {
+  use({ table, find, sort }) {
     $("table-search").value = find ?? "";
     this.show(Object.hasOwn(tables, table ?? "") ? table : "classes");
+    this.table.use({ sort });
   }
 
   searched(words) {

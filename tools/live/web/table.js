@@ -4,6 +4,7 @@
 // A column is {key, title, width, value(row), text(row)}, and may have: left, name (in the code font, cut in its middle), tail(row) (the end of the text, which is not cut),
 // tip(row), share(row) from 0 to 1 (a bar behind the figure), bars(row) (a histogram instead of text), mood(row) (a class), about (what the column means).
 // Search looks at the texts of left columns.
+import { addressChanged } from "./address.js";
 import { element, hideTip, showTip, text } from "./dom.js";
 import { shortened } from "./format.js";
 
@@ -12,7 +13,7 @@ const narrow = matchMedia("(max-width: 600px)");
 
 export class Table {
   constructor(host, { columns, sort, key, pick, empty = "nothing here" }) {
-    Object.assign(this, { host, columns, sort, key, pick, empty, rows: [], shown: [], pool: [], words: [], chosen: null });
+    Object.assign(this, { host, columns, sort, usualSort: sort, key, pick, empty, rows: [], shown: [], pool: [], words: [], chosen: null, wantedRow: "" });
     host.tabIndex = 0;
     host.setAttribute("role", "grid");
     host.classList.toggle("picks", !!pick);
@@ -78,8 +79,25 @@ export class Table {
     if (top + rowHeight + headHeight > this.host.scrollTop + this.host.clientHeight) this.host.scrollTop = top + 2 * rowHeight + headHeight - this.host.clientHeight;
   }
 
+  /// For the page's address: "-live" sorts by that column, the largest first.
+  get parameters() {
+    const { key, falls } = this.sort, isUsual = key === this.usualSort.key && falls === this.usualSort.falls;
+    return { sort: isUsual ? "" : (falls ? "-" : "") + key, row: this.wantedRow || (this.chosen === null ? "" : String(this.chosen)) };
+  }
+
+  /// The row may come later, or never.
+  use({ sort = "", row = "" }) {
+    const key = sort.replace(/^-/, "");
+    if (this.columns.some(c => c.key === key)) this.sort = { key, falls: sort.startsWith("-") };
+    if (this.pick) this.wantedRow = row;
+    this.markSort();
+    this.arrange();
+  }
+
   choose(row) {
     this.chosen = this.key(row);
+    this.wantedRow = "";
+    addressChanged();
     hideTip(this);  // or it lies over what opens
     this.pick(row);
     this.draw();
@@ -94,6 +112,8 @@ export class Table {
   set(rows) {
     this.rows = rows;
     this.arrange();
+    const wanted = this.wantedRow && rows.find(row => String(this.key(row)) === this.wantedRow);
+    if (wanted) this.choose(wanted);
   }
 
   search(words) {
@@ -105,6 +125,7 @@ export class Table {
   sortBy(column) {
     const isSame = this.sort.key === column.key;
     this.sort = { key: column.key, falls: isSame ? !this.sort.falls : !column.left };
+    addressChanged();
     this.markSort();
     this.arrange();
   }

@@ -103,12 +103,13 @@ export class WhereView {
       key: row => row.id, pick: row => this.pickedSite(row), empty: "",
     });
     this.sites.hasAdvice = hasAdvice;
+    if (this.addressed) this.sites.use(this.addressed);
     this.sites.search(search);
   }
 
   /// For the page's address.
   get parameters() {
-    return { ...changedFrom(usual, this.question), find: $("flame-search").value, find_site: $("sites-search").value, zoom: this.flame.zoomPath };
+    return { ...changedFrom(usual, this.question), ...this.sites.parameters, find: $("flame-search").value, find_site: $("sites-search").value, zoom: this.flame.zoomPath };
   }
 
   use(parameters) {
@@ -118,6 +119,7 @@ export class WhereView {
     this.flame.words = words(parameters.find ?? "");
     this.flame.zoomPath = parameters.zoom ?? "";
     this.showControls(this.wanted);
+    this.addressed = parameters;  // until there are rows
     this.makeTable();
   }
 
@@ -215,6 +217,7 @@ export class WhereView {
     this.mostAtPeak = Math.max(1, ...rows.map(row => row.at_peak));
     this.sites.empty = this.flame.whyEmpty;
     this.sites.set(rows);
+    this.addressed = null;
     this.leftOut = sites.left_out;
     this.countSites();
     text($("sites-hint"), sites.hint);
