@@ -75,6 +75,8 @@ class ThreadNames(unittest.TestCase):
         pool = sum(live for name, live in names.items() if name.startswith("io-"))
         self.assertEqual(watched.total(threads="io-*"), pool)
         self.assertEqual(watched.total(threads="io-?"), pool)
+        history = watched.get("/api/site_history?threads=io-*")
+        self.assertEqual(sum(site["live"][-1] for site in history["sites"]) + history["others"][-1], pool)
         self.assertEqual(watched.total(threads="*"), sum(names.values()))
         self.assertEqual(watched.total(threads="IO-*"), 0)
         self.assertEqual(watched.total(threads="</script><b>x"), names["</script><b>x"])

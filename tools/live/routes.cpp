@@ -296,8 +296,10 @@ const auto& table() {
             }},
       route{"/api/site_history", "GET",
             [](const request& r, process& p) {
-              only(r, {"most"});
-              return as_json(site_history_view(p, number<std::size_t>(r, "most", 10, 1, 100)));
+              only(r, {"threads", "most"});
+              const std::string* const threads = r.parameter("threads");
+              return as_json(site_history_view(p, threads == nullptr ? "" : *threads,
+                                               number<std::size_t>(r, "most", 10, 1, 100)));
             }},
       route{"/api/leaks", "GET",
             [](const request& r, process& p) {

@@ -11,14 +11,16 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// Sums over all stacks, up to a moment.
+/// Sums over stacks, up to a moment.
 struct totals {
   std::uint64_t allocated_bytes = 0, short_lived_bytes = 0;
 };
 
-totals totals_of(const baseline& moment) {
+template <class IsAskedFor>
+totals totals_of(const baseline& moment, IsAskedFor is_asked_for) {
   totals sum;
   for (const auto& [id, counts] : moment.stacks) {
+    if (!is_asked_for(id)) continue;
     sum.allocated_bytes += counts.allocated_bytes;
     sum.short_lived_bytes += counts.short_lived_bytes;
   }
@@ -33,7 +35,7 @@ json rss_at(const std::vector<history_point>& points, std::uint64_t at_ns) {
 
 }  // namespace
 
-std::string site_history_view(watched_process& process, std::size_t most) {
+std::string site_history_view(watched_process& process, const std::string& threads, std::size_t most) {
   seen_stacks stacks = process.stacks();
   const auto seen = stacks.seen;
   std::vector<std::shared_ptr<const baseline>> moments = process.past_stacks();
@@ -41,16 +43,21 @@ std::string site_history_view(watched_process& process, std::size_t most) {
   if (moments.empty() || moments.back()->at_ns < seen->figures.at_ns)
     moments.push_back(std::make_shared<const baseline>(baseline_of(stacks.figures, seen->figures.at_ns)));
 
+  stack_question question;
+  question.threads = threads;
   const std::vector<call_site> sites =
-      call_sites(asked_stacks(std::move(stacks), process.places(), {}), process.places());
+      call_sites(asked_stacks(std::move(stacks), process.places(), question), process.places());
   std::unordered_map<segment::reference, std::size_t> site_of;
   for (std::size_t i = 0; i < sites.size(); ++i)
     for (const segment::reference stack : sites[i].stacks) site_of[stack] = i;
+  // A stack that has come since the stacks were read is not known to be of these threads.
+  const auto is_asked_for = [&](segment::reference stack) { return threads.empty() || site_of.contains(stack); };
 
   std::vector<std::vector<double>> live(sites.size(), std::vector<double>(moments.size()));
   std::vector<double> all(moments.size());
   for (std::size_t t = 0; t < moments.size(); ++t)
     for (const auto& [id, counts] : moments[t]->stacks) {
+      if (!is_asked_for(id)) continue;
       all[t] += static_cast<double>(counts.live);
       if (const auto site = site_of.find(id); site != site_of.end())
         live[site->second][t] += static_cast<double>(counts.live);
@@ -78,7 +85,7 @@ std::string site_history_view(watched_process& process, std::size_t most) {
   const auto points = process.points(0, SIZE_MAX);
   json at = json::array(), rss = json::array(), allocated = json::array(), short_lived = json::array();
   for (const auto& m : moments) {
-    const totals sum = totals_of(*m);
+    const totals sum = totals_of(*m, is_asked_for);
     at.push_back(seen->unix_seconds(m->at_ns));
     rss.push_back(rss_at(points, m->at_ns));
     allocated.push_back(sum.allocated_bytes);

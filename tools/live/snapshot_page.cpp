@@ -161,11 +161,13 @@ void keep_stacks_and_sites(kept_answers& kept, const json& state) {
       kept.keep_sites({{"value", value}, {"since", since}});
       for (const char* from : {"root", "site"}) kept.keep_stacks({{"value", value}, {"since", since}, {"from", from}});
     }
-  for (const std::string& name : first_names(threads))
+  for (const std::string& name : first_names(threads)) {
+    kept.keep("/api/site_history", {{"threads", name}});
     for (const char* value : {"live", "peak", "allocated"}) {
       kept.keep_sites({{"value", value}, {"threads", name}});
       for (const char* from : {"root", "site"}) kept.keep_stacks({{"value", value}, {"threads", name}, {"from", from}});
     }
+  }
 }
 
 std::string answers_for(const shown_run& what, const std::string& process) {

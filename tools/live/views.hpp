@@ -51,7 +51,7 @@ struct stack_question {
 [[nodiscard]] std::string sites_view(watched_process& process, const stack_question& question);
 
 /// How much each of the `most` sites that ever had most live bytes had, over time; and all others.
-[[nodiscard]] std::string site_history_view(watched_process& process, std::size_t most);
+[[nodiscard]] std::string site_history_view(watched_process& process, const std::string& threads, std::size_t most);
 
 /// Sites whose blocks stay: what is live by when it was allocated, and why a site looks like a leak
 /// or does not.

@@ -174,10 +174,12 @@ export class WhereView {
 
   /// Not with each answer: it changes slowly, and is much.
   async showHistory() {
-    if (this.historyAt && performance.now() - this.historyAt < 4000 && !this.isOver) return;
+    const { threads } = this.wanted;
+    if (this.historyAt && performance.now() - this.historyAt < 4000 && threads === this.historyOf && !this.isOver) return;
     this.historyAt = performance.now();
-    const history = await this.connection.get("/api/site_history").catch(() => null);
-    if (history) this.siteHistory.set(history, !this.isOver && !snapshot);
+    this.historyOf = threads;
+    const history = await this.connection.get("/api/site_history", { threads }).catch(() => null);
+    if (history && threads === this.historyOf) this.siteHistory.set(history, !this.isOver && !snapshot);
   }
 
   showControls(question) {
