@@ -74,7 +74,12 @@ export class Timeline {
 
   table() {
     const { at, live, rss, bytes: allocated } = this.points;
-    const rate = at.map((t, i) => (i === 0 || t <= at[i - 1] ? null : Math.max(0, (allocated[i] - allocated[i - 1]) / (t - at[i - 1]))));
+    // Two looks may be some milliseconds apart, as when a page opens: a rate between them says nothing.
+    let from = 0;
+    const rate = at.map((t, i) => {
+      while (from + 1 < i && t - at[from + 1] >= 0.25) ++from;
+      return t <= at[from] ? null : Math.max(0, (allocated[i] - allocated[from]) / (t - at[from]));
+    });
     return [at, live, rss, rate];
   }
 
