@@ -283,10 +283,9 @@ void sampler::count_estimate_apart(std::uint64_t block_bytes, const weight& befo
 std::uint64_t sampler::now() noexcept { return this_clock.now(); }
 
 /// 0: there is no room for it.
-reference sampler::stack_of(const call_site& site, stack_owner owner, bool will_come_again, frames_of wanted) noexcept {
+reference sampler::stack_of(const call_site& site, stack_owner owner, bool will_come_again) noexcept {
   auto& [calls, python, merged] = this_memory->walked;
-  if (wanted == frames_of::machine) python.clear();
-  const bool knows_python = wanted == frames_of::machine || the_python.walk(python);
+  const bool knows_python = the_python.walk(python);
   if (will_come_again)
     if (const reference known = calls.recall(site.at, site.returns_to, python.hash(), stack_end); known != 0)
       return known;
@@ -305,14 +304,13 @@ reference sampler::stack_of(const call_site& site, stack_owner owner, bool will_
   return r;
 }
 
-/// A trace has return addresses alone.
 reference sampler::stack_at(const call_site& site) noexcept {
-  return this_memory == nullptr ? 0 : stack_of(site, {}, true, frames_of::machine);
+  return this_memory == nullptr ? 0 : stack_of(site, {}, true);
 }
 
 bool sampler::take_sample(std::uint32_t owner, void* p, taken_sample& s, const call_site& site) noexcept {
   if (this_memory == nullptr) return false;
-  s.at_stack = stack_of(site, {owner, this_memory->name}, s.interval.is_one(), frames_of::all);
+  s.at_stack = stack_of(site, {owner, this_memory->name}, s.interval.is_one());
   if (s.at_stack == 0) return false;
   const weight stands_for = note_allocated(stacks_.at(s.at_stack), s);
   if (!samples_.add(p, s, this_memory->spare)) {

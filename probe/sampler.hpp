@@ -112,9 +112,7 @@ class sampler {
   /// What the sample stands for.
   segment::weight note_allocated(segment::stack& at, const taken_sample& s) noexcept;
   void count_free(const taken_sample& s, std::uint32_t owner, std::uint64_t now_ns) noexcept;
-  enum class frames_of { machine, all };  ///< all: of Python's interpreter, too
-  [[nodiscard]] segment::reference stack_of(const call_site& site, stack_owner owner, bool will_come_again,
-                                            frames_of wanted) noexcept;
+  [[nodiscard]] segment::reference stack_of(const call_site& site, stack_owner owner, bool will_come_again) noexcept;
   /// False: it cannot be kept; at_stack is 0 then.
   [[nodiscard]] bool take_sample(std::uint32_t owner, void* p, taken_sample& s, const call_site& site) noexcept;
   void end_sample(segment::thread_slot& s, std::uint64_t interval, std::uint64_t drawn_by,

@@ -22,7 +22,8 @@ enum class chunk_kind : std::uint32_t {
   note = 5,
   ending = 6,
   memory = 7,
-  touched = 8
+  touched = 8,
+  codes = 9
 };
 
 /// Flags in the payload of an ending.

@@ -79,7 +79,7 @@ struct process {
 struct stack {
   std::uint32_t process = 0;
   std::uint32_t id = 0;                  ///< not 0
-  std::vector<std::uint64_t> addresses;  ///< return addresses, the innermost first
+  std::vector<std::uint64_t> addresses;  ///< return addresses, and interpreted calls; the innermost first
 
   friend bool operator==(const stack&, const stack&) = default;
 };
@@ -92,6 +92,20 @@ struct module {
   std::string path;
 
   friend bool operator==(const module&, const module&) = default;
+};
+
+/// Code that an interpreter executes: for names of calls in stacks, which are no addresses then (a
+/// segment's interpreted calls).
+struct interpreted_code {
+  std::uint32_t process = 0;
+  std::uint32_t id = 0;              ///< by which such calls name it
+  std::uint64_t interpreter_at = 0;  ///< an address within the interpreter's file
+  std::string name, file;
+  std::int32_t first_line = 0;
+  std::uint32_t lines = 0;  ///< what kind of table the next one is, as a segment says it
+  std::string table;
+
+  friend bool operator==(const interpreted_code&, const interpreted_code&) = default;
 };
 
 /// Events of one thread, one after the other.
@@ -138,7 +152,7 @@ struct ending {
   friend bool operator==(const ending&, const ending&) = default;
 };
 
-using part = std::variant<process, stack, module, events, note, memory, touched, ending>;
+using part = std::variant<process, stack, module, interpreted_code, events, note, memory, touched, ending>;
 
 /// Not a trace, or not one that this version reads.
 class bad_trace : public std::runtime_error {

@@ -40,6 +40,21 @@ module read_module(byte_reader& from) {
   return m;
 }
 
+interpreted_code read_code(byte_reader& from) {
+  interpreted_code c;
+  c.process = from.small_number();
+  c.id = from.small_number();
+  c.interpreter_at = from.number();
+  c.name = from.text();
+  c.file = from.text();
+  const std::int64_t first_line = from.difference();
+  if (first_line != static_cast<std::int32_t>(first_line)) throw bad_trace("a line has too large a number");
+  c.first_line = static_cast<std::int32_t>(first_line);
+  c.lines = from.small_number();
+  c.table = from.text();
+  return c;
+}
+
 memory read_memory(byte_reader& from) {
   memory m;
   m.process = from.small_number();
@@ -141,6 +156,9 @@ void trace_reader::read_chunk() {
         break;
       case chunk_kind::modules:
         each_definition(payload, [&](byte_reader& from) { read_ahead_.emplace_back(read_module(from)); });
+        break;
+      case chunk_kind::codes:
+        each_definition(payload, [&](byte_reader& from) { read_ahead_.emplace_back(read_code(from)); });
         break;
       case chunk_kind::memory:
         each_definition(payload, [&](byte_reader& from) { read_ahead_.emplace_back(read_memory(from)); });

@@ -64,6 +64,18 @@ void trace_writer::add(const module& m) {
   modules_.text(m.path);
 }
 
+void trace_writer::add(const interpreted_code& c) {
+  codes_.number(c.process);
+  codes_.number(c.id);
+  codes_.number(c.interpreter_at);
+  codes_.text(c.name);
+  codes_.text(c.file);
+  codes_.difference(c.first_line);
+  codes_.number(c.lines);
+  codes_.text(c.table);
+  if (codes_.size() >= most_definition_bytes) put_definitions(chunk_kind::codes, codes_);
+}
+
 void trace_writer::add(const note& n) {
   flush();
   byte_writer payload;
@@ -133,6 +145,7 @@ void trace_writer::put_definitions(chunk_kind kind, byte_writer& waiting) {
 
 void trace_writer::flush() {
   put_definitions(chunk_kind::modules, modules_);
+  put_definitions(chunk_kind::codes, codes_);
   put_definitions(chunk_kind::stacks, stacks_);
   put_definitions(chunk_kind::memory, memory_);
   put_definitions(chunk_kind::touched, touched_);

@@ -32,6 +32,7 @@ class trace_writer {
   /// Before the first event that has it.
   void add(const stack& s);
   void add(const module& m);
+  void add(const interpreted_code& c);
   void add(const note& n);
   void add(const memory& m);
   void add(const touched& t);
@@ -70,7 +71,7 @@ class trace_writer {
   sink to_;
   chunk_packer packer_;
   std::vector<std::vector<event_writer>> threads_;   ///< by process and thread
-  byte_writer stacks_, modules_, memory_, touched_;  ///< that are not written yet
+  byte_writer stacks_, modules_, codes_, memory_, touched_;  ///< that are not written yet
   std::size_t waiting_ = 0;                          ///< events
   std::size_t round_events_ = most_events;
   std::uint32_t round_ = 0;

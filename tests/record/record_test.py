@@ -200,6 +200,20 @@ class Record(unittest.TestCase):
             # Names come from the files, as the program has ended.
             self.assertRegex("\n".join(trace.names["0", stack]), r"(?m)^(block|kinds)\(?.*  recorded\.cpp:\d+$")
 
+    def test_calls_in_python(self):
+        program = os.path.join(self.folder.name, "kept.py")
+        with open(program, "w") as file:
+            file.write("def keep(n):\n    all = []\n    for _ in range(n):\n        all.append(bytearray(71_000))\n    return all\nkept = keep(300)\n")
+        trace = self.recorded("/usr/bin/python3", program)
+        kept = {words[-1] for words, _ in trace.own(0)}
+        self.assertEqual(len(kept), 1)
+        names = "\n".join(trace.names["0", kept.pop()])
+        self.assertRegex(names, r"(?m)^keep  kept\.py:4\n<module>  kept\.py:6$")
+        self.assertNotIn("_PyEval_EvalFrameDefault", names)
+        piece = os.path.join(self.folder.name, "piece")
+        self.assertEqual(heapwright("trace", "slice", self.file, "-o", piece, "--to", "100").returncode, 0)
+        self.assertEqual(Trace(piece).names, trace.names)
+
     def test_a_piece_has_the_names_of_the_whole(self):
         whole = self.recorded(RECORDED, "kinds", code=7)
         piece = os.path.join(self.folder.name, "piece")

@@ -144,13 +144,17 @@ TEST(Trace, HasProcessesStacksModulesAndNotes) {
       0, 1234, 0, 1'700'000'000'000'000'000, "/usr/bin/program", "/lib/libc.so.6", {"program", "", "an argument"}};
   const process child{1, 1235, 1, 1'700'000'000'000'000'001, "/usr/bin/program", "", {}};
   const stack deep{0, 7, {0x7fff'0000'1000, 0x55'0000, 0x7fff'0000'0fff, 1}}, flat{1, 1, {}};
-  const module code{0, 0x1000, 0x9000, 0x400, "/lib/a library.so"};
+  const module library{0, 0x1000, 0x9000, 0x400, "/lib/a library.so"};
+  const std::string table("\x80\x00\xff a table", 11);
+  const interpreted_code method{1, 99, 0x2000, "Shop.page_for", "/srv/shop.py", -1, 3, table}, nameless{0, 0xffff'ffff, 0, "", "", 0, 0, ""};
   const note waited{1, 5 * time_unit, "a thread waited for 3 ms"};
   file_bytes bytes;
   trace_writer writer(into(bytes));
   writer.add(first);
   writer.add(child);
-  writer.add(code);
+  writer.add(library);
+  writer.add(method);
+  writer.add(nameless);
   writer.add(deep);
   writer.add(flat);
   writer.allocate({0, 0}, {.size = 10, .alignment = 0, .stack = 7, .zeroed = false}, 0);
@@ -159,12 +163,13 @@ TEST(Trace, HasProcessesStacksModulesAndNotes) {
   const std::vector<part> parts = read_parts(bytes);
   EXPECT_EQ(all_of<process>(parts), (std::vector{first, child}));
   EXPECT_EQ(all_of<stack>(parts), (std::vector{deep, flat}));
-  EXPECT_EQ(all_of<module>(parts), (std::vector{code}));
+  EXPECT_EQ(all_of<module>(parts), (std::vector{library}));
+  EXPECT_EQ(all_of<interpreted_code>(parts), (std::vector{method, nameless}));
   EXPECT_EQ(all_of<note>(parts), (std::vector{waited}));
   // A stack comes before its events, and a note after those before it.
-  ASSERT_EQ(parts.size(), 8U);
-  EXPECT_TRUE(std::holds_alternative<events>(parts[5]));
-  EXPECT_TRUE(std::holds_alternative<note>(parts[6]));
+  ASSERT_EQ(parts.size(), 10U);
+  EXPECT_TRUE(std::holds_alternative<events>(parts[7]));
+  EXPECT_TRUE(std::holds_alternative<note>(parts[8]));
 }
 
 /// Some of everything, in several rounds.
@@ -173,6 +178,7 @@ file_bytes small_trace() {
   trace_writer writer(into(bytes));
   writer.add(process{0, 1, 0, 2, "program", "malloc", {"an argument"}});
   writer.add(module{0, 1, 2, 3, "path"});
+  writer.add(interpreted_code{0, 1, 2, "name", "file", 2, 3, "table"});
   random_program program(3);
   for (std::uint32_t i = 1; i < 4; ++i) {
     writer.add(stack{0, i, {1, 2, 3}});

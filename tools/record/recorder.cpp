@@ -180,12 +180,29 @@ std::uint64_t recorder::read(recorded_process& p, bool is_over) {
   return records;
 }
 
-void recorder::note_modules(recorded_process& p) {
-  const auto modules = p.reader->read().modules;
-  for (; p.modules < modules.size(); ++p.modules) {
-    const segment::module_figures& m = modules[p.modules];
+/// What gives the addresses and calls of stacks their names.
+void recorder::note_names(recorded_process& p) {
+  const segment::snapshot figures = p.reader->read();
+  for (; p.modules < figures.modules.size(); ++p.modules) {
+    const segment::module_figures& m = figures.modules[p.modules];
     writer_.add(trace::module{p.number, m.begin, m.end, m.base, m.path});
   }
+  if (!figures.codes) return;
+  // Records are only added: later ones have higher numbers.
+  segment::reference last = p.last_code;
+  for (const auto& [id, code] : *figures.codes) {
+    if (id <= p.last_code) continue;
+    last = std::max(last, id);
+    writer_.add(trace::interpreted_code{.process = p.number,
+                            .id = id,
+                            .interpreter_at = figures.process.python_at,
+                            .name = code.name,
+                            .file = code.file,
+                            .first_line = code.first_line,
+                            .lines = static_cast<std::uint32_t>(code.lines),
+                            .table = code.table});
+  }
+  p.last_code = last;
 }
 
 /// Bytes that are in memory of what the program itself has mapped.
@@ -249,7 +266,7 @@ void recorder::note_waits(recorded_process& p) {
 
 void recorder::note_end(recorded_process& p) {
   p.is_gone = true;
-  note_modules(p);
+  note_names(p);
   const auto process = p.reader->process();
   const auto state = process.state;
   const char* const how = state == segment::process_state::exited ? "has exited"
@@ -295,7 +312,7 @@ std::uint64_t recorder::look() {
   if (looks_ % looks_per_round == 0) {
     for (const auto& p : processes_) {
       if (p->is_gone) continue;
-      note_modules(*p);
+      note_names(*p);
       note_waits(*p);
     }
     writer_.flush();
@@ -322,7 +339,7 @@ void recorder::stop() {
 void recorder::end(const std::string& reason) {
   for (const auto& p : processes_) {
     if (p->is_gone) continue;
-    note_modules(*p);
+    note_names(*p);
     note_waits(*p);
   }
   merger_.finish();

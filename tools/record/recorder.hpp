@@ -72,6 +72,7 @@ class recorder {
     std::uint32_t threads = 0;
     tsl::robin_map<std::uint64_t, std::uint32_t> stacks;  ///< by reference
     std::size_t modules = 0;
+    segment::reference last_code = 0;  ///< of those that the trace has
     std::uint64_t next_memory_ns = 0;  ///< when its memory is looked at again
     std::uint64_t next_growth_ns = 0;  ///< when it is, if it grows
     std::uint64_t most_resident = 0;   ///< bytes of RSS, when it was looked at
@@ -88,7 +89,7 @@ class recorder {
   /// Returns how many records there were. `is_over`: the process has ended, or is another program.
   std::uint64_t read(recorded_process& p, bool is_over);
   [[nodiscard]] std::uint32_t stack_of(recorded_process& p, std::uint64_t reference);
-  void note_modules(recorded_process& p);
+  void note_names(recorded_process& p);
   [[nodiscard]] static std::uint64_t own_memory(const recorded_process& p);
   void note_memory(recorded_process& p, bool is_busy);
   [[nodiscard]] static bool is_at_a_new_high(const recorded_process& p);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,11 @@ class trace_names {
 
  private:
   struct named_process {
-    explicit named_process(const function_patterns& wrappers) : book(wrappers) {}
+    explicit named_process(const function_patterns& wrappers) : book(wrappers) { figures.codes = codes; }
 
-    segment::snapshot figures;  ///< of which only the modules are known, and the process's id
+    /// Of which only the modules, the codes and the interpreter are known, and the process's id.
+    segment::snapshot figures;
+    std::shared_ptr<segment::python_codes> codes = std::make_shared<segment::python_codes>();  ///< figures has it too
     places_book book;
   };
 

@@ -210,6 +210,8 @@ int trace_dump(const std::string& file) {
     }
     if (const auto* const one = std::get_if<module>(&p))
       answer("module {} {:#x}-{:#x} {:#x} {}\n", one->process, one->begin, one->end, one->base, one->path);
+    if (const auto* const one = std::get_if<interpreted_code>(&p))
+      answer("code {} {} {} {}:{}\n", one->process, one->id, one->name, one->file, one->first_line);
     if (const auto* const one = std::get_if<note>(&p)) answer("note {} {}\n", one->process, one->text);
     if (const auto* const one = std::get_if<memory>(&p))
       answer("memory {} {:.6f} {}\n", one->process, static_cast<double>(one->at_ns) / 1e9, one->bytes);
