@@ -277,6 +277,8 @@ int main(int, char** words) {
             self.assertIn("(estimates from samples)", top)
             for figure, least, most in (("peak", 74, 84), ("allocated", 80, 92)):
                 self.assertTrue(least <= float(re.search(rf"{figure} ([\d.]+) MiB", top)[1]) <= most, top)
+            self.assertIn("\nafter: live --estimate counts samples alone", heapwright("diff", self.path("few"), saved).stdout)
+            self.assertNotIn("--estimate", heapwright("diff", self.path("few"), self.path("few")).stdout)
         for arguments, reason in ((("--estimate", str(os.getpid())), "--estimate is for a COMMAND"),
                                   (("--estimate", "--sample", "0", "--", "true"), "--sample 0 takes none")):
             result = heapwright("live", "--no-browser", *arguments)

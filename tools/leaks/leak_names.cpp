@@ -57,8 +57,11 @@ void sum_up(named_leaks& all) {
     all.indirectly_lost += f.lost_with_these;
     all.not_judged += f.not_judged;
   }
-  // Sites are estimated from samples where not every block was sampled; the sum of all was counted.
-  if (!all.leaks.is_estimate || all.suppressed_sites > 0 || !all.leaks.figures.process.counts_from_start()) return;
+  // Sites are estimated from samples where not every block was sampled; the sum of all was counted,
+  // unless samples alone were.
+  const segment::process_figures& process = all.leaks.figures.process;
+  if (!all.leaks.is_estimate || all.suppressed_sites > 0 || !process.counts_from_start() || process.is_of_samples)
+    return;
   const segment::class_figures counted = all.leaks.figures.own_total();
   all.not_judged = {counted.allocated_bytes - counted.freed_bytes,
                     static_cast<double>(counted.allocations - counted.frees)};

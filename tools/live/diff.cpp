@@ -51,6 +51,7 @@ struct watched_run {
   double peak = 0;  ///< the highest of one process
   double live = 0, allocated = 0, allocations = 0;
   std::size_t processes = 0;
+  bool is_estimate = false;  ///< of what is exact otherwise
   double unseen = 0;  ///< what a sample of a site that was not seen at all may stand for, in bytes
   std::map<std::string, site_figures> sites;  ///< by the names of the functions, from the program's own outwards
   /// Of a site, which may have several lines: by what is shown of one, its function and line, and
@@ -153,6 +154,7 @@ void add_process(watched_run& run, const segment::segment_reader& reader, const 
   run.allocated += static_cast<double>(total.allocated_bytes);
   run.allocations += static_cast<double>(total.allocations);
   ++run.processes;
+  run.is_estimate |= seen.process.is_of_samples && !seen.process.samples_all;
   run.unseen = std::max(run.unseen, unseen_of_unknown(seen.process));
   places_book book(wrappers);
   const auto by = [](stack_value value) {
@@ -288,6 +290,11 @@ int diff(const diff_options& options) {
   if (before.processes > 1 || after.processes > 1)
     answer("of {} and {} process{}; the peak is the highest of one of them\n", before.processes, after.processes,
            after.processes == 1 ? "" : "es");
+  if (before.is_estimate || after.is_estimate)
+    answer("{}: live --estimate counts samples alone, so these figures are estimates\n",
+           before.is_estimate && after.is_estimate ? "both"
+           : before.is_estimate                    ? "before"
+                                                   : "after");
   print_sites(before, after, live_table, options.sites);
   print_sites(before, after, peak_table, options.sites);
   print_sites(before, after, allocated_table, options.sites);
