@@ -2,13 +2,13 @@
 #include <dlfcn.h>
 
 #include "../abi/export.hpp"
-#include "python_interpreter.hpp"
+#include "interpreter.hpp"
 #include "unwind.hpp"
 
 extern "C" HEAPWRIGHT_EXPORT int dlclose(void* library) noexcept {
   using dlclose_function = int(void*);
   auto* const real = reinterpret_cast<dlclose_function*>(::dlsym(RTLD_NEXT, "dlclose"));
-  heapwright::probe::the_python.forget();  // whose functions may be gone afterwards
+  heapwright::probe::the_interpreter.forget();  // whose functions may be gone afterwards
   const int result = real(library);
   heapwright::probe::forget_rules();
   return result;

@@ -59,9 +59,10 @@ const void* exported_symbols::find(const char* name) const noexcept {
   return is == nullptr ? nullptr : reinterpret_cast<const void*>(base_ + is->st_value);
 }
 
-std::size_t exported_symbols::bytes_of(const char* name) const noexcept {
+code_range exported_symbols::code_of(const char* name) const noexcept {
   const ElfW(Sym)* const is = symbol(name);
-  return is == nullptr ? 0 : is->st_size;
+  if (is == nullptr) return {};
+  return {base_ + is->st_value, base_ + is->st_value + is->st_size};
 }
 
 }  // namespace heapwright::probe

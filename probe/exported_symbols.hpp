@@ -13,6 +13,11 @@
 
 namespace heapwright::probe {
 
+/// Empty where `begin` is 0.
+struct code_range {
+  std::uintptr_t begin = 0, end = 0;
+};
+
 class exported_symbols {
  public:
   /// The file must stay mapped as long as this is used.
@@ -20,8 +25,8 @@ class exported_symbols {
 
   /// Where a function or a variable is; null: the file does not export it. O(1).
   [[nodiscard]] const void* find(const char* name) const noexcept;
-  /// How long that is; 0: it is not known.
-  [[nodiscard]] std::size_t bytes_of(const char* name) const noexcept;
+  /// The code of a function; empty: the file does not export it.
+  [[nodiscard]] code_range code_of(const char* name) const noexcept;
 
  private:
   [[nodiscard]] const ElfW(Sym) * symbol(const char* name) const noexcept;

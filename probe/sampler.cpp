@@ -9,10 +9,10 @@
 #include <heapwright/core/bits.hpp>
 
 #include "clocks.hpp"
+#include "interpreter.hpp"
 #include "merged_calls.hpp"
 #include "peak.hpp"
 #include "poisson.hpp"
-#include "python_interpreter.hpp"
 #include "sample_tracepoints.hpp"
 #include "sampled_paths.hpp"
 #include "shared_counter.hpp"
@@ -28,7 +28,7 @@ namespace {
 struct thread_memory {
   struct {
     call_memo calls;
-    python_calls python;
+    interpreted_calls interpreted;
     merged_calls merged;
   } walked;
   sampled_paths paths;
@@ -119,13 +119,13 @@ void sampler::reset(segment_header& h) noexcept {
   header_ = &h;
   stacks_.reset(h);
   names_.reset(h);
-  the_python.reset(h);
+  the_interpreter.reset(h);
   samples_.reset(h);
   window_.reset();
 }
 
 void sampler::inherit_from(segment_header& parents, std::uint64_t forked_ns) noexcept {
-  the_python.inherit_from(parents);  // stacks name its records
+  the_interpreter.inherit_from(parents);  // stacks name its records
   names_.inherit_from(parents);
   sample_table::for_each_in(parents, forked_ns, inherit);
   copy_modules(parents);
@@ -192,7 +192,7 @@ void sampler::end_thread() noexcept {
 }
 
 void sampler::note_object(const code_object& o) noexcept {
-  the_python.look_into(o);
+  the_interpreter.look_into(o);
   holding guard(the_sampler.modules_lock_);
   segment_header& h = *the_sampler.header_;
   auto* const modules = at_offset<module>(&h, modules_at);
@@ -284,23 +284,25 @@ std::uint64_t sampler::now() noexcept { return this_clock.now(); }
 
 /// 0: there is no room for it.
 reference sampler::stack_of(const call_site& site, stack_owner owner, bool will_come_again) noexcept {
-  auto& [calls, python, merged] = this_memory->walked;
-  const bool knows_python = the_python.walk(python);
-  if (will_come_again)
-    if (const reference known = calls.recall(site.at, site.returns_to, python.hash(), stack_end); known != 0)
+  auto& [calls, interpreted, merged] = this_memory->walked;
+  using answer = interpreter::answer;
+  const answer is = the_interpreter.walk(interpreted);
+  const bool may_recall = will_come_again && is != answer::by_native_calls;
+  if (may_recall)
+    if (const reference known = calls.recall(site.at, site.returns_to, interpreted.hash(), stack_end); known != 0)
       return known;
   calls.walk(site.at, stack_end, note_object);
-  if (!knows_python) the_python.walk(python);  // this walk may have met the interpreter
+  if (is != answer::known) the_interpreter.walk_with(calls, interpreted);  // this walk may have met it
   const stack* found = nullptr;
-  if (python.count() == 0 || calls.depth() == 0) {
+  if (interpreted.count() == 0 || calls.depth() == 0) {
     found = stacks_.find_or_add(calls, owner);
   } else {
-    merged.merge(calls, python, the_python);
+    merged.merge(calls, interpreted, the_interpreter);
     found = stacks_.find_or_add(merged, owner);
   }
   if (found == nullptr) return 0;
   const reference r = stacks_.refer(found);
-  if (will_come_again) calls.remember(site.at, site.returns_to, python.hash(), r);
+  if (may_recall) calls.remember(site.at, site.returns_to, interpreted.hash(), r);
   return r;
 }
 
@@ -407,11 +409,11 @@ void sampler::lock_for_fork() noexcept {
   names_.fork_lock().acquire();
   stacks_.fork_lock().acquire();
   samples_.fork_lock().acquire();
-  the_python.codes().lock_for_fork();
+  the_interpreter.codes().lock_for_fork();
 }
 
 void sampler::unlock_in_parent() noexcept {
-  the_python.codes().unlock_in_parent();
+  the_interpreter.codes().unlock_in_parent();
   samples_.fork_lock().release();
   stacks_.fork_lock().release();
   names_.fork_lock().release();
@@ -419,7 +421,7 @@ void sampler::unlock_in_parent() noexcept {
 }
 
 void sampler::unlock_in_child() noexcept {
-  the_python.codes().unlock_in_child();
+  the_interpreter.codes().unlock_in_child();
   samples_.fork_lock().reset_after_fork();
   stacks_.fork_lock().reset_after_fork();
   names_.fork_lock().reset_after_fork();

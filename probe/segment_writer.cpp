@@ -32,7 +32,7 @@ using namespace segment;
 constexpr std::uint32_t slot_count = 1024;
 constexpr std::uint64_t longest_interval = std::uint64_t{1} << 40;  // one that adapts has the highest bit
 constexpr std::size_t stack_bytes_for_few = 64 * 1024 * 1024, stack_bytes_for_all = 256 * 1024 * 1024;  // g++ has 124
-constexpr std::size_t python_code_bytes = 32 * 1024 * 1024;  // some hundred thousand functions
+constexpr std::size_t code_record_bytes = 32 * 1024 * 1024;  // some hundred thousand functions
 constexpr std::size_t sample_bytes = 192 * 1024 * 1024;      // six million live samples
 constexpr std::uint32_t stack_buckets_for_few = 1 << 13, stack_buckets_for_all = 1 << 18;
 constexpr std::uint32_t sample_buckets_for_few = 1 << 14, sample_buckets_for_all = 1 << 20;
@@ -168,7 +168,7 @@ void remove_old_segments(const char* directory) noexcept {
   ::close(fd);
 }
 
-/// The most that stacks, samples and code of Python may take each: a small part of the address
+/// The most that stacks, samples and interpreted code may take each: a small part of the address
 /// space where that is limited (ulimit -v), and of what is free where the segment is to be, so that
 /// the program and others have the rest.
 std::size_t most_room(const char* directory) noexcept {
@@ -321,7 +321,7 @@ segment_header* create_segment(const settings& of) noexcept {
   };
   place(modules_at + max_modules * sizeof(module));
   const std::uint64_t misuse_reports_at = place(max_misuse_reports * sizeof(misuse_report));
-  const std::uint64_t python_codes_at = place(std::min(most, python_code_bytes));
+  const std::uint64_t codes_at = place(std::min(most, code_record_bytes));
   const std::uint64_t threads_at = place(slot_count * thread_slot_bytes);
   const std::uint64_t stack_index_at = place(stack_buckets * sizeof(reference));
   const std::uint64_t stacks_at = place(stack_bytes);
@@ -358,7 +358,7 @@ segment_header* create_segment(const settings& of) noexcept {
   h.process_start = start;
   h.bytes = end;
   h.misuse_reports_at = misuse_reports_at;
-  h.python_codes_at = python_codes_at;
+  h.codes_at = codes_at;
   h.threads_at = threads_at;
   h.stack_index_at = stack_index_at;
   h.stacks_at = stacks_at;

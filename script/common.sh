@@ -36,7 +36,7 @@ build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohman
 # The live page is bundled by Node.js, which some have from elsewhere than from Debian, npm included.
 command -v npm >/dev/null || build_packages="$build_packages nodejs npm"
 peer_packages="libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2"
-program_packages="python3 libpython3.11-testsuite redis-server redis-tools sqlite3 git nodejs perl default-jdk-headless postgresql nginx-light curl"
+program_packages="python3 libpython3.11-testsuite redis-server redis-tools sqlite3 git nodejs perl php-cli ruby default-jdk-headless postgresql nginx-light curl"
 test_packages="googletest meson doxygen chromium prometheus musl-tools valgrind procps util-linux gdb lldb python3-lldb-14 libcap2-bin libc6-dbg zsh fish groff-base $peer_packages $program_packages"
 # Go has a reader of profiles; some have it from elsewhere.
 command -v go >/dev/null || test_packages="$test_packages golang-go"

@@ -5,8 +5,7 @@
 //   segment_header                                     at 0
 //   module[max_modules]                                at modules_at
 //   misuse_report[max_misuse_reports]                  at header.misuse_reports_at
-//   python_code records, each at a multiple of 16      at header.python_codes_at, up to
-//                                                      python_codes_used
+//   interpreted_code records, each at a multiple of 16 at header.codes_at, up to codes_used
 //   thread_slot[header.thread_slots]                   at header.threads_at
 //   std::atomic<std::uint32_t>[header.stack_buckets]   at header.stack_index_at: the first stack of
 //                                                      each chain, see reference
@@ -125,7 +124,7 @@ struct segment_header {
 
   std::uint64_t bytes{};  ///< of the whole file
   std::uint64_t misuse_reports_at{};
-  std::uint64_t python_codes_at{};
+  std::uint64_t codes_at{};
   std::uint64_t threads_at{};
   std::uint64_t stack_index_at{};
   std::uint64_t stacks_at{};
@@ -135,8 +134,8 @@ struct segment_header {
   std::uint32_t stack_buckets{};   ///< a power of two
   std::uint32_t sample_buckets{};  ///< a power of two
   std::uint32_t class_count{};     ///< of size_scale
-  counter python_at{};             ///< an address within the file that has the Python interpreter; 0: none is known
-  counter python_codes_used{};     ///< bytes behind python_codes_at that are taken
+  counter interpreter_at{};        ///< an address within the file that has the interpreter; 0: none is known
+  counter codes_used{};            ///< bytes behind codes_at that are taken
   counter stacks_used{};           ///< bytes behind stacks_at that are taken
   counter samples_used{};          ///< bytes behind samples_at that are taken
 
@@ -240,38 +239,41 @@ struct module {
 };
 inline constexpr std::size_t max_modules = 512;
 
-/// How a table says which instructions are of which line: as in PyCodeObject of these versions, and
-/// of later ones.
-enum class line_table : std::uint32_t { none = 0, python_3_9 = 1, python_3_10 = 2, python_3_11 = 3 };
+/// How the line of a call is found: by a table, as in PyCodeObject of these versions and of later
+/// ones, or without one, as the call has it itself (PHP, Ruby, Perl).
+enum class line_table : std::uint32_t { none = 0, python_3_9 = 1, python_3_10 = 2, python_3_11 = 3, line_of_call = 4 };
 
-/// A code object of Python that a stack names. Its name, its file and its table of lines follow it,
-/// the first two in UTF-8.
-struct alignas(16) python_code {
+/// Code of an interpreted language that a stack names. Its name, its file and its table of lines
+/// follow it, the first two in UTF-8.
+struct alignas(16) interpreted_code {
   std::atomic<std::uint32_t> lines;  ///< line_table; written last: none until the record is complete
   std::int32_t first_line;
   std::uint32_t name_bytes, file_bytes, table_bytes;
   std::array<std::uint32_t, 3> padding;
 };
-static_assert(sizeof(python_code) == 32);
+static_assert(sizeof(interpreted_code) == 32);
 
 /// Bytes from one record to the next.
-[[nodiscard]] constexpr std::size_t python_code_length(std::uint64_t name, std::uint64_t file,
-                                                       std::uint64_t table) noexcept {
-  return (sizeof(python_code) + name + file + table + 15) / 16 * 16;
+[[nodiscard]] constexpr std::size_t interpreted_code_length(std::uint64_t name, std::uint64_t file,
+                                                            std::uint64_t table) noexcept {
+  return (sizeof(interpreted_code) + name + file + table + 15) / 16 * 16;
 }
 
-/// A call in Python stands in a stack beside return addresses: with a bit that these do not have,
-/// the distance of the instruction from the code's first one, in bytes, and the code's record; 0:
-/// there was no room for it.
-inline constexpr std::uint64_t python_call_bit = std::uint64_t{1} << 63;
+/// An interpreted call stands in a stack beside return addresses: with a bit that these do not
+/// have, a position within the code, and the code's record; 0: there was no room for it. The
+/// position is the distance of the instruction from the code's first one, in bytes; with
+/// line_of_call the line.
+inline constexpr std::uint64_t interpreted_call_bit = std::uint64_t{1} << 63;
 
-[[nodiscard]] constexpr std::uint64_t python_call_of(reference code, std::int64_t instruction) noexcept {
-  return python_call_bit | static_cast<std::uint64_t>(std::clamp<std::int64_t>(instruction, 0, 0x7fffffff)) << 32 |
+[[nodiscard]] constexpr std::uint64_t interpreted_call_of(reference code, std::int64_t position) noexcept {
+  return interpreted_call_bit | static_cast<std::uint64_t>(std::clamp<std::int64_t>(position, 0, 0x7fffffff)) << 32 |
          code;
 }
-[[nodiscard]] constexpr bool is_python_call(std::uint64_t word) noexcept { return (word & python_call_bit) != 0; }
-[[nodiscard]] constexpr reference python_code_of(std::uint64_t word) noexcept { return static_cast<reference>(word); }
-[[nodiscard]] constexpr std::uint32_t python_instruction_of(std::uint64_t word) noexcept {
+[[nodiscard]] constexpr bool is_interpreted_call(std::uint64_t word) noexcept {
+  return (word & interpreted_call_bit) != 0;
+}
+[[nodiscard]] constexpr reference code_of_call(std::uint64_t word) noexcept { return static_cast<reference>(word); }
+[[nodiscard]] constexpr std::uint32_t position_in_call(std::uint64_t word) noexcept {
   return static_cast<std::uint32_t>(word >> 32) & 0x7fffffff;
 }
 
@@ -386,8 +388,8 @@ struct stack_counters {
 inline constexpr std::uint32_t inherited_owner = 0xffffffff;
 
 /// A call stack and what one thread has done with blocks that it has allocated there. Its calls
-/// follow it, the innermost first, `depth` of them: return addresses, and in the place of the
-/// evaluation loops of Python the calls in Python that these execute. There are several with the
+/// follow it, the innermost first, `depth` of them: return addresses, and in the place of an
+/// interpreter's loops the calls that these execute. There are several with the
 /// same addresses: one for each thread slot (`owner`), which alone writes its counters, and one
 /// with owner 0, for all others: threads without a slot, and those who free what the owner has
 /// allocated. What was live in the parent at a fork stands apart, with owner inherited_owner; all

@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-#include "python_code_records.hpp"
+#include "interpreted_code_records.hpp"
 #include "sample_weight.hpp"
 #include "segment_file.hpp"
 #include "stack_records.hpp"
@@ -76,7 +76,7 @@ process_figures process_of(const segment_header& h) {
   p.peak = h.peak.load(relaxed);
   p.peak_at_ns = h.peak_at_ns.load(relaxed);
   p.peak_grain = h.peak_grain;
-  p.python_at = h.python_at.load(relaxed);
+  p.interpreter_at = h.interpreter_at.load(relaxed);
   p.threads_ever = h.threads_ever.load(relaxed);
   p.threads_folded = h.threads_folded.load(relaxed);
   p.lost_samples = h.lost_samples.load(relaxed);
@@ -262,7 +262,7 @@ std::array<class_figures, size_scale::count> snapshot::by_class() const noexcept
 }
 
 segment_reader::segment_reader(const std::filesystem::path& file, bool may_control)
-    : file_(std::make_unique<segment_file>(file, may_control)), codes_(std::make_unique<python_code_records>()) {
+    : file_(std::make_unique<segment_file>(file, may_control)), codes_(std::make_unique<interpreted_code_records>()) {
   ids_ = ids_here_of(*file_->header());
   // A path like /proc/PID/root/dev/shm/... leads into a container.
   const std::string& path = file.native();

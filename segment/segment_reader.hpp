@@ -106,8 +106,8 @@ struct module_figures {
   std::string shown_path = {};  ///< what a person knows the program by: see process_figures. Empty: `path`
 };
 
-/// Code of Python that stacks name (segment.hpp).
-struct python_code_figures {
+/// Interpreted code that stacks name (segment.hpp).
+struct interpreted_code_figures {
   std::string name, file;
   std::int32_t first_line = 0;
   line_table lines = line_table::none;
@@ -115,7 +115,7 @@ struct python_code_figures {
 };
 
 /// By record. Records are never changed: what is known of one stays.
-using python_codes = std::unordered_map<reference, python_code_figures>;
+using interpreted_codes = std::unordered_map<reference, interpreted_code_figures>;
 
 struct mark_figures {
   std::uint64_t at_ns = 0;
@@ -166,7 +166,7 @@ struct process_figures {
   bool samples_all = false;                         ///< every block since counting began
   std::uint64_t sampling_ns = 0, processor_ns = 0;  ///< as in segment_header
   std::uint64_t peak = 0, peak_at_ns = 0, peak_grain = 0;
-  std::uint64_t python_at = 0;  ///< an address within the file that has the Python interpreter; 0: none
+  std::uint64_t interpreter_at = 0;  ///< an address within the file that has the interpreter; 0: none
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;
   std::uint64_t mistakes = 0;  ///< of the program, that the malloc has found
   std::array<std::uint64_t, size_scale::count> class_peak{};
@@ -191,7 +191,7 @@ struct snapshot {
   /// or not at all.
   bool is_torn = false;
   std::vector<module_figures> modules;
-  std::shared_ptr<const python_codes> codes;  ///< null: none
+  std::shared_ptr<const interpreted_codes> codes;  ///< null: none
   std::vector<std::string> thread_names;
 
   /// "(other threads)": those whose name came when there was no room for more.
@@ -246,7 +246,7 @@ class segment_reader {
   [[nodiscard]] process_figures described(const segment_header& h) const;
 
   std::unique_ptr<class segment_file> file_;
-  std::unique_ptr<class python_code_records> codes_;
+  std::unique_ptr<class interpreted_code_records> codes_;
   ids_here ids_;
   std::string root_;
 };

@@ -1,7 +1,7 @@
 // A segment in a file, with parts overwritten as the input says: 12 bytes for each change.
 //
 //   byte 0      what is changed: the header, its numbers, a thread's slot, the modules, the misuse
-//               reports, the code of Python, one of the four tables; or where the file is cut off
+//               reports, interpreted code, one of the four tables; or where the file is cut off
 //   byte 1      how many bytes of the value are written: 1 to 8
 //   bytes 2, 3  where, from the beginning of that part
 //   bytes 4-11  the value
@@ -30,7 +30,7 @@ class patched_segment {
               h.threads_at,
               segment::modules_at,
               h.misuse_reports_at,
-              h.python_codes_at,
+              h.codes_at,
               h.stack_index_at,
               h.stacks_at,
               h.sample_index_at,
@@ -98,8 +98,8 @@ class patched_segment {
       built.add_sample(0x100 * i, r);
     }
     const reference code =
-        built.add_python_code("keep", "/app/server.py", "\x80\x00\xd8\x04\x08", segment::line_table::python_3_11);
-    built.add_stack(99, {0x100100, segment::python_call_of(code, 2), 0x100200});
+        built.add_code("keep", "/app/server.py", "\x80\x00\xd8\x04\x08", segment::line_table::python_3_11);
+    built.add_stack(99, {0x100100, segment::interpreted_call_of(code, 2), 0x100200});
     built.add_misuse_report(2'000'000, "heapwright: double free: 0x10\n  here, in thread 7:\n    #1 f\n");
     for (std::uint64_t i = 1; i < 4; ++i) {
       module& m = built.add_module();

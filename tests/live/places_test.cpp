@@ -34,6 +34,39 @@ TEST(package_of, is_what_the_file_was_installed_with) {
   EXPECT_EQ(package_of_script("/app/site-packages/"), "");
 }
 
+TEST(package_of, is_what_ruby_php_and_perl_were_given) {
+  EXPECT_EQ(package_of_script("/var/lib/gems/3.1.0/gems/rack-2.2.4/lib/rack/handler.rb"), "rack");
+  EXPECT_EQ(package_of_script("/srv/app/vendor/bundle/ruby/3.1.0/gems/aws-sdk-s3-1.2/lib/a.rb"), "aws-sdk-s3");
+  EXPECT_EQ(package_of_code("/usr/local/bundle/gems/nokogiri-1.13.0-x86_64/lib/nokogiri.so"), "nokogiri");
+  EXPECT_EQ(package_of_script("/srv/app/vendor/symfony/http-kernel/HttpKernel.php"), "symfony/http-kernel");
+  EXPECT_EQ(package_of_script("/usr/share/php/PEAR/Registry.php"), "PEAR");
+  EXPECT_EQ(package_of_script("/usr/share/perl5/LWP/UserAgent.pm"), "LWP");
+  EXPECT_EQ(package_of_script("/usr/local/share/perl/5.36.0/Mojo/Base.pm"), "Mojo");
+  EXPECT_EQ(package_of_script("/opt/perl/lib/site_perl/5.36.0/Mojolicious.pm"), "Mojolicious");
+  EXPECT_EQ(package_of_code("/usr/lib/x86_64-linux-gnu/perl5/5.36/auto/DBI/DBI.so"), "auto");
+}
+
+TEST(package_of, is_ruby_php_or_perl_where_these_brought_it) {
+  for (const char* const file :
+       {"<internal:kernel>", "/usr/lib/ruby/3.1.0/set.rb", "/usr/lib/ruby/vendor_ruby/rubygems/specification.rb",
+        "/usr/lib/x86_64-linux-gnu/ruby/3.1.0/stringio.so", "/home/me/.rbenv/versions/3.1.2/lib/ruby/3.1.0/set.rb"})
+    EXPECT_EQ(package_of_script(file), "ruby") << file;
+  for (const char* const file :
+       {"/usr/share/perl/5.36/JSON/PP.pm", "/usr/lib/x86_64-linux-gnu/perl/5.36/List/Util.pm",
+        "/usr/lib/x86_64-linux-gnu/perl-base/strict.pm", "/usr/local/lib/perl5/5.36.0/Carp.pm"})
+    EXPECT_EQ(package_of_script(file), "perl") << file;
+  EXPECT_EQ(package_of_code("/usr/lib/php/20220829/opcache.so"), "php");
+  for (const char* const interpreter : {"/usr/bin/ruby", "/usr/bin/ruby3.1", "/usr/lib/libruby-3.1.so.3.1"})
+    EXPECT_EQ(package_of_code(interpreter), "ruby");
+  for (const char* const interpreter :
+       {"/usr/bin/php", "/usr/bin/php8.2", "/usr/sbin/php-fpm8.2", "/usr/lib/libphp.so"})
+    EXPECT_EQ(package_of_code(interpreter), "php");
+  for (const char* const interpreter : {"/usr/bin/perl", "/usr/bin/perl5.36.0", "/usr/lib/libperl.so.5.36"})
+    EXPECT_EQ(package_of_code(interpreter), "perl");
+  for (const char* const own : {"/srv/ruby/app.rb", "/srv/perl/app.pl", "/srv/lib/php/app.php", "/srv/vendor/app.rb"})
+    EXPECT_FALSE(is_of_library(own)) << own;
+}
+
 TEST(package_of, is_the_language_or_the_file_or_the_folder) {
   EXPECT_EQ(package_of_script("<frozen importlib._bootstrap>"), "python");
   EXPECT_EQ(package_of_script("node:internal/buffer"), "node");
@@ -98,9 +131,9 @@ class known_places : public testing::Test {
     add_module(0x30000, "/opt/app/libplugin.so");
     add_module(0x40000, "/venv/site-packages/numpy/core.so");
     add_module(0x50000, "/lib/x86_64-linux-gnu/libc.so.6");
-    const auto codes = std::make_shared<segment::python_codes>();
+    const auto codes = std::make_shared<segment::interpreted_codes>();
     const auto add_code = [&](const char* name, const char* file) {
-      segment::python_code_figures& code = (*codes)[static_cast<segment::reference>(codes->size() + 1)];
+      segment::interpreted_code_figures& code = (*codes)[static_cast<segment::reference>(codes->size() + 1)];
       code.name = name;
       code.file = file;
     };
@@ -125,7 +158,9 @@ class known_places : public testing::Test {
   /// time by its name.
   [[nodiscard]] std::uint64_t in_module(unsigned number) const { return number * 0x10000 + 0x10; }
   [[nodiscard]] std::uint64_t in_made(const char* name) const { return made.at(name) + 0x10; }
-  [[nodiscard]] static std::uint64_t in_python(segment::reference code) { return segment::python_call_of(code, 0); }
+  [[nodiscard]] static std::uint64_t in_python(segment::reference code) {
+    return segment::interpreted_call_of(code, 0);
+  }
 
   std::vector<std::uint32_t> places(const std::vector<std::uint64_t>& addresses) {
     std::vector<std::uint32_t> all;
@@ -186,7 +221,7 @@ TEST_F(known_places, of_the_program_are_known_by_the_link_that_started_it) {
 TEST_F(known_places, made_at_run_time_are_the_programs_where_there_is_no_interpreter) {
   EXPECT_EQ(folded({in_made("java.util.List::add"), in_module(libc)}), (list{"java.util.List::add"}));
   EXPECT_EQ(folded({in_module(libc), in_made("JS:*handle /srv/app/main.js:3:4")}), (list{"libc.so.6", "handle"}));
-  figures.process.python_at = in_module(zlib);  // its file has the interpreter
+  figures.process.interpreter_at = in_module(zlib);  // its file has the interpreter
   (void)book.at(in_module(libc) + 8, figures);
   EXPECT_EQ(folded({in_made("java.util.List::add"), in_python(1)}), (list{"code made at run time", "serve"}));
 }

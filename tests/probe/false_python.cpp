@@ -128,11 +128,12 @@ samples samples_of_blocks(const probe_test::own_segment& segment) {
     const auto& s = *reinterpret_cast<const stack*>(segment.base() + h.stacks_at + at);
     const auto* const calls = reinterpret_cast<const std::uint64_t*>(&s + 1);
     unsigned in_python = 0;
-    for (unsigned i = 0; i < s.depth; ++i) in_python += is_python_call(calls[i]) ? 1 : 0;
+    for (unsigned i = 0; i < s.depth; ++i) in_python += is_interpreted_call(calls[i]) ? 1 : 0;
     (in_python != 0 ? found.with_python : found.native) += s.counters.samples;
     if (s.is_cut != 0) found.cut += s.counters.samples;
     // The function's call and the module's stand in the place of the loop, and main behind them.
-    if (in_python == 2 && (calls[0] != python_call_of(1, 4) || calls[1] != python_call_of(1, 2) || s.depth < 3)) {
+    if (in_python == 2 &&
+        (calls[0] != interpreted_call_of(1, 4) || calls[1] != interpreted_call_of(1, 2) || s.depth < 3)) {
       std::fprintf(stderr, "false_python: other calls than there are: %lx %lx\n", calls[0], calls[1]);
       std::exit(1);
     }
@@ -149,7 +150,7 @@ int main(int, char** arguments) {
   const char* const what = arguments[1];
   _PyEval_EvalFrameDefault(spoil(what));
   const probe_test::own_segment segment;
-  if (segment.header().python_at == 0) {
+  if (segment.header().interpreter_at == 0) {
     std::fprintf(stderr, "false_python: not taken for a Python\n");
     return 1;
   }

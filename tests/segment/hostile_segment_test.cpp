@@ -20,7 +20,7 @@ void fill(segment_builder& built) {
   for (std::uint64_t i = 1; i <= 20; ++i) {
     const std::uint32_t name = i % 2 == 0 ? built.add_thread_name("thread " + std::to_string(i)) : 0;
     const reference r = built.add_stack(i, std::vector<std::uint64_t>(i * 3, 0x1000 * i), 0, name);
-    (void)built.add_python_code("function", "/app/file.py", std::string(i, 't'), line_table::python_3_11);
+    (void)built.add_code("function", "/app/file.py", std::string(i, 't'), line_table::python_3_11);
     built.add_sample(0x100 * i, r);
   }
   for (std::uint64_t i = 1; i < 4; ++i) {
@@ -92,7 +92,7 @@ TEST_F(hostile_segment, random_bytes_neither_crash_nor_hang) {
                               built.header().stack_index_at,
                               built.header().stacks_at,
                               built.header().samples_at,
-                              built.header().python_codes_at};
+                              built.header().codes_at};
   constexpr std::uint64_t nasty[] = {0, 1, 0x7f, 0xff, 0xffff'ffff, 0x8000'0000, ~0ull, ~0ull << 4, 1ull << 63, 0x1000};
   unsigned readable = 0;
   for (int round = 0; round < 3000; ++round) {

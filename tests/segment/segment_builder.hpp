@@ -43,7 +43,7 @@ class scratch_folder {
 class segment_builder {
  public:
   static constexpr std::uint32_t slots = 8, buckets = 16;
-  static constexpr std::size_t stack_bytes = 32 * 1024, sample_bytes = 8 * 1024, python_code_bytes = 8 * 1024;
+  static constexpr std::size_t stack_bytes = 32 * 1024, sample_bytes = 8 * 1024, code_record_bytes = 8 * 1024;
 
   explicit segment_builder(std::filesystem::path path) : path_(std::move(path)) {
     const auto place = [this](std::uint64_t bytes) {
@@ -53,7 +53,7 @@ class segment_builder {
     };
     place(modules_at + max_modules * sizeof(module));
     const std::uint64_t misuse_reports = place(max_misuse_reports * sizeof(misuse_report));
-    const std::uint64_t codes = place(python_code_bytes);
+    const std::uint64_t codes = place(code_record_bytes);
     const std::uint64_t threads = place(slots * thread_slot_bytes), index = place(buckets * sizeof(reference));
     const std::uint64_t stacks = place(stack_bytes), sample_index = place(buckets * sizeof(reference));
     const std::uint64_t samples = place(sample_bytes);
@@ -70,7 +70,7 @@ class segment_builder {
     h.state = static_cast<std::uint32_t>(process_state::running);
     h.bytes = bytes_;
     h.misuse_reports_at = misuse_reports;
-    h.python_codes_at = codes;
+    h.codes_at = codes;
     h.threads_at = threads;
     h.stack_index_at = index;
     h.stacks_at = stacks;
@@ -113,11 +113,11 @@ class segment_builder {
   }
 
   /// Complete, but for what says so where `lines` is none.
-  reference add_python_code(const std::string& name, const std::string& file, const std::string& table,
-                            line_table lines) noexcept {
+  reference add_code(const std::string& name, const std::string& file, const std::string& table,
+                     line_table lines) noexcept {
     const std::uint64_t at_byte =
-        header().python_codes_used.fetch_add(python_code_length(name.size(), file.size(), table.size()));
-    python_code& c = *at<python_code>(header().python_codes_at + at_byte);
+        header().codes_used.fetch_add(interpreted_code_length(name.size(), file.size(), table.size()));
+    interpreted_code& c = *at<interpreted_code>(header().codes_at + at_byte);
     c.first_line = 5;
     c.name_bytes = static_cast<std::uint32_t>(name.size());
     c.file_bytes = static_cast<std::uint32_t>(file.size());
@@ -127,8 +127,8 @@ class segment_builder {
     c.lines = static_cast<std::uint32_t>(lines);
     return static_cast<reference>(at_byte / reference_unit + 1);
   }
-  python_code& python_code_at(reference r) noexcept {
-    return *at<python_code>(header().python_codes_at + (r - 1) * reference_unit);
+  interpreted_code& code_at(reference r) noexcept {
+    return *at<interpreted_code>(header().codes_at + (r - 1) * reference_unit);
   }
 
   /// Room for a stack, all zero.

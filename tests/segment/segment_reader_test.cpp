@@ -113,9 +113,9 @@ TEST_F(segment_reading, dates_a_peak_that_was_not_published_no_later_than_the_en
 TEST_F(segment_reading, knows_the_code_of_python_that_is_complete) {
   segment_reader reader(built.path());
   EXPECT_EQ(reader.read().codes, nullptr);
-  const reference first = built.add_python_code("keep", "/app/a.py", "12", line_table::python_3_9);
-  const reference second = built.add_python_code("x", "", std::string(5000, 't'), line_table::python_3_11);
-  const reference third = built.add_python_code("later", "/app/b.py", "", line_table::none);
+  const reference first = built.add_code("keep", "/app/a.py", "12", line_table::python_3_9);
+  const reference second = built.add_code("x", "", std::string(5000, 't'), line_table::python_3_11);
+  const reference third = built.add_code("later", "/app/b.py", "", line_table::none);
   const auto codes = reader.read().codes;
   ASSERT_EQ(codes->size(), 2U);
   EXPECT_EQ(codes->at(first).name, "keep");
@@ -124,16 +124,16 @@ TEST_F(segment_reading, knows_the_code_of_python_that_is_complete) {
   EXPECT_EQ(codes->at(first).first_line, 5);
   EXPECT_EQ(codes->at(second).table.size(), 5000U);
   EXPECT_EQ(reader.read().codes, codes) << "nothing is new";
-  built.python_code_at(third).lines = static_cast<std::uint32_t>(line_table::python_3_10);
+  built.code_at(third).lines = static_cast<std::uint32_t>(line_table::python_3_10);
   EXPECT_EQ(reader.read().codes->at(third).name, "later");
   EXPECT_EQ(codes->size(), 2U) << "what was read before stays as it was";
 }
 
 TEST_F(segment_reading, code_of_python_that_makes_no_sense_ends_what_is_read) {
-  const reference first = built.add_python_code("keep", "/app/a.py", "12", line_table::python_3_9);
-  const reference second = built.add_python_code("wrong", "/app/b.py", "", line_table::python_3_9);
-  (void)built.add_python_code("behind", "/app/c.py", "", line_table::python_3_9);
-  built.python_code_at(second).table_bytes = 0xffff'fff0;
+  const reference first = built.add_code("keep", "/app/a.py", "12", line_table::python_3_9);
+  const reference second = built.add_code("wrong", "/app/b.py", "", line_table::python_3_9);
+  (void)built.add_code("behind", "/app/c.py", "", line_table::python_3_9);
+  built.code_at(second).table_bytes = 0xffff'fff0;
   const auto codes = segment_reader(built.path()).read().codes;
   EXPECT_EQ(codes->size(), 1U);
   EXPECT_TRUE(codes->contains(first));

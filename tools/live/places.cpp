@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "allocation_wrappers.hpp"
+#include "language_files.hpp"
 #include "symbols.hpp"
 
 namespace heapwright::tool {
@@ -21,12 +22,6 @@ std::string key_of(const place& p) {
 bool calls_javascript(const std::string& function) {
   return function == "Builtins_JSEntry" || function.starts_with("v8::Function::Call") ||
          function.starts_with("v8::Script::Run");
-}
-
-/// The interpreter, as a program or as a library.
-bool is_python(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
-  return name == "python" || name.starts_with("python3") || name.starts_with("libpython3.");
 }
 
 /// Source of Rust's own library, or of what it consists of.
@@ -46,22 +41,6 @@ std::string crate_of(const std::string& file) {
   begin = file.find('/', begin + registry.size()) + 1;  // behind the name of the registry
   const std::string folder = file.substr(begin, file.find('/', begin) - begin);
   return folder.substr(0, folder.rfind('-'));  // without its version
-}
-
-/// Where the name of the package begins within the path of a file that was installed with it; npos:
-/// the file came with none.
-std::size_t package_begin(const std::string& path) {
-  for (const std::string_view folder : {"/site-packages/", "/dist-packages/", "/node_modules/"})
-    if (const std::size_t at = path.rfind(folder); at != std::string::npos) return at + folder.size();
-  return std::string::npos;
-}
-
-std::string package_at_begin(const std::string& path, std::size_t begin) {
-  std::size_t end = path.find('/', begin);
-  if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);  // of a scope: @scope/name
-  // A package of one file is that file.
-  if (end == std::string::npos) end = path.find('.', begin);
-  return path.substr(begin, end == std::string::npos ? end : end - begin);
 }
 
 }  // namespace
@@ -86,12 +65,12 @@ void places_book::know(const segment::snapshot& figures) {
   modules_known_ = figures.modules.size();
   const segment::process_figures& process = figures.process;
   program_ = process.shown_program.empty() ? process.program : process.shown_program;  // as modules are named
-  know_python(figures);
+  know_interpreter(figures);
 }
 
-void places_book::know_python(const segment::snapshot& figures) {
-  if (has_met_interpreter_ || figures.process.python_at == 0) return;
-  const segment::module_figures* const module = symbols_->module_of(figures.process.python_at + 1);
+void places_book::know_interpreter(const segment::snapshot& figures) {
+  if (has_met_interpreter_ || figures.process.interpreter_at == 0) return;
+  const segment::module_figures* const module = symbols_->module_of(figures.process.interpreter_at + 1);
   if (module == nullptr) return;
   set_interpreter(module->shown_path.empty() ? module->path : module->shown_path);
 }
@@ -228,9 +207,9 @@ std::vector<std::uint32_t> places_book::without_interpreter(std::vector<std::uin
 /// Has code of its own: no wrapper, no interpreter, no library.
 bool places_book::is_of_program(std::uint32_t number) const {
   const place& p = all_[number];
-  if (p.is_script) return is_own_script(number) && package_begin(p.module) == std::string::npos;
+  if (p.is_script) return is_own_script(number) && !is_of_package(p.module);
   if (!crate_of(p.file).empty()) return false;
-  if (wrapper_[number] || is_interpreters(number) || package_begin(p.module) != std::string::npos) return false;
+  if (wrapper_[number] || is_interpreters(number) || is_of_package(p.module)) return false;
   if (!interpreter_.empty() && is_made_at_run_time(p.module)) return false;
   const std::string name = qualified_name(p.function);
   constexpr std::array<std::string_view, 3> languages{"std::", "__gnu_cxx::", "_start"};
@@ -283,24 +262,17 @@ std::string package_of(const place& p) {
   if (std::string crate = crate_of(p.file); !crate.empty()) return crate;
   if (path.empty() && p.is_script) return "scripts";
   if (path.empty() || is_made_at_run_time(path)) return "code made at run time";
-  if (path.starts_with("<frozen ")) return "python";
-  if (path.starts_with("node:")) return "node";
-  if (const std::size_t begin = package_begin(path); begin != std::string::npos) return package_at_begin(path, begin);
-  if (is_of_library(path)) return "python";
-  if (!p.is_script && is_python(path)) return "python";
+  if (const std::string_view language = language_of_library(path); !language.empty()) return std::string(language);
+  if (is_of_package(path)) return package_in(path);
+  if (const std::string_view language = language_of_interpreter(path); !p.is_script && !language.empty())
+    return std::string(language);
   const std::size_t name = path.rfind('/');
   if (!p.is_script || name == std::string::npos) return path.substr(name + 1);
   const std::size_t folder = name == 0 ? std::string::npos : path.rfind('/', name - 1);
   return path.substr(folder + 1, name - folder);
 }
 
-bool is_of_library(const std::string& file) {
-  if (file.starts_with("<frozen ") || file.starts_with("node:")) return true;
-  constexpr std::string_view library = "/lib/python3.";
-  const auto at = file.find(library);
-  return at != std::string::npos && file.find("/site-packages/", at) == std::string::npos &&
-         file.find("/dist-packages/", at) == std::string::npos;
-}
+bool is_of_library(const std::string& file) { return !language_of_library(file).empty(); }
 
 std::size_t site_among(const std::vector<frame_kind>& innermost_first) {
   const auto end = innermost_first.end();

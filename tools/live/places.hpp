@@ -21,7 +21,7 @@ struct place {
   unsigned line = 0;
   std::string module;  ///< path of the file that the code was loaded from
   bool is_inlined = false;
-  bool is_script = false;  ///< of a language with an interpreter: Python, JavaScript
+  bool is_script = false;  ///< of a language with an interpreter: Python, PHP, Ruby, Perl, JavaScript
 };
 
 /// False where `function` is a module and an offset, or an address: no symbol is known there.
@@ -33,10 +33,10 @@ struct place {
 
 enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 
-/// A script that comes with Python or node, or an extension in C that comes with Python.
+/// A script, or an extension in C, that comes with its language (language_files.hpp).
 [[nodiscard]] bool is_of_library(const std::string& file);
 
-/// What the code of a place came with: a package of Python, node or Rust ("numpy"), a language's
+/// What the code of a place came with: a package of a language ("numpy"), a language's
 /// own library or interpreter ("python", "rust"), the file of a program or a library
 /// ("libc.so.6"), or the folder of a script ("app/").
 [[nodiscard]] std::string package_of(const place& p);
@@ -103,7 +103,7 @@ class places_book {
 
  private:
   void know(const segment::snapshot& figures);
-  void know_python(const segment::snapshot& figures);
+  void know_interpreter(const segment::snapshot& figures);
   void set_interpreter(const std::string& module);
   [[nodiscard]] bool is_interpreters(std::uint32_t number) const;
   [[nodiscard]] bool is_own_script(std::uint32_t number) const;

@@ -195,7 +195,7 @@ void recorder::note_names(recorded_process& p) {
     last = std::max(last, id);
     writer_.add(trace::interpreted_code{.process = p.number,
                             .id = id,
-                            .interpreter_at = figures.process.python_at,
+                            .interpreter_at = figures.process.interpreter_at,
                             .name = code.name,
                             .file = code.file,
                             .first_line = code.first_line,

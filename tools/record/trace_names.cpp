@@ -12,9 +12,9 @@ trace_names::trace_names(const std::string& file, const function_patterns& wrapp
       named(one->process).figures.modules.push_back({one->begin, one->end, one->base, one->path});
     if (const auto* const one = std::get_if<trace::interpreted_code>(&p)) {
       named_process& of = named(one->process);
-      of.figures.process.python_at = one->interpreter_at;
+      of.figures.process.interpreter_at = one->interpreter_at;
       of.codes->insert_or_assign(
-          one->id, segment::python_code_figures{one->name, one->file, one->first_line,
+          one->id, segment::interpreted_code_figures{one->name, one->file, one->first_line,
                                                 static_cast<segment::line_table>(one->lines), one->table});
     }
   });

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "debug_file.hpp"
-#include "python_lines.hpp"
+#include "interpreted_lines.hpp"
 
 namespace heapwright::tool {
 
@@ -105,7 +105,7 @@ void symbolizer::add_modules(const std::vector<segment::module_figures>& modules
   }
 }
 
-void symbolizer::use_codes(std::shared_ptr<const segment::python_codes> codes) {
+void symbolizer::use_codes(std::shared_ptr<const segment::interpreted_codes> codes) {
   if (codes == codes_) return;
   codes_ = std::move(codes);
   ++generation_;
@@ -131,24 +131,24 @@ const segment::module_figures* symbolizer::module_of(std::uint64_t return_addres
 
 const location& symbolizer::resolve(std::uint64_t return_address) {
   answer& a = answers_[return_address];
-  const bool is_python = segment::is_python_call(return_address);
-  const bool may_become_known = a.generation != 0 && (is_python ? !a.where.is_known : a.where.module.empty());
-  if (may_become_known && !is_python && code_made_.refresh()) ++generation_;
+  const bool is_interpreted = segment::is_interpreted_call(return_address);
+  const bool may_become_known = a.generation != 0 && (is_interpreted ? !a.where.is_known : a.where.module.empty());
+  if (may_become_known && !is_interpreted && code_made_.refresh()) ++generation_;
   if (a.generation == 0 || (may_become_known && a.generation != generation_)) {
     a.where.address = return_address;
-    is_python ? look_up_python(a.where) : look_up(a.where);
+    is_interpreted ? look_up_interpreted(a.where) : look_up(a.where);
     a.generation = generation_;
   }
   return a.where;
 }
 
-void symbolizer::look_up_python(location& where) const {
+void symbolizer::look_up_interpreted(location& where) const {
   where.is_script = true;
-  where.frames = {{"code of Python without a name"}};
+  where.frames = {{"interpreted code without a name"}};
   if (!codes_) return;
-  const auto code = codes_->find(segment::python_code_of(where.address));
+  const auto code = codes_->find(segment::code_of_call(where.address));
   if (code == codes_->end()) return;
-  const unsigned line = python_line(code->second, segment::python_instruction_of(where.address));
+  const unsigned line = line_at(code->second, segment::position_in_call(where.address));
   where.is_known = true;
   where.module = code->second.file;
   where.frames = {{code->second.name, code->second.file, line}};

@@ -35,8 +35,8 @@ struct source_frame {
 };
 
 struct location {
-  std::uint64_t address = 0;  ///< the return address, or a call in Python (segment.hpp)
-  bool is_script = false;     ///< a call in Python, or of JavaScript that V8 has compiled
+  std::uint64_t address = 0;  ///< the return address, or an interpreted call (segment.hpp)
+  bool is_script = false;     ///< an interpreted call, or one of JavaScript that V8 has compiled
   std::string module;         ///< path; empty: of no module
   /// Innermost inlined first, the real function last. Never empty: code without a name is
   /// `module+0x1234` or `0x7f0012345678`.
@@ -66,7 +66,7 @@ class symbolizer {
   /// All that are known now: those that are new are added, and win where they overlap older ones.
   void add_modules(const std::vector<segment::module_figures>& modules);
   /// All that are known now; null: none.
-  void use_codes(std::shared_ptr<const segment::python_codes> codes);
+  void use_codes(std::shared_ptr<const segment::interpreted_codes> codes);
 
   [[nodiscard]] std::vector<segment::module_figures> modules() const;
   /// The module of an address; null: none.
@@ -83,12 +83,12 @@ class symbolizer {
 
   [[nodiscard]] known_module* find(std::uint64_t pc) const;
   void look_up(location& where);
-  void look_up_python(location& where) const;
+  void look_up_interpreted(location& where) const;
 
   std::string root_;
   std::vector<std::unique_ptr<known_module>> modules_;
   perf_map code_made_;
-  std::shared_ptr<const segment::python_codes> codes_;
+  std::shared_ptr<const segment::interpreted_codes> codes_;
   std::unordered_map<std::uint64_t, answer> answers_;
   unsigned generation_ = 1;
 };

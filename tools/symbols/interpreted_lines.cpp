@@ -1,4 +1,4 @@
-#include "python_lines.hpp"
+#include "interpreted_lines.hpp"
 
 #include <optional>
 
@@ -65,12 +65,15 @@ std::optional<std::int64_t> line_in_3_11(const std::string& table, std::int64_t 
 
 }  // namespace
 
-unsigned python_line(const segment::python_code_figures& code, std::uint32_t instruction) {
+unsigned line_at(const segment::interpreted_code_figures& code, std::uint32_t position) {
   std::optional<std::int64_t> line;
   switch (code.lines) {
-    case line_table::python_3_9: line = line_in_3_9(code.table, code.first_line, instruction); break;
-    case line_table::python_3_10: line = line_in_3_10(code.table, code.first_line, instruction); break;
-    case line_table::python_3_11: line = line_in_3_11(code.table, code.first_line, instruction); break;
+    case line_table::python_3_9: line = line_in_3_9(code.table, code.first_line, position); break;
+    case line_table::python_3_10: line = line_in_3_10(code.table, code.first_line, position); break;
+    case line_table::python_3_11: line = line_in_3_11(code.table, code.first_line, position); break;
+    case line_table::line_of_call:
+      if (position != 0) line = position;
+      break;
     case line_table::none: break;
   }
   const std::int64_t known = line.value_or(code.first_line);

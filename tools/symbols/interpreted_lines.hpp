@@ -1,4 +1,5 @@
-// Lines of source in Python: what a code object's table says of an instruction.
+// Lines of source of interpreted calls. Most have their line themselves; those in Python have an
+// instruction, and their code object's table says which line that is of.
 //
 // The tables, by the version of CPython that has made them (Objects/lnotab_notes.txt and
 // Objects/locations.md of its sources describe them):
@@ -15,8 +16,8 @@
 
 namespace heapwright::tool {
 
-/// The line of the instruction at this distance from the first one, in bytes. The function's first
-/// line where the table does not say. O(table).
-[[nodiscard]] unsigned python_line(const segment::python_code_figures& code, std::uint32_t instruction);
+/// The line at this position of a call (segment::interpreted_call_of). The function's first line
+/// where that is not known; 0: that is not known either. O(table).
+[[nodiscard]] unsigned line_at(const segment::interpreted_code_figures& code, std::uint32_t position);
 
 }  // namespace heapwright::tool

@@ -1,5 +1,5 @@
 // Tables of lines that CPython has made of one function, and the lines that it says itself.
-#include "python_lines.hpp"
+#include "interpreted_lines.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,14 +21,14 @@ std::string bytes_of(const std::string& hex) {
 }
 
 void expect_lines(line_table lines, const std::string& table, const std::vector<run_of_line>& runs) {
-  const segment::python_code_figures code{"work", "a.py", 2, lines, bytes_of(table)};
+  const segment::interpreted_code_figures code{"work", "a.py", 2, lines, bytes_of(table)};
   std::uint32_t instruction = 0;
   for (const run_of_line& run : runs)
     for (unsigned i = 0; i < run.instructions; ++i, instruction += 2)
-      ASSERT_EQ(python_line(code, instruction), run.line == 0 ? 2 : run.line) << instruction;
+      ASSERT_EQ(line_at(code, instruction), run.line == 0 ? 2 : run.line) << instruction;
 }
 
-TEST(python_lines, of_cpython_3_9) {
+TEST(interpreted_lines, of_cpython_3_9) {
   expect_lines(line_table::python_3_9, "00020401080102010401020102fe0a040c01060202fe127f004d0a01",
                {{2, 4},
                 {4, 5},
@@ -45,7 +45,7 @@ TEST(python_lines, of_cpython_3_9) {
                 {21, 217}});
 }
 
-TEST(python_lines, of_cpython_3_10) {
+TEST(interpreted_lines, of_cpython_3_10) {
   expect_lines(line_table::python_3_10, "0402080102010401020102010afe0c04060102020efe02ff007f0a4e060124ff",
                {{2, 4},
                 {4, 5},
@@ -64,7 +64,7 @@ TEST(python_lines, of_cpython_3_10) {
                 {18, 216}});
 }
 
-TEST(python_lines, of_cpython_3_11) {
+TEST(interpreted_lines, of_cpython_3_11) {
   expect_lines(line_table::python_3_11,
                "8000e00c0d8045d81015f0000a050ef0000a050e8804f00209090ed80c119553d81014d81015f10503160ef40003160ef100"
                "030d0e88458845f8f50800101af00004090ef00004090ef00004090ef00203140ef00003140ee0191ef00503140ef1000314"
@@ -76,7 +76,7 @@ TEST(python_lines, of_cpython_3_11) {
                 {2, 12}, {1, 14}, {13, 12}, {1, 11}, {3, 0}, {16, 216}, {19, 217}, {17, 216}, {3, 0}, {6, 216}});
 }
 
-TEST(python_lines, of_cpython_3_13) {
+TEST(interpreted_lines, of_cpython_3_13) {
   expect_lines(line_table::python_3_11,
                "8000e00c0d8045db10158804f00209090ed80c119453d81014d81015f30503160ef100030d0e8a45f105001116f46606000a"
                "0e88658c1b9804d80f138f7989798b7bf703000a15891bf8f45b0600101af30004090ef106001a1ff30503140ee1191e9041"
@@ -86,23 +86,29 @@ TEST(python_lines, of_cpython_3_13) {
                 {3, 14},   {2, 0},    {10, 12},  {1, 11}, {3, 0},  {14, 216}, {3, 0}});
 }
 
-TEST(python_lines, of_a_table_that_ends_too_early_or_is_none) {
+TEST(interpreted_lines, of_a_table_that_ends_too_early_or_is_none) {
   const std::string whole = bytes_of("8000e00c0d8045d81015f0000a050e");
   for (std::size_t length = 0; length <= whole.size(); ++length) {
-    const segment::python_code_figures code{"work", "a.py", 2, line_table::python_3_11, whole.substr(0, length)};
-    EXPECT_EQ(python_line(code, 1000), 2U) << length;
+    const segment::interpreted_code_figures code{"work", "a.py", 2, line_table::python_3_11, whole.substr(0, length)};
+    EXPECT_EQ(line_at(code, 1000), 2U) << length;
   }
-  EXPECT_EQ(python_line({"work", "a.py", 7, line_table::none, ""}, 0), 7U);
-  EXPECT_EQ(python_line({"work", "a.py", -1, line_table::none, ""}, 0), 0U);
+  EXPECT_EQ(line_at({"work", "a.py", 7, line_table::none, ""}, 0), 7U);
+  EXPECT_EQ(line_at({"work", "a.py", -1, line_table::none, ""}, 0), 0U);
 }
 
-TEST(python_lines, of_any_bytes_at_all) {
+TEST(interpreted_lines, of_a_call_that_has_its_line) {
+  const segment::interpreted_code_figures code{"work", "a.php", 7, line_table::line_of_call, ""};
+  EXPECT_EQ(line_at(code, 12), 12U);
+  EXPECT_EQ(line_at(code, 0), 7U) << "not known";
+}
+
+TEST(interpreted_lines, of_any_bytes_at_all) {
   std::uint32_t random = 1;
   for (int i = 0; i < 20'000; ++i) {
     std::string table;
     for (int k = 0; k < 40; ++k) table.push_back(static_cast<char>((random = random * 1664525 + 1013904223) >> 24));
     for (const line_table lines : {line_table::python_3_9, line_table::python_3_10, line_table::python_3_11})
-      (void)python_line({"work", "a.py", 2, lines, table}, random % 400);
+      (void)line_at({"work", "a.py", 2, lines, table}, random % 400);
   }
 }
 
