@@ -45,6 +45,7 @@ set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME heapwright)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS "libheapwright0 ${this_version}, libheapwright-dev ${this_version}")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "g++")
+set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "libcurl4")
 set(CPACK_COMPONENT_COMMAND_DESCRIPTION "observes heaps, compares mallocs, builds the one that fits
 Shows the heap of a real program while it runs, compares mallocs on it with
 confidence intervals, records and replays what it does with its memory, and

@@ -32,17 +32,17 @@ step() {
   fi
 }
 
-build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libelf-dev libdw-dev liblzma-dev libbz2-dev libprotozero-dev libiberty-dev zlib1g-dev libzstd-dev libxxhash-dev robin-map-dev libgtest-dev"
+build_packages="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libelf-dev libdw-dev liblzma-dev libbz2-dev libprotozero-dev libcurl4-openssl-dev libiberty-dev zlib1g-dev libzstd-dev libxxhash-dev robin-map-dev libgtest-dev"
 # The live page is bundled by Node.js, which some have from elsewhere than from Debian, npm included.
 command -v npm >/dev/null || build_packages="$build_packages nodejs npm"
 peer_packages="libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2"
 program_packages="python3 libpython3.11-testsuite redis-server redis-tools sqlite3 git nodejs perl php-cli ruby default-jdk-headless postgresql nginx-light curl"
-test_packages="googletest meson doxygen chromium prometheus musl-tools valgrind procps util-linux gdb lldb python3-lldb-14 libcap2-bin libc6-dbg zsh fish groff-base $peer_packages $program_packages"
+test_packages="googletest openssl python3-venv meson doxygen chromium prometheus musl-tools valgrind procps util-linux gdb lldb python3-lldb-14 libcap2-bin libc6-dbg zsh fish groff-base $peer_packages $program_packages"
 # Go has a reader of profiles; some have it from elsewhere.
 command -v go >/dev/null || test_packages="$test_packages golang-go"
 checking_packages="clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev"
 windows_packages="g++-mingw-w64-x86-64-posix wine64"
-other_system_packages="g++-aarch64-linux-gnu g++-riscv64-linux-gnu qemu-user $windows_packages python3-venv"
+other_system_packages="g++-aarch64-linux-gnu g++-riscv64-linux-gnu qemu-user $windows_packages"
 all_test_packages="$test_packages $checking_packages $other_system_packages"
 
 # need PACKAGE...: installs what is missing, on Debian; elsewhere says what is needed and goes on.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include <sys/stat.h>
 #include <time.h>
 
 #include "interpreted_code_records.hpp"
@@ -21,6 +22,21 @@ std::uint64_t monotonic_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+/// A container may share the folder of segments with this system, and no other files. Empty: the
+/// program is the file of that name here, or cannot be looked at.
+std::string root_of_container(const process_figures& process) {
+  const auto file = [](const std::string& path) {
+    struct stat about {};
+    return stat(path.c_str(), &about) == 0 ? std::make_pair(about.st_dev, about.st_ino) : std::pair<dev_t, ino_t>();
+  };
+  if (process.state == process_state::exited || !is_there(process)) return {};
+  const std::string folder = "/proc/" + std::to_string(process.process_id), root = folder + "/root";
+  const auto program = file(folder + "/exe");
+  const bool is_only_there =
+      program.second != 0 && file(process.program) != program && file(root + process.program) == program;
+  return is_only_there ? root : "";
 }
 
 /// Up to the first null, if there is one.
@@ -269,6 +285,8 @@ segment_reader::segment_reader(const std::filesystem::path& file, bool may_contr
   const auto root = path.find("/root/");
   if (path.starts_with("/proc/") && root != std::string::npos)
     root_ = path.substr(0, root + std::string_view("/root").size());
+  else
+    root_ = root_of_container(process());
 }
 segment_reader::segment_reader(segment_reader&&) noexcept = default;
 segment_reader& segment_reader::operator=(segment_reader&&) noexcept = default;

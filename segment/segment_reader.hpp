@@ -150,7 +150,7 @@ struct mapping_figures {
 struct process_figures {
   std::uint32_t process_id = 0;  ///< as this process sees it
   std::uint32_t own_id = 0;      ///< as it sees itself: another one in a process namespace of its own
-  std::string root;              ///< "/proc/PID/root" if its segment was found there, in a container; else empty
+  std::string root;  ///< "/proc/PID/root" if its segment or its program is there, in a container; else empty
   process_state state = process_state::running;
   std::uint64_t started_ns = 0, started_unix_ns = 0, ended_ns = 0, process_start = 0, forked_from = 0;
   std::uint64_t inherited_blocks = 0, inherited_bytes = 0;  ///< as in segment_header

@@ -242,6 +242,29 @@ struct live_words : live_options {
   std::vector<std::string> words;  ///< the command, or the process id
 };
 
+void add_push(CLI::App& sub, push_options& push) {
+  CLI::Option* const url = sub.add_option("--push", push.url,
+                                          "Send heap profiles to a Pyroscope (pyroscope+http://HOST:PORT) or an OTLP "
+                                          "receiver (otlp+http://HOST:PORT), while the program runs and at its end")
+                               ->type_name("URL");
+  sub.add_option("--push-every", push.every_seconds, "Seconds between two profiles of a process")
+      ->check(from_to(1, 3600))
+      ->capture_default_str()
+      ->needs(url);
+  sub.add_option("--push-header", push.headers,
+                 "With each request, as 'Authorization: Bearer TOKEN'; repeatable. HEAPWRIGHT_PUSH_HEADERS keeps a "
+                 "secret out of ps")
+      ->type_name("HEADER")
+      ->allow_extra_args(false)
+      ->needs(url);
+  sub.add_option("--push-label", push.labels,
+                 "With each profile, as region=eu; service.name is the program's name unless it is given here; "
+                 "repeatable")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false)
+      ->needs(url);
+}
+
 subcommand add_live(CLI::App& app) {
   const auto given = std::make_shared<live_words>();
   live_words& options = *given;
@@ -275,6 +298,7 @@ subcommand add_live(CLI::App& app) {
          "Write the page, as it is, into one HTML file that needs no server: at the end of a COMMAND, at once of "
          "a PID or a --file")
       ->type_name("FILE");
+  add_push(sub, options.push);
   sub.add_option("--advice", options.advice, "Show beside the call sites what `heapwright advise --json` has written")
       ->type_name("FILE");
   add_wrappers(sub, options.wrappers);
@@ -299,6 +323,10 @@ subcommand add_live(CLI::App& app) {
             what_to_watch(given->words, given->pid, given->command);
             const int said = int{!given->words.empty()} + int{given->list} + int{!given->file.empty()};
             if (said != 1) throw wrong("live: say one of COMMAND, PID, --list and --file FILE");
+            if (!given->push.url.empty() && !given->file.empty())
+              throw wrong("live: --push is for a COMMAND or a PID: what --file has is over");
+            if (!given->push.url.empty() && !given->snapshot.empty() && given->command.empty())
+              throw wrong("live: --snapshot of a PID is written at once; --push goes without it");
             if (given->python_objects && given->command.empty())
               throw wrong("live: --python-objects is for a COMMAND: a Python that runs has chosen already");
             if (given->estimate && given->command.empty())

@@ -31,12 +31,15 @@ def heapwright(*arguments):
 
 @unittest.skipUnless(can_have_containers(), "namespaces cannot be made here")
 class Containers(unittest.TestCase):
+    SHARED = False
+
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         inside = os.path.join(self.folder.name, "inside")
         os.mkdir(inside)
         # The program is a file that only the container has.
-        script = f"mount -t tmpfs none /dev/shm && mount -t tmpfs none {inside} && cp {SERVER} {inside}/server && exec env LD_PRELOAD={PROBE} {inside}/server 100 500"
+        own_segments = "" if self.SHARED else "mount -t tmpfs none /dev/shm && "
+        script = f"{own_segments}mount -t tmpfs none {inside} && cp {SERVER} {inside}/server && exec env LD_PRELOAD={PROBE} {inside}/server 100 500"
         self.container = subprocess.Popen([*CONTAINER, "sh", "-c", script], env=clean_environment(), stdout=subprocess.DEVNULL)
         self.id = wait_for("the program", lambda: self.server_inside(f"{inside}/server"))
         time.sleep(1)
@@ -56,6 +59,39 @@ class Containers(unittest.TestCase):
             except OSError:
                 pass
 
+    def test_its_source_is_shown_and_no_link_leads_out_of_it(self):
+        inside = os.path.join(self.folder.name, "inside")
+        for folder in (self.folder.name, inside):  # the container has another folder in the place of the second
+            with open(os.path.join(folder, "other.cpp"), "w") as file:
+                file.write("another file\n" * 400)
+        tool = subprocess.Popen([HEAPWRIGHT, "live", "--no-browser", str(self.id)], env=clean_environment(), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tool.communicate)
+        self.addCleanup(tool.terminate)
+        address = re.search(r"http://[\d.:]+/", tool.stderr.readline())[0]
+
+        def get(path):
+            with LOCAL.open(address + path, timeout=PATIENCE) as answer:
+                return json.load(answer)
+        file, line = wait_for("a site", lambda: next((p[1:3] for p in get("api/sites?value=live")["places"] if "look_up" in p[0] and p[1]), None))
+
+        def source():
+            return get(f"api/source?file={file}&line={line}")["lines"]
+        with open(file) as text:
+            self.assertIn(text.read().splitlines()[line - 1], source())
+
+        def within(*command):
+            subprocess.run(["nsenter", f"--target={self.id}", "--user", "--mount", "--preserve-credentials", *command], check=True)
+        within("mount", "-t", "tmpfs", "none", os.path.dirname(file))
+        self.assertEqual(source(), [], "it is the container's file, which is gone")
+        within("ln", "-s", f"{self.folder.name}/other.cpp", file)
+        self.assertEqual(set(source()), {"another file"})
+        for target in (f"{inside}/other.cpp", f"/proc/self/root{self.folder.name}/other.cpp"):
+            within("ln", "-sf", target, file)
+            self.assertEqual(source(), [], target)
+        within("rm", file)
+        within("mkfifo", file)
+        self.assertEqual(source(), [], "a pipe is not waited for")
+
     def test_it_is_listed_shown_named_and_saved_by_its_id_here(self):
         self.assertRegex(heapwright("live", "--list").stdout, rf"(?m)^ *{self.id}  running  .*server 100 500$")
         top = heapwright("top", str(self.id))
@@ -69,6 +105,12 @@ class Containers(unittest.TestCase):
             tool.send_signal(signal.SIGINT)
             self.assertEqual(tool.wait(PATIENCE), 0)
         self.assertRegex(heapwright("top", saved).stdout, r"running when it was saved .*\n.*RSS \d")
+
+
+class ContainersThatShareTheFolderOfSegments(Containers):
+    """As with a volume, or with --ipc=host."""
+
+    SHARED = True
 
 
 # Allocates, forks, and the child forks again: each holds more than the one before.

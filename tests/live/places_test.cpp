@@ -119,6 +119,23 @@ TEST(places_book, takes_rusts_library_for_functions_that_allocate_for_others) {
   EXPECT_EQ(book.with_libraries_folded({without_source, grow, own, main}), (std::vector{own, main}));
 }
 
+TEST(places_book, takes_zigs_library_for_functions_that_allocate_for_others) {
+  places_book book;
+  const auto number = [&](const char* function, const char* file) {
+    return book.number_for({.function = function, .file = file, .line = 1, .module = "/srv/app/server"});
+  };
+  const std::uint32_t join = number("fs.path.join", "/opt/zig/lib/std/fs/path.zig"),
+                      without_source = number("mem.Allocator.alloc__anon_5681", ""),
+                      own = number("main.Shop.cached", "/srv/app/std/shop.zig"),
+                      main = number("main.main", "/srv/app/main.zig");
+  EXPECT_TRUE(book.is_wrapper(join));
+  EXPECT_TRUE(book.is_wrapper(without_source));
+  EXPECT_FALSE(book.is_wrapper(own));
+  EXPECT_EQ(book.site_in({without_source, join, own, main}), 2U);
+  EXPECT_EQ(package_of(book[join]), "zig");
+  EXPECT_EQ(package_of(book[own]), "server");
+}
+
 /// Names of calls, each of which is in one place.
 class known_places : public testing::Test {
  protected:

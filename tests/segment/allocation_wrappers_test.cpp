@@ -18,8 +18,8 @@ TEST(AllocationWrappers, OfTheLanguages) {
         "std::allocator_traits<std::allocator<char> >::allocate", "__gnu_cxx::new_allocator<int>::allocate",
         "std::__new_allocator<int>::allocate", "std::vector<int, std::allocator<int> >::push_back(int&&)",
         "void std::swap<int>(int&, int&)", "alloc::raw_vec::finish_grow",
-        "<alloc::alloc::Global as core::alloc::Allocator>::allocate", "buffer::operator new",
-        "std::_Function_handler<void (int), main::{lambda(int)#1}>::_M_invoke"})
+        "<alloc::alloc::Global as core::alloc::Allocator>::allocate", "heap.CAllocator.alignedAlloc",
+        "buffer::operator new", "std::_Function_handler<void (int), main::{lambda(int)#1}>::_M_invoke"})
     EXPECT_TRUE(is_wrapper(name)) << name;
 }
 

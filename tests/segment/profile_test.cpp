@@ -39,6 +39,8 @@ struct message {
       const std::uint32_t field = reader.tag();
       if (reader.wire_type() == protozero::pbf_wire_type::varint)
         numbers.emplace(field, reader.get_uint64());
+      else if (reader.wire_type() == protozero::pbf_wire_type::fixed64)
+        numbers.emplace(field, reader.get_fixed64());
       else
         parts.emplace(field, reader.get_string());
     }
@@ -122,6 +124,35 @@ TEST_F(profiles, names_that_are_no_utf8_are_made_so) {
   const decoded d(pprof_profile({stack_of(1, {0x1010}, 1, 5)}, odd, {}));
   EXPECT_NE(std::find(d.texts.begin(), d.texts.end(), "\xEF\xBF\xBD.so+0x10"), d.texts.end());
   EXPECT_NE(std::find(d.texts.begin(), d.texts.end(), "/lib/\xEF\xBF\xBD.so"), d.texts.end());
+}
+
+TEST_F(profiles, allocations_may_be_told_since_an_earlier_moment) {
+  const allocated_before before{{1, {2, 250}}, {2, {9, 900}}};
+  const decoded d(pprof_profile({stack_of(1, {0x1010}, 3, 300, 1, 100), stack_of(2, {0x1020}, 8, 800, 8, 800),
+                                 stack_of(3, {0x1030}, 4, 40, 4, 40)},
+                                symbols, {.before = &before}));
+  std::vector<std::vector<std::int64_t>> values;
+  for (const message& m : d.profile.all(2)) values.push_back(packed(m, 2));
+  EXPECT_EQ(values, (std::vector<std::vector<std::int64_t>>{{1, 50, 2, 200}, {4, 40, 0, 0}}));
+}
+
+TEST_F(profiles, otlp_has_one_sample_for_a_stack) {
+  const message request(
+      unzipped(otlp_profiles({stack_of(1, {code.address, 0x1010}, 3, 300, 1, 100),
+                              stack_of(2, {code.address, 0x1010}, 4, 400), stack_of(3, {0x1010}, 1, 16, 1, 16)},
+                             symbols, {.at_unix_ns = 17, .duration_ns = 5}, {{{"a", "b"}}, 9})));
+  const message scope = request.all(1).at(0).all(2).at(0);
+  std::vector<std::vector<std::int64_t>> values;
+  for (const message& profile : scope.all(2)) {
+    values.emplace_back();
+    for (const message& sample : profile.all(2)) values.back().push_back(packed(sample, 4).at(0));
+    EXPECT_EQ(profile.number(3), 12u);
+    EXPECT_EQ(profile.number(4), 5u);
+  }
+  EXPECT_EQ(values, (std::vector<std::vector<std::int64_t>>{{7, 1}, {700, 16}, {6}, {600}}));
+  const message dictionary = request.all(2).at(0);
+  EXPECT_EQ(dictionary.parts.count(7), 3u);  // stacks: none, and two
+  EXPECT_EQ(dictionary.parts.count(2), 3u);  // locations: likewise
 }
 
 TEST_F(profiles, pprof_has_the_values_of_go_heap_profiles) {

@@ -69,8 +69,8 @@ TOOLS = {
              "sys/socket.h sys/stat.h sys/statvfs.h sys/types.h sys/uio.h sys/utsname.h sys/wait.h sys/xattr.h unistd.h",
     "tools/symbols": "dwarf.h elfutils/libdwfl.h fcntl.h fmt/format.h libiberty/demangle.h protozero/pbf_builder.hpp "
                      "sys/stat.h unistd.h zlib.h",
-    "tools/live": "arpa/inet.h fcntl.h fmt/format.h fmt/ranges.h netdb.h netinet/in.h netinet/tcp.h nlohmann/json.hpp poll.h "
-                  "sys/eventfd.h sys/file.h sys/ioctl.h sys/random.h sys/signalfd.h sys/socket.h sys/stat.h sys/types.h "
+    "tools/live": "arpa/inet.h curl/curl.h dlfcn.h fcntl.h fmt/format.h fmt/ranges.h linux/openat2.h netdb.h netinet/in.h netinet/tcp.h nlohmann/json.hpp poll.h "
+                  "protozero/pbf_reader.hpp sys/eventfd.h sys/file.h sys/ioctl.h sys/random.h sys/signalfd.h sys/socket.h sys/stat.h sys/syscall.h sys/types.h "
                   "sys/un.h sys/wait.h termios.h unistd.h zlib.h",
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",

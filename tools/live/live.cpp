@@ -40,6 +40,7 @@
 #include "memory_picture.hpp"
 #include "output_file.hpp"
 #include "process_image.hpp"
+#include "pusher.hpp"
 #include "quantities.hpp"
 #include "routes.hpp"
 #include "saved_run.hpp"
@@ -306,6 +307,9 @@ std::unique_ptr<watched_family> family_of(const live_options& options, const std
   const std::filesystem::path path = started.empty() ? segment_of(options.pid) : started;
   if (path.empty() && !options.save.empty())
     throw failure(exit_code::bad_input, fmt::format("process {} has no segment to be saved", options.pid));
+  if (path.empty() && !options.push.url.empty())
+    throw failure(exit_code::bad_input,
+                  fmt::format("process {} runs without the probe, whose call stacks --push sends", options.pid));
   return std::make_unique<watched_family>(watch(options.pid, path, options.wrappers), path, path.parent_path(),
                                           options.wrappers, started.empty() ? found_by::id : found_by::start);
 }
@@ -375,6 +379,7 @@ int live(const live_options& options) {
       options.against.empty() ? nullptr : std::make_shared<const other_run>(options.against, options.wrappers);
   if (!options.snapshot.empty() && options.command.empty()) return write_snapshot(options, advice, other);
   const std::string token = token_for(options);
+  auto push = options.push.url.empty() ? nullptr : std::make_unique<pusher>(push_target_of(options.push));
 
   // Listens before anything is started: a port that is taken must not cost a run of the program.
   std::unique_ptr<http_server> server;
@@ -410,6 +415,8 @@ int live(const live_options& options) {
   std::thread serving([&] { server->run([&](const http_request& request) { return answers.answer(request); }); });
   if (opens_browser(options)) open_browser(url, signals);
   tell_ready(options.ready_fd, url);
+  const std::unique_ptr<pusher> pushing = std::move(push);  // ends before what it reads does
+  if (pushing) pushing->start(family, machine_name());
   unobserved_processes unobserved;
   snapshot_file snapshot(options.snapshot);
   const auto each_second = [&] {
@@ -429,6 +436,7 @@ int live(const live_options& options) {
   std::vector<saved_process> run;
   if (!options.save.empty()) run = family.saved(options.pid != 0);
   snapshot.write({family, advice});
+  if (pushing) pushing->finish();
   family.stop();
   server->stop();
   serving.join();

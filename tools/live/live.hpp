@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "function_patterns.hpp"
+#include "push_target.hpp"
 
 namespace heapwright::tool {
 
@@ -28,6 +29,7 @@ struct live_options {
   std::string advice;           ///< of `heapwright advise --json`, shown beside the sites; empty: none
   std::string snapshot;         ///< file for snapshot_page at the end; of a pid or a file at once, without a server
   std::string against;          ///< a saved run to compare with; empty: none
+  push_options push;            ///< where profiles go while it runs
   std::string save;             ///< the segment as it is at the end, copied to this file; empty: it is not
   bool read_only = false;       ///< viewers change nothing in the program
   bool no_browser = false;

@@ -30,6 +30,12 @@ bool is_of_rust(const std::string& file) {
          file.find("/rustlib/src/rust/library/") != std::string::npos;
 }
 
+/// Source of Zig's own library, which is compiled with the program.
+bool is_of_zig(const std::string& file) {
+  return file.ends_with(".zig") &&
+         (file.find("/lib/std/") != std::string::npos || file.find("/zig/std/") != std::string::npos);
+}
+
 /// Source of the C++ library: what is a template is in the program itself.
 bool is_of_cxx(const std::string& file) { return file.find("/include/c++/") != std::string::npos; }
 
@@ -121,9 +127,9 @@ place places_book::operator[](std::uint32_t number) const {
 bool places_book::is_wrapper(const place& p) const {
   const std::string name = qualified_name(p.function);
   if (wrappers_.find(p.function) != nullptr || wrappers_.find(name) != nullptr) return true;
-  return !p.is_script &&
-         (is_of_rust(p.file) || is_of_cxx(p.file) || known_allocation_wrappers().find(name) != nullptr ||
-          p.module.find("libheapwright-probe") != std::string::npos);
+  return !p.is_script && (is_of_rust(p.file) || is_of_zig(p.file) || is_of_cxx(p.file) ||
+                          known_allocation_wrappers().find(name) != nullptr ||
+                          p.module.find("libheapwright-probe") != std::string::npos);
 }
 
 bool places_book::is_wrapper(std::uint32_t number) const {
@@ -259,6 +265,7 @@ std::vector<std::uint32_t> places_book::with_libraries_folded(const std::vector<
 std::string package_of(const place& p) {
   const std::string& path = p.module;
   if (is_of_rust(p.file)) return "rust";
+  if (is_of_zig(p.file)) return "zig";
   if (std::string crate = crate_of(p.file); !crate.empty()) return crate;
   if (path.empty() && p.is_script) return "scripts";
   if (path.empty() || is_made_at_run_time(path)) return "code made at run time";

@@ -37,7 +37,7 @@ enum class frame_kind : std::uint8_t { wrapper, nameless, other };
 [[nodiscard]] bool is_of_library(const std::string& file);
 
 /// What the code of a place came with: a package of a language ("numpy"), a language's
-/// own library or interpreter ("python", "rust"), the file of a program or a library
+/// own library or interpreter ("python", "rust", "zig"), the file of a program or a library
 /// ("libc.so.6"), or the folder of a script ("app/").
 [[nodiscard]] std::string package_of(const place& p);
 

@@ -235,6 +235,20 @@ std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_fa
   return result;
 }
 
+std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_family::watched_run() {
+  auto result = watched_members();
+  if (!is_asked_for()) return result;
+  fork_parents parents;
+  const auto id_of = [](const auto& member) { return member.second->now(false)->figures.process.process_id; };
+  for (const auto& [name, process] : result) {
+    const segment::process_figures& p = process->now(false)->figures.process;
+    parents.emplace(p.process_id, p.forked_from);
+  }
+  const std::uint32_t first = id_of(result.front());
+  std::erase_if(result, [&](const auto& member) { return !is_descendant(parents, id_of(member), first); });
+  return result;
+}
+
 void watched_family::watch_all() {
   for (const auto& [name, process] : watched_members()) process->keep_memory_map();
 }

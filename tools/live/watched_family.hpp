@@ -14,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "other_run.hpp"
@@ -68,6 +69,13 @@ class watched_family {
   /// All members, and what is seen of them now: of those that are watched more than of the others.
   [[nodiscard]] std::vector<family_member> all_members();
 
+  /// All of them with what is watched, as far as that may be so many; the first one first.
+  [[nodiscard]] std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_members();
+
+  /// These, of the run alone: where the first was asked for by its id, it and what it and its
+  /// children have forked.
+  [[nodiscard]] std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_run();
+
   /// To be called about once a second where all of the run is to be seen later: processes that have
   /// begun are watched from now on.
   void watch_all();
@@ -85,8 +93,6 @@ class watched_family {
  private:
   static constexpr std::size_t most_watched = 64;
 
-  /// All of them with what is watched, as far as that may be so many; the first one first.
-  [[nodiscard]] std::vector<std::pair<std::string, std::shared_ptr<watched_process>>> watched_members();
   void follow_first();
   void leave_out_ended();
   /// What the process is called that is asked for by its id, the first by "". A name stays itself.

@@ -418,7 +418,16 @@ void watched_process::name_code_of_jvm() {
 
 seen_stacks watched_process::stacks() {
   if (wants_names_of_jvm_) name_code_of_jvm();
-  seen_stacks result{read_stacks(), nullptr};
+  return with_moment(read_stacks());
+}
+
+seen_stacks watched_process::own_stacks() {
+  if (wants_names_of_jvm_) name_code_of_jvm();
+  return with_moment(reader_ ? reader_->own_stacks() : std::vector<segment::stack_figures>());
+}
+
+seen_stacks watched_process::with_moment(std::vector<segment::stack_figures> stacks) {
+  seen_stacks result{std::move(stacks), nullptr};
   const std::uint64_t read_ns = clock_ns();
   const std::lock_guard hold(mutex_);
   if (last_->state == life::running && last_->figures.at_ns < read_ns) look(true);

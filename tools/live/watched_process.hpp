@@ -110,6 +110,8 @@ class watched_process {
   /// With a moment that is not before them: all that they name is known in it. Of a JVM whose names
   /// are wanted they may take a moment.
   [[nodiscard]] seen_stacks stacks();
+  /// Without what was live in the parent at a fork.
+  [[nodiscard]] seen_stacks own_stacks();
   [[nodiscard]] std::vector<segment::sample_figures> live_samples();
   [[nodiscard]] std::vector<segment::misuse_report_figures> misuse_reports();
   /// Not older than two seconds, or the last that was seen of a process that has ended; null if
@@ -171,6 +173,7 @@ class watched_process {
   void keep_stacks(const moment& m);
   void name_code_of_jvm();
   [[nodiscard]] std::vector<segment::stack_figures> read_stacks() const;
+  [[nodiscard]] seen_stacks with_moment(std::vector<segment::stack_figures> stacks);
 
   std::optional<segment::segment_reader> reader_;
   bool may_control_ = false;

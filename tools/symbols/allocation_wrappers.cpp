@@ -33,6 +33,10 @@ constexpr const char* patterns[] = {
     "__rust_alloc*", "__rust_realloc", "__rdl_*", "__rg_*", "_R*___rust_alloc*", "<alloc::*", "alloc::alloc::*",
     "alloc::boxed::*", "alloc::collections::*", "alloc::fmt::*", "alloc::raw_vec::*", "alloc::rc::*", "alloc::slice::*",
     "alloc::str::*", "alloc::string::*", "alloc::sync::*", "alloc::vec::*", "hashbrown::*", "<hashbrown::*",
+    // Zig. Its own compiler gives code that is inlined no namespace, and lines no file that is read
+    // here.
+    "heap.CAllocator.*", "heap.arena_allocator.*", "heap.ArenaAllocator.*", "mem.Allocator.*", "rawAlloc",
+    "allocAdvancedWithRetAddr", "array_list.*", "hash_map.*", "array_hash_map.*", "multi_array_list.*",
     // Redis, Valkey
     "zmalloc*", "zcalloc*", "zrealloc*", "ztry*alloc*", "zstrdup", "extend_to_usable", "valkey_*alloc", "sdsnew*",
     "_sdsnew*", "sdstrynew*", "sdsempty", "sdsdup", "sdsMakeRoomFor*", "_sdsMakeRoomFor*", "sdsgrowzero", "sdscat*",

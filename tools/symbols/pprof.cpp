@@ -48,18 +48,6 @@ enum class in_location : tag { id = 1, mapping_id, address, line };
 enum class in_line : tag { function_id = 1, line };
 enum class in_function : tag { id = 1, name, system_name, filename };
 
-struct measure_text {
-  heap_measure measure;
-  const char* type;
-  const char* unit;
-};
-constexpr std::array<measure_text, 4> measures{{
-    {heap_measure::alloc_objects, "alloc_objects", "count"},
-    {heap_measure::alloc_space, "alloc_space", "bytes"},
-    {heap_measure::inuse_objects, "inuse_objects", "count"},
-    {heap_measure::inuse_space, "inuse_space", "bytes"},
-}};
-
 class profile_writer {
  public:
   profile_writer(symbolizer& symbols, const profile_options& options) : symbols_(symbols), options_(options) {
@@ -67,7 +55,7 @@ class profile_writer {
   }
 
   std::string write(const std::vector<segment::stack_figures>& stacks) {
-    for (const measure_text& m : measures) add_value_type(in_profile::sample_type, m.type, m.unit);
+    for (const measure_text& m : heap_measures) add_value_type(in_profile::sample_type, m.type, m.unit);
     if (!options_.program.empty()) add_program();
     for (const segment::stack_figures& s : stacks) add_sample(s);
     for (const mapping& m : mappings_) add_mapping(m);
@@ -75,7 +63,7 @@ class profile_writer {
     out_.add_int64(in_profile::duration_nanos, static_cast<std::int64_t>(options_.duration_ns));
     add_value_type(in_profile::period_type, "space", "bytes");
     out_.add_int64(in_profile::period, static_cast<std::int64_t>(options_.interval));
-    for (const measure_text& m : measures)
+    for (const measure_text& m : heap_measures)
       if (m.measure == options_.shown_first) out_.add_int64(in_profile::default_sample_type, text(m.type));
     for (const std::string* s : texts_) out_.add_string(in_profile::string_table, *s);
     return std::move(data_);
@@ -101,14 +89,8 @@ class profile_writer {
   }
 
   void add_sample(const segment::stack_figures& stack) {
-    std::array<std::int64_t, measures.size()> values{};
-    bool is_zero = true;
-    for (std::size_t i = 0; i < measures.size(); ++i) {
-      values[i] = value_of(stack, measures[i].measure);
-      if (values[i] < 0 && !options_.is_difference) values[i] = 0;
-      is_zero = is_zero && values[i] == 0;
-    }
-    if (is_zero) return;
+    const heap_values values = values_of(stack, options_);
+    if (values == heap_values{}) return;
     std::vector<std::uint64_t> locations;
     for (const std::uint64_t address : stack.addresses) locations.push_back(location_id(address));
     const bool has_name = stack.name_of_threads - 1 < options_.thread_names.size();

@@ -60,6 +60,24 @@ std::int64_t value_of(const segment::stack_figures& stack, heap_measure measure)
   return 0;
 }
 
+heap_values values_of(const segment::stack_figures& stack, const profile_options& options) {
+  segment::stack_figures since = stack;
+  if (options.before != nullptr) {
+    const auto found = options.before->find(stack.id);
+    const allocated_figures before = found == options.before->end() ? allocated_figures{} : found->second;
+    since.allocations = growth(stack.allocations, before.blocks);
+    since.allocated_bytes = growth(stack.allocated_bytes, before.bytes);
+  }
+  heap_values values{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const heap_measure measure = heap_measures[i].measure;
+    const bool is_allocated = measure == heap_measure::alloc_objects || measure == heap_measure::alloc_space;
+    values[i] = value_of(is_allocated ? since : stack, measure);
+    if (values[i] < 0 && !options.is_difference) values[i] = 0;
+  }
+  return values;
+}
+
 std::vector<segment::stack_figures> stacks_between(const std::vector<segment::stack_figures>& later,
                                                    const std::vector<segment::stack_figures>& earlier) {
   std::unordered_map<segment::reference, const segment::stack_figures*> before;
