@@ -31,7 +31,8 @@ unsigned file_of_function(const char* version) noexcept {
   if (is("3.4.")) return 136;                // PHP 7.4
   if (is("4.0.") || is("4.1.")) return 144;  // PHP 8.0, 8.1
   if (is("4.2.")) return 152;                // PHP 8.2
-  if (is("4.3.") || is("4.4.")) return 144;  // PHP 8.3, 8.4
+  if (is("4.3.")) return 144;                // PHP 8.3
+  if (is("4.4.")) return 168;                // PHP 8.4
   return 0;
 }
 

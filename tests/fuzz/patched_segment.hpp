@@ -111,7 +111,7 @@ class patched_segment {
 
   scratch_file file_;
   std::string whole_;
-  std::array<std::size_t, 9> parts_{};
+  std::array<std::size_t, 10> parts_{};
 };
 
 }  // namespace heapwright::fuzzing
