@@ -48,12 +48,14 @@ extern "C" {
 
 HEAPWRIGHT_FIRST_VERSION(dladdr);
 HEAPWRIGHT_FIRST_VERSION(dlsym);
+HEAPWRIGHT_FIRST_VERSION(pthread_getspecific);
 HEAPWRIGHT_FIRST_VERSION(pthread_key_create);
 HEAPWRIGHT_FIRST_VERSION(pthread_key_delete);
 HEAPWRIGHT_FIRST_VERSION(pthread_setspecific);
 
 [[gnu::weak]] decltype(dladdr) first_dladdr;
 [[gnu::weak]] decltype(dlsym) first_dlsym;
+[[gnu::weak]] decltype(pthread_getspecific) first_pthread_getspecific;
 [[gnu::weak]] decltype(pthread_key_create) first_pthread_key_create;
 [[gnu::weak]] decltype(pthread_key_delete) first_pthread_key_delete;
 [[gnu::weak]] decltype(pthread_setspecific) first_pthread_setspecific;
@@ -100,6 +102,10 @@ int pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) noexcept {
   destroy_at_thread_end = destroy;
   *key = key_of_libc;
   return 0;
+}
+
+void* pthread_getspecific(pthread_key_t key) noexcept {
+  return &first_pthread_getspecific == nullptr ? nullptr : first_pthread_getspecific(key);
 }
 
 // Glibc has had them since 2.30.

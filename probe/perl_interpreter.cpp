@@ -146,17 +146,15 @@ bool add_perl_call(memory_reader& by, const sub_name& name, const char* instead,
 
 code_range perl_interpreter::find_in(const exported_symbols& symbols) noexcept {
   const auto* const bytes = static_cast<const std::uint16_t*>(symbols.find("PL_interp_size"));
-  const bool has_threads = symbols.find("PL_thr_key") != nullptr;
-  context_ = reinterpret_cast<context_function*>(reinterpret_cast<std::uintptr_t>(symbols.find("Perl_get_context")));
+  key_ = static_cast<const pthread_key_t*>(symbols.find("PL_thr_key"));
   moving_ = symbols.code_of("Perl_cxinc");
-  if (bytes == nullptr || moving_.begin == 0 || *bytes != interpreter_bytes || !has_threads || context_ == nullptr)
-    return {};
+  if (bytes == nullptr || moving_.begin == 0 || *bytes != interpreter_bytes || key_ == nullptr) return {};
   return symbols.code_of("Perl_runops_standard");
 }
 
 bool perl_interpreter::walk(memory_reader& by, code_records& codes, interpreted_calls& calls) const noexcept {
   constexpr unsigned most_contexts = 64 * interpreted_calls::most;  // a ring would have no end
-  const auto perl = reinterpret_cast<std::uintptr_t>(context_());
+  const auto perl = reinterpret_cast<std::uintptr_t>(::pthread_getspecific(*key_));
   std::uintptr_t statement = 0, stack = 0;
   if (perl == 0) return true;
   if (!by.word(perl + running_statement, statement) || !by.word(perl + innermost_stack, stack)) return false;

@@ -1,14 +1,16 @@
-// What a thread executes in Perl: read from the interpreter's own structures, of Perl 5.36 as
-// Debian builds it, with threads.
+// What a thread executes in Perl: read from the interpreter's own structures, of Perl 5.36 and
+// 5.40 as Debian builds them, with threads.
 //
 // Perl has no list of frames. The running statement has its file and its line. A stack of contexts
 // says which subs and evals lead there, and from which statement each was called. What was
 // called from C, by a loop of its own (Perl_runops_standard), has nothing to return to.
 //
-// One function of the interpreter is called: Perl_get_context, which reads one word of the thread.
+// Each thread has an interpreter of its own, under a key that Perl exports.
 #pragma once
 
 #include <cstdint>
+
+#include <pthread.h>
 
 #include "code_records.hpp"
 #include "exported_symbols.hpp"
@@ -33,9 +35,7 @@ class perl_interpreter {
   }
 
  private:
-  using context_function = void*() noexcept;
-
-  context_function* context_ = nullptr;
+  const pthread_key_t* key_ = nullptr;
   code_range moving_;
 };
 
