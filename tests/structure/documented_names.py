@@ -17,6 +17,7 @@ OTHERS = {"std", "boost"}  # libraries of others: their names are not looked up
 # What stands for something else than a name of ours. Each with its page.
 EXCEPTIONS = {
     ("docs/live.md", "os::malloc"),               # the Java machine's
+    ("docs/java-and-python.md", "Shop::render"),  # a program's
     ("docs/recipes.md", "app::NAME"),             # a placeholder
     ("docs/recipes.md", "CLASS::NAME"),           # a placeholder
 }

@@ -42,7 +42,7 @@ PRINTED = ("malloc   override/ ", "heapwright leaks: ", "On this program, ", "he
 # On musl, in tests/malloc/life.
 # With a real Java and a real Python, in tests/live/programs_test.py; in real debuggers, in tests/debuggers; a real nginx, in
 # tests/live/viewers_test.py; a receiver that asks for a header, in tests/live/push_test.py. PromQL is Prometheus's. The tracepoints by gdb, in tests/probe: perf needs root, and a kernel that has it.
-RUN_ELSEWHERE = ("cmake --preset windows", "tests/macos/build.sh .", "DYLD_INSERT_LIBRARIES=", "heapwright run -- program.exe", "x86_64-w64-mingw32-g++ ", "heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ",
+RUN_ELSEWHERE = ("cmake --preset windows", "tests/macos/build.sh .", "DYLD_INSERT_LIBRARIES=", "heapwright run -- program.exe", "x86_64-w64-mingw32-g++ ", "heapwright live -- java ", "PYTHONMALLOC=malloc heapwright live ", "USE_ZEND_ALLOC=0 heapwright live ",
                  "(gdb) ", "(lldb) ", "add-auto-load-safe-path ", "seal     of a live block", "state    in use, or free behind", "LD_PRELOAD=/path/to/", "note: The list of deferred frees ", "server {\n  listen 443", "perf buildid-cache ",
                  "export HEAPWRIGHT_PUSH_HEADERS=", "sum by (program) ")
 
