@@ -51,7 +51,7 @@ std::string first_words(const http_reply& reply) {
 
 /// Of an answer that is no success: what it is, and what to do.
 std::string why_refused(const http_reply& reply, receiver_kind kind) {
-  const std::string said = fmt::format("the receiver answers {}{}", reply.status, first_words(reply));
+  std::string said = fmt::format("the receiver answers {}{}", reply.status, first_words(reply));
   switch (reply.status) {
     case 301:
     case 302:
