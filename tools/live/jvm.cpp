@@ -81,8 +81,8 @@ std::optional<std::vector<jvm_part>> memory_of_jvm(pid_t process, std::uint32_t 
   return jvm_parts_in(*answer);
 }
 
-// A part begins with a line "-  NAME (reserved=N, committed=N)"; lines that are further in, of which
-// one may have "(malloc=N #N)", tell of it.
+// A part begins with a line "-  NAME (reserved=N, committed=N)". Lines that are further in tell of
+// it; one of them may have "(malloc=N #N)".
 std::vector<jvm_part> jvm_parts_in(std::string_view answer) {
   std::vector<jvm_part> parts;
   for (const auto piece : std::views::split(answer, '\n')) {
