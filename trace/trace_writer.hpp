@@ -70,9 +70,9 @@ class trace_writer {
 
   sink to_;
   chunk_packer packer_;
-  std::vector<std::vector<event_writer>> threads_;   ///< by process and thread
+  std::vector<std::vector<event_writer>> threads_;           ///< by process and thread
   byte_writer stacks_, modules_, codes_, memory_, touched_;  ///< that are not written yet
-  std::size_t waiting_ = 0;                          ///< events
+  std::size_t waiting_ = 0;                                  ///< events
   std::size_t round_events_ = most_events;
   std::uint32_t round_ = 0;
   std::uint64_t most_bytes_, written_ = 0, events_ = 0;

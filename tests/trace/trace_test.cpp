@@ -146,7 +146,8 @@ TEST(Trace, HasProcessesStacksModulesAndNotes) {
   const stack deep{0, 7, {0x7fff'0000'1000, 0x55'0000, 0x7fff'0000'0fff, 1}}, flat{1, 1, {}};
   const module library{0, 0x1000, 0x9000, 0x400, "/lib/a library.so"};
   const std::string table("\x80\x00\xff a table", 11);
-  const interpreted_code method{1, 99, 0x2000, "Shop.page_for", "/srv/shop.py", -1, 3, table}, nameless{0, 0xffff'ffff, 0, "", "", 0, 0, ""};
+  const interpreted_code method{1, 99, 0x2000, "Shop.page_for", "/srv/shop.py", -1, 3, table},
+      nameless{0, 0xffff'ffff, 0, "", "", 0, 0, ""};
   const note waited{1, 5 * time_unit, "a thread waited for 3 ms"};
   file_bytes bytes;
   trace_writer writer(into(bytes));

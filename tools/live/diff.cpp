@@ -52,7 +52,7 @@ struct watched_run {
   double live = 0, allocated = 0, allocations = 0;
   std::size_t processes = 0;
   bool is_estimate = false;  ///< of what is exact otherwise
-  double unseen = 0;  ///< what a sample of a site that was not seen at all may stand for, in bytes
+  double unseen = 0;         ///< what a sample of a site that was not seen at all may stand for, in bytes
   std::map<std::string, site_figures> sites;  ///< by the names of the functions, from the program's own outwards
   /// Of a site, which may have several lines: by what is shown of one, its function and line, and
   /// its callers.

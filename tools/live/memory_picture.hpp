@@ -65,7 +65,7 @@ struct memory_picture {
   std::uint64_t at_ns = 0;  ///< CLOCK_MONOTONIC
   memory_parts parts;
   std::optional<heap_reading> heap;
-  std::vector<mapping_group> mappings;  ///< empty: they cannot be read
+  std::vector<mapping_group> mappings;            ///< empty: they cannot be read
   std::optional<std::vector<jvm_part>> jvm = {};  ///< as memory_of_jvm has it
 };
 

@@ -298,8 +298,8 @@ const auto& table() {
             [](const request& r, process& p) {
               only(r, {"threads", "most"});
               const std::string* const threads = r.parameter("threads");
-              return as_json(site_history_view(p, threads == nullptr ? "" : *threads,
-                                               number<std::size_t>(r, "most", 10, 1, 100)));
+              return as_json(
+                  site_history_view(p, threads == nullptr ? "" : *threads, number<std::size_t>(r, "most", 10, 1, 100)));
             }},
       route{"/api/leaks", "GET",
             [](const request& r, process& p) {

@@ -194,13 +194,13 @@ void recorder::note_names(recorded_process& p) {
     if (id <= p.last_code) continue;
     last = std::max(last, id);
     writer_.add(trace::interpreted_code{.process = p.number,
-                            .id = id,
-                            .interpreter_at = figures.process.interpreter_at,
-                            .name = code.name,
-                            .file = code.file,
-                            .first_line = code.first_line,
-                            .lines = static_cast<std::uint32_t>(code.lines),
-                            .table = code.table});
+                                        .id = id,
+                                        .interpreter_at = figures.process.interpreter_at,
+                                        .name = code.name,
+                                        .file = code.file,
+                                        .first_line = code.first_line,
+                                        .lines = static_cast<std::uint32_t>(code.lines),
+                                        .table = code.table});
   }
   p.last_code = last;
 }

@@ -15,7 +15,7 @@ trace_names::trace_names(const std::string& file, const function_patterns& wrapp
       of.figures.process.interpreter_at = one->interpreter_at;
       of.codes->insert_or_assign(
           one->id, segment::interpreted_code_figures{one->name, one->file, one->first_line,
-                                                static_cast<segment::line_table>(one->lines), one->table});
+                                                     static_cast<segment::line_table>(one->lines), one->table});
     }
   });
 }

@@ -35,7 +35,8 @@ class trace_names {
 
     /// Of which only the modules, the codes and the interpreter are known, and the process's id.
     segment::snapshot figures;
-    std::shared_ptr<segment::interpreted_codes> codes = std::make_shared<segment::interpreted_codes>();  ///< figures has it too
+    std::shared_ptr<segment::interpreted_codes> codes =
+        std::make_shared<segment::interpreted_codes>();  ///< figures has it too
     places_book book;
   };
 

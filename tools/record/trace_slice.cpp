@@ -62,7 +62,8 @@ class slicer {
   void write(const part& p, trace_writer& to) {
     if (const auto* const one = std::get_if<process>(&p); one != nullptr && is_wanted(one->number)) to.add(*one);
     if (const auto* const one = std::get_if<module>(&p); one != nullptr && is_wanted(one->process)) to.add(*one);
-    if (const auto* const one = std::get_if<interpreted_code>(&p); one != nullptr && is_wanted(one->process)) to.add(*one);
+    if (const auto* const one = std::get_if<interpreted_code>(&p); one != nullptr && is_wanted(one->process))
+      to.add(*one);
     if (const auto* const one = std::get_if<stack>(&p); one != nullptr && stacks_.contains({one->process, one->id}))
       to.add(*one);
     if (const auto* const one = std::get_if<note>(&p);
