@@ -185,6 +185,7 @@ void count_as_allocations(thread_slot& s, const taken_sample& sample, std::uint6
   const weight stands_for = weight_of(sample.bytes, sample.interval);
   const unsigned size_class = size_scale::index(sample.bytes);
   const double asked_for = static_cast<double>(requested) / static_cast<double>(sample.bytes);
+  the_peak.count_variance(size_class, stands_for.variance);
   add(s.gross_bytes, stands_for.bytes);
   s.net_bytes.store(s.net_bytes.load(relaxed) + stands_for.bytes, std::memory_order_release);
   count_allocation<alone>(s.classes[size_class], stands_for.bytes,
@@ -201,6 +202,7 @@ void count_as_frees(const taken_sample& sample) noexcept {
   s.net_bytes.store(s.net_bytes.load(relaxed) - stands_for.bytes, relaxed);
   count_free<alone>(s.classes[size_class], stands_for.bytes, stands_for.blocks);
   publish_net(s, size_class);
+  the_peak.count_variance(size_class, -stands_for.variance);
 }
 
 // --- fork

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
+#include "../segment/sample_weight.hpp"
 #include "clocks.hpp"
 #include "segment_writer.hpp"
 #include "shared_counter.hpp"
@@ -77,7 +79,9 @@ void peak_keeper::publish(thread_slot& s, std::uint32_t slot) noexcept {
   const std::uint64_t grain = grain_.load(relaxed), net = s.net_bytes.load(relaxed);
   const bool is_endless = grain == 0 && may_be_behind(slot);
   const std::uint64_t bytes = is_endless ? endless_band : 2 * grain, old_bytes = s.band_bytes.load(relaxed);
-  if (is_more(net, s.peak_net.load(relaxed))) s.peak_net.store(net, relaxed);
+  // Of a thread that has freed more than it has allocated there is nothing.
+  const std::uint64_t least = is_more(net, 0) ? certain(net) : net;
+  if (is_more(least, s.peak_net.load(relaxed))) s.peak_net.store(least, relaxed);
   if (is_endless != (old_bytes == endless_band)) [[unlikely]] {
     move_published(s, bytes, grain);
     return raise_peak(published());
@@ -138,7 +142,7 @@ void peak_keeper::raise_peak(std::uint64_t published) noexcept {
   if (!is_more(published, peak)) return;
   std::optional<std::uint64_t> live = published;
   if (some_are_behind_.load(relaxed)) live = certainly_live(peak);
-  if (!live || !raise_to(h.peak, *live)) return;
+  if (!live || !raise_to(h.peak, certain(*live))) return;
   h.peak_at_ns.store(monotonic_ns(), relaxed);
   add_shared(h.peak_number, 1);
 }
@@ -154,7 +158,21 @@ void peak_keeper::raise_class_peak(unsigned c, std::uint64_t published) noexcept
     if (!is_more(header_->class_live[c].load(relaxed), peak.load(relaxed))) return;
   }
   settle_class(c, slots);
-  if (const auto live = class_certainly_live(c)) raise_to(peak, *live);
+  if (const auto live = class_certainly_live(c)) raise_to(peak, certain(*live, c));
+}
+
+void peak_keeper::count_variance(unsigned size_class, double by) noexcept {
+  if (by == 0) return;
+  add_real_shared(header_->live_variance, by);
+  add_real_shared(header_->class_live_variance[size_class], by);
+}
+
+std::uint64_t peak_keeper::certain(std::uint64_t live) const noexcept {
+  return certain_part(live, std::bit_cast<double>(header_->live_variance.load(relaxed)));
+}
+
+std::uint64_t peak_keeper::certain(std::uint64_t live, unsigned size_class) const noexcept {
+  return certain_part(live, std::bit_cast<double>(header_->class_live_variance[size_class].load(relaxed)));
 }
 
 void peak_keeper::settle(thread_slot& s) noexcept {
@@ -211,7 +229,7 @@ void peak_keeper::begin_again() noexcept {
   segment_header& h = *header_;
   std::uint32_t seen = resets_.load(relaxed);
   if (!resets_.compare_exchange_strong(seen, h.reset.load(relaxed), relaxed)) return;
-  h.peak.store(not_negative(certainly_live(0).value_or(0)), relaxed);
+  h.peak.store(certain(not_negative(certainly_live(0).value_or(0))), relaxed);
   h.peak_at_ns.store(monotonic_ns(), relaxed);
   add_shared(h.peak_number, 1);
   h.peak_grain.store(0);
@@ -220,11 +238,11 @@ void peak_keeper::begin_again() noexcept {
   for (std::uint32_t i = 1; i <= slots; ++i) {
     thread_slot& s = slot_of(header_, i);
     raise_to(h.peak_grain, s.band_ahead.load(relaxed));
-    s.peak_net.store(not_negative(s.net_bytes.load(relaxed)), relaxed);
+    s.peak_net.store(certain(not_negative(s.net_bytes.load(relaxed))), relaxed);
   }
   for (unsigned c = 0; c < size_scale::count; ++c) {
     settle_class(c, slots);
-    h.class_peak[c].store(not_negative(class_certainly_live(c).value_or(0)), relaxed);
+    h.class_peak[c].store(certain(not_negative(class_certainly_live(c).value_or(0)), c), relaxed);
   }
 }
 

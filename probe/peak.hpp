@@ -76,6 +76,9 @@ class peak_keeper {
   void count_apart(std::uint64_t by) noexcept;
   void count_class_apart(unsigned c, std::uint64_t by) noexcept;
 
+  /// Where samples alone are counted: of the estimates of what is live, before these change.
+  void count_variance(unsigned size_class, double by) noexcept;
+
   /// Begins again from what is live, if somebody has asked for it.
   void obey_reset() noexcept {
     if (resets_.load(std::memory_order_relaxed) != header_->reset.load(std::memory_order_relaxed)) [[unlikely]]
@@ -87,6 +90,8 @@ class peak_keeper {
   [[gnu::noinline]] void set_grain(std::uint64_t grain) noexcept;
   [[gnu::noinline]] void begin_again() noexcept;
   void publish_classes(segment::thread_slot& s, std::uint32_t slot) noexcept;
+  [[nodiscard]] std::uint64_t certain(std::uint64_t live) const noexcept;
+  [[nodiscard]] std::uint64_t certain(std::uint64_t live, unsigned size_class) const noexcept;
   void move_published(segment::thread_slot& s, std::uint64_t bytes, std::uint64_t grain) noexcept;
   void raise_peak(std::uint64_t published) noexcept;
   void raise_class_peak(unsigned c, std::uint64_t published) noexcept;

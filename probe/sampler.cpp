@@ -142,7 +142,9 @@ void sampler::inherit(segment_header& parents, const void* p, const taken_sample
   stack* const here = all.stacks_.inherited(parents_stack);
   if (here != nullptr) s.at_stack = all.stacks_.refer(here);
   if (here == nullptr || !all.samples_.add(p, s)) return (void)add_shared(all.header_->lost_samples, 1);
-  all.note_allocated(*here, s);
+  const weight stands_for = all.note_allocated(*here, s);
+  if ((all.header_->counting.load(relaxed) & counting_is_of_samples) != 0)
+    the_peak.count_variance(size_scale::index(s.bytes), stands_for.variance);
 }
 
 /// A thread notes an object only once, so those of the parent's threads are not noted again.
@@ -276,6 +278,7 @@ void sampler::count_estimate_apart(std::uint64_t block_bytes, const weight& befo
   // What is allocated never falls: the difference, of either sign, is among the frees.
   probe::count_free<with_others>(slot_of(header_, 0).classes[size_class], before.bytes - after.bytes,
                                  before.blocks - after.blocks);
+  the_peak.count_variance(size_class, after.variance - before.variance);
   the_peak.count_apart(after.bytes - before.bytes);
   the_peak.count_class_apart(size_class, after.bytes - before.bytes);
 }

@@ -295,6 +295,10 @@ settings read_settings(char** environment) noexcept {
         tell_of_bad_value("HEAPWRIGHT_SAMPLE is neither a number of bytes nor auto", v);
     }
   }
+  if (s.counting == (counting_is_on | counting_is_of_samples) && s.interval == 0) {
+    tell_of_bad_value("HEAPWRIGHT_PROBE=estimate needs samples, which HEAPWRIGHT_SAMPLE switches off", "0");
+    s.interval = settings{}.interval;
+  }
   if (s.is_recording) s.counting = 0;
   return s;
 }

@@ -164,6 +164,12 @@ struct segment_header {
       counting_since_ns{};  ///< CLOCK_MONOTONIC; 0: it does not count. Later than started_ns: what was live by then is not known
   counter live{};  ///< bytes that the threads have published, see published_net. Live bytes are the sum of net_bytes
   counter peak{};  ///< the most bytes that were live at one moment, to peak_grain for each thread, either way
+  /// Where samples alone are counted: of `live`, and of class_live below. The bits of doubles, in
+  /// bytes^2; what rounding leaves may be below 0. Peaks are then of what was certainly live
+  /// (certain_part): estimates go up and down where nothing does, and the highest of many would be
+  /// far above the truth.
+  counter live_variance{};
+  std::array<counter, size_scale::count> class_live_variance{};
   counter peak_at_ns{};
   counter peak_number{};  ///< changes with each new peak: see stack_counters::at_peak
   /// Since the peak began (again): the most by which a thread's net bytes were beyond what it had

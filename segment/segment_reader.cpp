@@ -81,6 +81,9 @@ process_figures process_of(const segment_header& h) {
   const std::uint32_t counting = h.counting.load(relaxed);
   p.is_counting = (counting & counting_is_on) != 0;
   p.is_of_samples = (counting & counting_is_of_samples) != 0;
+  p.live_variance = std::max(std::bit_cast<double>(h.live_variance.load(relaxed)), 0.0);
+  for (unsigned c = 0; c < size_scale::count; ++c)
+    p.class_live_variance[c] = std::max(std::bit_cast<double>(h.class_live_variance[c].load(relaxed)), 0.0);
   p.counting_since_ns = h.counting_since_ns.load(relaxed);
   const std::uint64_t interval = h.interval.load(relaxed);
   p.interval = interval & ~interval_adapts;
@@ -169,11 +172,14 @@ void raise_peaks(snapshot& seen, const std::array<std::uint64_t, size_scale::cou
     const std::uint64_t of_class = classes[c].allocated_bytes - freed[c];
     const auto live = static_cast<std::int64_t>(of_class);
     std::uint64_t& peak = seen.process.class_peak[c];
-    if (live > static_cast<std::int64_t>(peak)) peak = of_class;
+    if (live > static_cast<std::int64_t>(peak))
+      peak = std::max(peak, certain_part(of_class, seen.process.class_live_variance[c]));
     total += of_class;
   }
   if (static_cast<std::int64_t>(total) <= static_cast<std::int64_t>(seen.process.peak)) return;
-  seen.process.peak = total;
+  const std::uint64_t certain = certain_part(total, seen.process.live_variance);
+  if (certain <= seen.process.peak && seen.process.live_variance > 0) return;
+  seen.process.peak = certain;
   // A process that has ended, or has become another program, had its peak before that.
   const std::uint64_t ended = seen.process.ended_ns;
   seen.process.peak_at_ns = ended != 0 ? std::min(ended, seen.at_ns) : seen.at_ns;

@@ -158,7 +158,9 @@ struct process_figures {
   std::string shown_program;  ///< the link beside `program` by which it was started; empty: `program`
   std::vector<std::string> arguments;
   bool is_counting = false;
-  bool is_of_samples = false;  ///< only samples are counted: all figures are estimates
+  bool is_of_samples = false;                                   ///< only samples are counted: all figures are estimates
+  double live_variance = 0;                                     ///< of the live bytes then
+  std::array<double, size_scale::count> class_live_variance{};  ///< of those of a class
   std::uint64_t counting_since_ns = 0;
   std::uint64_t interval = 0;  ///< bytes between samples, on average
   bool interval_adapts = false;

@@ -357,7 +357,8 @@ class InterpretedFrames(unittest.TestCase):
 
     def calls_agree(self, language):
         with self.watched(language) as program:
-            calls_of = {int(size): calls for size, calls in json.loads(program.hear()).items()}
+            # Perl numbers the texts that it evaluates.
+            calls_of = {int(size): [[name, re.sub(r"^\(eval \d+\)$", "(eval)", file), line] for name, file, line in calls] for size, calls in json.loads(program.hear()).items()}
             program.stop()
             stacks = stacks_of_blocks(program.get("/api/stacks?value=live&most=100000&interpreter=shown&by=line"), 900_000)
             sites = program.get("/api/sites?value=live&most=1000")

@@ -177,6 +177,7 @@ TEST(symbols, of_javascript_are_functions_and_files) {
          "3000 10 JS:^ file:///app/b.mjs:7:1\n4000 10 JS:*odd\n5000 10 JS:*no line /a.js:x:1\n"
          "6000 10 LazyCompile:*old /app/a.js:5:6\n7000 10 JS:~inWorker [worker eval]:1:2\n"
          "a000 10 Function:^keep /app/my cart.js:12\nb000 10 LazyCompile:~ node:internal/y:7\nc000 10 Eval:~ [eval]:1\n"
+         "d000 10 JS:~get node:internal/console:212:14\n"
          "8000 10 JS:*f file:///d%C3%A9/100%25%.mjs:2:1\n9000 10 JS:~ [my file]:1:1\n";
   symbolizer symbols({}, no_process());
   const auto of = [&](std::uint64_t address) { return symbols.resolve(address + 1); };
@@ -190,6 +191,7 @@ TEST(symbols, of_javascript_are_functions_and_files) {
   EXPECT_EQ(of(0x7000).frames, (std::vector<source_frame>{{"inWorker", "[worker eval]", 1}}));
   EXPECT_EQ(of(0x8000).frames, (std::vector<source_frame>{{"f", "/d\xC3\xA9/100%%.mjs", 2}}));
   EXPECT_EQ(of(0x9000).frames, (std::vector<source_frame>{{"(anonymous)", "[my file]", 1}}));
+  EXPECT_EQ(of(0xd000).frames, (std::vector<source_frame>{{"get", "node:internal/console", 212}}));
   // As Debian's node 18 says: without a column.
   EXPECT_EQ(of(0xa000).frames, (std::vector<source_frame>{{"keep", "/app/my cart.js", 12}}));
   EXPECT_EQ(of(0xb000).frames, (std::vector<source_frame>{{"(anonymous)", "node:internal/y", 7}}));

@@ -281,6 +281,11 @@ int diff(const diff_options& options) {
   for (const std::string& text : options.fail_if) conditions.push_back(parsed(text));
   const watched_run before = read_run(options.before, options.wrappers);
   const watched_run after = read_run(options.after, options.wrappers);
+  if (!conditions.empty() && (before.is_estimate || after.is_estimate))
+    throw failure(exit_code::bad_input,
+                  fmt::format("--fail-if: the figures of {} are estimates, as live --estimate has them; they would "
+                              "fail by chance",
+                              before.is_estimate ? options.before : options.after));
   answer("{:<12}{:>14}{:>14}{:>14}\n", "", "before", "after", "change");
   for (const figure& f : figures) {
     const double a = before.*f.value, b = after.*f.value;

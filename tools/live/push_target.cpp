@@ -1,6 +1,7 @@
 #include "push_target.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
@@ -28,6 +29,11 @@ void add_header(push_target& to, const std::string& header, const char* named) {
   // The value may be a secret: it is not repeated.
   if (!is_name || has_control(header))
     throw failure(exit_code::bad_input, fmt::format("{} takes NAME: VALUE, as 'Authorization: Bearer TOKEN'", named));
+  std::string name = header.substr(0, colon);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const std::string_view own : {"content-length", "content-type", "content-encoding", "transfer-encoding", "host"})
+    if (name == own)
+      throw failure(exit_code::bad_input, fmt::format("{}: {} is what the request itself says", named, own));
   to.headers.push_back(header);
 }
 
@@ -41,7 +47,19 @@ void add_label(push_target& to, const std::string& label) {
                   fmt::format("--push-label {}: it is NAME=VALUE, the name of letters, digits, _ and dots, the value "
                               "without commas and braces",
                               printable(label)));
-  if (name == "service.name" || name == "service_name")
+  std::string dotless = name;
+  std::ranges::replace(dotless, '.', '_');
+  const auto is_this = [&](std::string other) {
+    std::ranges::replace(other, '.', '_');
+    return other == dotless;
+  };
+  const bool is_service = is_this("service.name");
+  if (is_this("host.name") || is_this("process.executable.name") || is_this("process.pid"))
+    throw failure(exit_code::bad_input, fmt::format("--push-label {}: profiles have it of themselves", name));
+  if (is_service ? !to.service.empty()
+                 : std::ranges::any_of(to.labels, is_this, &std::pair<std::string, std::string>::first))
+    throw failure(exit_code::bad_input, fmt::format("--push-label {}: it is given twice", name));
+  if (is_service)
     to.service = value;
   else
     to.labels.emplace_back(name, value);

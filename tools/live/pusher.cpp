@@ -132,7 +132,10 @@ void pusher::run() {
       is_last = ends_.wait_until(hold, std::min(due, clock::now() + 1s), [&] { return is_ending_; });
     }
     look();
-    if (is_last) return tell_loss(push_all());
+    if (is_last) {
+      const outcome last = push_all();
+      return last.trouble.empty() ? tell_outcome(last) : tell_loss(last);
+    }
     if (clock::now() < due) continue;
     tell_outcome(push_all());
     due = clock::now() + pause();

@@ -227,6 +227,8 @@ http_response control(const http_request& request, watched_process& process) {
     }
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{1} << 40)
       throw wrong("interval is a number of bytes from 0 to 2^40, or auto");
+    if (value == 0 && process.now(false)->figures.process.is_of_samples)
+      throw wrong("samples alone are counted: without them there would be no figures");
     process.set_interval(value.get<std::uint64_t>());
   } else if (name == "reset_peak") {
     if (value != true) throw wrong("reset_peak is true");

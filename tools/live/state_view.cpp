@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "other_run.hpp"
+#include "stack_measure.hpp"
 #include "views.hpp"
 
 namespace heapwright::tool {
@@ -68,6 +69,7 @@ json process_part(const moment& m) {
           {"inherited_bytes", p.inherited_bytes},
           {"is_counting", p.is_counting},
           {"is_of_samples", p.is_of_samples},
+          {"live_error", p.is_of_samples ? error_of(p.live_variance, unseen_of_unknown(p)) : 0},
           {"counting_since", time_of(m, p.counting_since_ns)},
           {"counts_from_start", p.counts_from_start()},
           {"interval", p.interval},

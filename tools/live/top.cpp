@@ -131,8 +131,20 @@ void write_python_arenas(screen_text& text, const moment& m) {
                              show_bytes(static_cast<double>(bytes))));
 }
 
+std::string with_error(double value, double error) {
+  if (is_vague(value, error)) return "up to " + show_bytes(value + error);
+  const double percent = value > 0 ? error / value * 100 : 0;
+  return percent < 0.5 ? show_bytes(value) : fmt::format("{} ±{:.0f} %", show_bytes(value), percent);
+}
+
+/// Whether figures of the whole process are.
+bool is_estimate(const segment::process_figures& p) { return p.is_of_samples && !p.samples_all; }
+
 void write_sampling(screen_text& text, const moment& m) {
   text.wrapped(sampling_text(m));
+  if (m.figures.process.lost_samples > 0)
+    text.wrapped(fmt::format("{} samples were lost for want of room: sites have less than there is",
+                             show_count(static_cast<double>(m.figures.process.lost_samples))));
   if (m.figures.process.interval > 0 && !m.figures.process.samples_all)
     text.wrapped("95 of 100 figures of sites are within ±, or below what they are \"up to\"");
   write_python_arenas(text, m);
@@ -151,15 +163,21 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
     text.wrapped(fmt::format("the page has the switch (More): heapwright live {}", p.process_id));
   const auto threads =
       std::ranges::count(m.figures.threads, segment::slot_state::alive, &segment::thread_figures::state);
-  text.wrapped(
-      fmt::format("live {}{}   peak {}   RSS {}   {} thread{}", show_bytes(static_cast<double>(m.live())),
-                  p.counts_from_start() ? "" : " since counting began", show_bytes(static_cast<double>(p.peak)),
-                  m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads, threads == 1 ? "" : "s"));
+  text.wrapped(fmt::format(
+      "live {}{}   peak {}{}   RSS {}   {} thread{}",
+      p.is_of_samples ? with_error(static_cast<double>(m.live()), error_of(p.live_variance, unseen_of_unknown(p)))
+                      : show_bytes(static_cast<double>(m.live())),
+      p.counts_from_start() ? "" : " since counting began", is_estimate(p) ? "at least " : "",
+      show_bytes(static_cast<double>(p.peak)), m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads,
+      threads == 1 ? "" : "s"));
   if (before == nullptr || before->figures.at_ns >= m.figures.at_ns || m.state != life::running) {
     text.wrapped(fmt::format(
         "allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
         show_bytes(static_cast<double>(m.total.allocated_bytes)), show_count(static_cast<double>(m.total.frees))));
-    return write_sampling(text, m);
+    write_sampling(text, m);
+    if (m.state != life::running && m.live() < static_cast<std::int64_t>(p.peak / 2))
+      text.wrapped("most has been freed by the end; the page has what was live at the peak (Where)");
+    return;
   }
   const segment::class_figures& last = before->total;
   const double seconds = static_cast<double>(m.figures.at_ns - before->figures.at_ns) / 1e9;
@@ -168,12 +186,6 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
                            per_second(m.total.allocated_bytes, last.allocated_bytes, seconds, show_bytes),
                            per_second(m.total.frees, last.frees, seconds, show_count)));
   write_sampling(text, m);
-}
-
-std::string with_error(double value, double error) {
-  if (is_vague(value, error)) return "up to " + show_bytes(value + error);
-  const double percent = value > 0 ? error / value * 100 : 0;
-  return percent < 0.5 ? show_bytes(value) : fmt::format("{} ±{:.0f} %", show_bytes(value), percent);
 }
 
 /// Of how many blocks these bytes are: an estimate where the bytes are.

@@ -80,7 +80,8 @@ std::optional<source_frame> javascript_frame(std::string_view name) {
   std::size_t words = 0;  // that belong to the name
   for (const std::string_view word : {"bound ", "get ", "set "})
     while (name.substr(words).starts_with(word)) words += word.size();
-  const auto space = name.find(' ', words);
+  // A function may have such a word for its name.
+  const auto space = name.find(' ', name.find(' ', words) != std::string_view::npos ? words : 0);
   if (space == std::string_view::npos) return std::nullopt;
   const std::string_view file = name.substr(space + 1);
   const std::string_view function = name.substr(0, space);

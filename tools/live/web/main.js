@@ -279,10 +279,11 @@ function showControls() {
   for (const id of ["counting", "sampling", "reset", "mark"]) $(id).disabled = !canControl;
   $("pause").disabled = p.state !== "running";
   const all = [...new Set(p.interval_adapts ? steps : [...steps, p.interval])].filter(v => v > 0).sort((a, b) => a - b);
-  const wanted = [...all, 0].join();
+  // Where samples alone are counted, there is nothing without them.
+  const wanted = (p.is_of_samples ? all : [...all, 0]).join();
   if ($("sampling").dataset.all !== wanted) {
     $("sampling").dataset.all = wanted;
-    $("sampling").replaceChildren(element("option", { value: "auto", textContent: "as 0.8 % of the time allows" }), ...all.map(v => element("option", { value: String(v), textContent: v === 1 ? "block (slow)" : round(bytes(v)) })), element("option", { value: "0", textContent: "never" }));
+    $("sampling").replaceChildren(element("option", { value: "auto", textContent: "as 0.8 % of the time allows" }), ...all.map(v => element("option", { value: String(v), textContent: v === 1 ? "block (slow)" : round(bytes(v)) })), ...(p.is_of_samples ? [] : [element("option", { value: "0", textContent: "never" })]));
   }
   if (document.activeElement !== $("sampling")) $("sampling").value = p.interval_adapts ? "auto" : String(p.interval);
 }

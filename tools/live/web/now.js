@@ -1,7 +1,7 @@
 // What happens now: four figures, the time line, and tables of size classes, threads, and what each thread does in each class.
 import { addressChanged } from "./address.js";
 import { $, choice, press, text } from "./dom.js";
-import { arenasOfPython, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive, whenPeaked } from "./format.js";
+import { arenasOfPython, bytes, clock, count, duration, exact, exactBytes, round, several, signed, timesLive, whenPeaked, withError } from "./format.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 
@@ -143,16 +143,17 @@ export class NowView {
     const { totals: t, process: p, memory: m } = this.state, b = this.before, span = this.span;
     const isWhole = p.counts_from_start || !p.has_probe;
     text($("live-title"), isWhole ? "live" : "change of live since counting began");
-    text($("live"), isWhole ? bytes(t.live) : signed(t.live, bytes));
+    const isEstimate = p.is_of_samples && !p.samples_all;
+    text($("live"), isEstimate ? withError(Math.max(0, t.live), p.live_error) : isWhole ? bytes(t.live) : signed(t.live, bytes));
     text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} ${t.live_blocks === 1 ? "block" : "blocks"}${t.live_rounding == null || t.live <= 0 ? "" : ` · ${(t.live_rounding / t.live * 100).toFixed(1)} % rounding`}`);
     text($("rss"), m ? bytes(m.rss) : "–");
     text($("rss-more"), m ? [isWhole ? timesLive(m.rss, t.live) : "", m.pss ? `PSS ${bytes(m.pss)}` : "", m.swap ? `swap ${bytes(m.swap)}` : "", m.python_arenas > 0 ? `Python’s arenas about ${bytes(m.python_arenas)}` : ""].filter(Boolean).join(" · ") : "the process is gone");
     $("rss").parentNode.title = arenasOfPython(m);
     text($("rate"), span > 0 ? bytes((t.allocated_bytes - b.totals.allocated_bytes) / span) + "/s" : "–");
     text($("rate-more"), span > 0 ? `${count((t.allocations - b.totals.allocations) / span)} allocations/s` : `${count(t.allocations)} allocations in all`);
-    text($("peak"), bytes(p.peak));
-    text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? whenPeaked(this.state.at - p.peak_at, t.live, p.peak) : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
-    $("peak").parentNode.title = p.peak_grain === 0 ? "Exact: the sampling interval has been 1 since the peak began" : `To ${bytes(p.peak_grain)} for each thread, either way; exact where the sampling interval is 1 since the peak began`;
+    text($("peak"), isEstimate ? `≥ ${bytes(p.peak)}` : bytes(p.peak));
+    text($("peak-more"), p.peak_at ? `${clock(p.peak_at)} · ${p.state === "running" ? (isEstimate ? `${duration(Math.max(0, this.state.at - p.peak_at))} ago` : whenPeaked(this.state.at - p.peak_at, t.live, p.peak)) : duration(Math.max(0, p.peak_at - p.started)) + " after the start"}` : "");
+    $("peak").parentNode.title = isEstimate ? "What was certainly live: estimates go up and down where nothing does, and the highest of many is far above the truth" : p.peak_grain === 0 ? "Exact: the sampling interval has been 1 since the peak began" : `To ${bytes(p.peak_grain)} for each thread, either way; exact where the sampling interval is 1 since the peak began`;
   }
 
   fillTable() {
