@@ -25,7 +25,8 @@ constexpr std::size_t session_bytes = 100;
 
 [[gnu::noinline]] void write_beyond() {
   char* const session = open_session();
-  static_cast<volatile char*>(session)[session_bytes] ^= 1;  // whatever is there, it changes
+  auto* const behind = static_cast<volatile char*>(session) + session_bytes;
+  *behind = static_cast<char>(*behind ^ 1);  // whatever is there, it changes
   close_session(session);
 }
 
