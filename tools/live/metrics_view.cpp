@@ -146,7 +146,8 @@ void add_metrics(exposition& e, const moment& m) {
   e.one("heapwright_inherited_blocks", "gauge",
         "What of the allocated blocks was live in the parent at the fork, and is counted there too.",
         p.inherited_blocks);
-  e.one("heapwright_peak_bytes", "gauge", "The most bytes that were live at one moment, to 16 KiB for each thread.",
+  e.one("heapwright_peak_bytes", "gauge",
+        "The most bytes that were live at one moment, to 16 KiB for each thread; of estimates what was certainly live.",
         p.peak);
   e.one("heapwright_allocations_total", "counter", "Blocks allocated.", m.total.allocations);
   e.one("heapwright_allocated_bytes_total", "counter", "Bytes allocated, as malloc_usable_size has them.",
