@@ -317,7 +317,7 @@ class Programs:
         self.addCleanup(self.remove, f"/tmp/perf-{node}.map")
         # V8 tells of code some time after it runs.
         watched.tell("more")
-        wait_for("the name of a function", lambda: "keepSomeBuffers" in {row[0] for row in watched.get(f"/api/stacks?value=allocated&process={node}")["places"]})
+        wait_for("the name of a function of the program", lambda: any(row[1].endswith("/program.js") for row in watched.get(f"/api/stacks?value=allocated&process={node}")["places"]))
         watched.end()
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("isolate-")], [], "V8's log is not left behind")
 
