@@ -37,7 +37,7 @@ class sample_table {
   /// False: there is no room.
   [[nodiscard]] bool add(const void* p, const taken_sample& s, spare_record& spare) noexcept;
 
-  /// Likewise for a thread that keeps none.
+  /// Of a thread that keeps no spare record. False: there is no room.
   [[nodiscard]] bool add(const void* p, const taken_sample& s) noexcept {
     spare_record spare = 0;
     const bool is_added = add(p, s, spare);

@@ -152,7 +152,7 @@ TEST_F(profiles, otlp_has_one_sample_for_a_stack) {
   EXPECT_EQ(values, (std::vector<std::vector<std::int64_t>>{{7, 1}, {700, 16}, {6}, {600}}));
   const message dictionary = request.all(2).at(0);
   EXPECT_EQ(dictionary.parts.count(7), 3u);  // stacks: none, and two
-  EXPECT_EQ(dictionary.parts.count(2), 3u);  // locations: likewise
+  EXPECT_EQ(dictionary.parts.count(2), 3u);  // locations: the empty one, and two
 }
 
 TEST_F(profiles, pprof_has_the_values_of_go_heap_profiles) {
