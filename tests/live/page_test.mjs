@@ -34,6 +34,19 @@ async function served({ seconds = 120, mode = "", dark = false, threads = 500 } 
   });
 }
 
+/// What has not come in time is told with what the page showed instead.
+function tellWhatIsShown(page) {
+  const wait = page.waitForFunction.bind(page);
+  page.waitForFunction = async (...given) => {
+    try {
+      return await wait(...given);
+    } catch (trouble) {
+      const text = await page.innerText("body", { timeout: 1000 }).catch(() => "nothing");
+      throw new Error(`${trouble.message}\nawaited: ${given[0]}\nshown at ${page.url()}:\n${text.slice(0, 2000)}`, { cause: trouble });
+    }
+  };
+}
+
 /// A server that has been started, and a page of it. `ended()`: what else is to be ended with it.
 async function shown(child, dark, ended) {
   const url = (await line(child, "stderr")).match(/http:\S+/)[0];
@@ -41,6 +54,7 @@ async function shown(child, dark, ended) {
   const troubles = [];
   page.on("pageerror", error => troubles.push(error.message));
   page.on("console", message => { if (message.type() === "error") troubles.push(message.text()); });
+  tellWhatIsShown(page);
   await page.goto(url);
   await page.waitForFunction(() => document.getElementById("live").textContent !== "");
   const end = async () => {
