@@ -5,6 +5,7 @@
 //   stress SECONDS    exit status 0: the figures fit together
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -86,9 +87,12 @@ void expect(const char* what, std::uint64_t is, std::uint64_t should_be) {
   ++differences;
 }
 
-/// An estimate, of so many samples that a difference of a twentieth is a fault.
-void expect_about(const char* what, std::uint64_t is, std::uint64_t should_be) {
-  if (is < should_be / 20 * 19 || is > should_be / 20 * 21) expect(what, is, should_be);
+/// An estimate, which may differ by five standard deviations. A slow machine takes few samples.
+/// `interval`: bytes. Of paths that allocate most one sample stands for up to eight.
+void expect_about(const char* what, std::uint64_t is, std::uint64_t should_be, std::uint64_t interval) {
+  const auto blocks = static_cast<double>(should_be);
+  const double deviation = std::sqrt(blocks * 8 * static_cast<double>(interval) / static_cast<double>(size));
+  if (std::abs(static_cast<double>(is) - blocks) > 5 * deviation) expect(what, is, should_be);
 }
 
 }  // namespace
@@ -115,8 +119,9 @@ int main(int argc, char** argv) {
     frees += f.classes[c].frees;
   }
   if (segment.is_of_samples()) {
-    expect_about("allocations", allocations, allocated);
-    expect_about("frees", frees, freed);
+    const std::uint64_t interval = heapwright::segment::unseen_interval(segment.header());
+    expect_about("allocations", allocations, allocated, interval);
+    expect_about("frees", frees, freed, interval);
     expect("live bytes by class and by stack", f.net(), f.live_of_stacks);
   } else {
     expect("allocations", allocations, allocated);
