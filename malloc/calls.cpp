@@ -25,7 +25,7 @@ void calls::note(unwind::machine_state from) noexcept {
   const bool is_within_program = is_in_own_object(::getauxval(AT_ENTRY));
   count = 0;
   thread = static_cast<std::uint64_t>(::gettid());
-  const unwind::stack_bounds stack(from.sp, unwind::end_of_this_stack());
+  unwind::stack_bounds stack(from.sp, unwind::end_of_this_stack());
   for (unsigned steps = 0; steps < 64 && count < most; ++steps) {
     if (!is_ours(from.pc - 1, is_within_program)) at[count++] = from.pc;
     unwind::code_object object{};

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "readable.hpp"
+#include "memory_reader.hpp"
 
 namespace heapwright::probe {
 namespace {

@@ -15,7 +15,7 @@
 #include "code_records.hpp"
 #include "exported_symbols.hpp"
 #include "interpreted_calls.hpp"
-#include "readable.hpp"
+#include "memory_reader.hpp"
 
 namespace heapwright::probe {
 

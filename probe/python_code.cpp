@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "../unwind/frame.hpp"
-#include "readable.hpp"
+#include "memory_reader.hpp"
 
 namespace heapwright::probe {
 

@@ -11,8 +11,8 @@
 #include "code_records.hpp"
 #include "exported_symbols.hpp"
 #include "interpreted_calls.hpp"
+#include "memory_reader.hpp"
 #include "python_layout.hpp"
-#include "readable.hpp"
 
 namespace heapwright::probe {
 

@@ -94,7 +94,7 @@ bool call_memo::still_leads_to(const entry& inner, entry& outer) noexcept {
 
 void call_memo::walk(machine_state f, std::uintptr_t stack_end,
                      void (*new_object)(const code_object&) noexcept) noexcept {
-  const stack_bounds stack(f.sp, stack_end);
+  stack_bounds stack(f.sp, stack_end);
   // Of a stack that is not known well, or was too deep, or with code that is gone, nothing is
   // believed.
   unsigned known = stack.is_known() && is_known_ && !is_cut_ && generation_ == rules.generation() ? count_ : 0;
@@ -125,6 +125,7 @@ void call_memo::walk(machine_state f, std::uintptr_t stack_end,
     const frame_rule rule = rule_at(f.pc, new_object);
     e.uses_frame_pointer = rule.kind != frame_kind::none && rule.kind != frame_kind::stack_pointer;
     if (!step(f, rule, stack, read)) return keep(0, inner, n);
+    if (rule.kind == frame_kind::on_other_stack) known = 0;  // what is there may be another goroutine's by now
     e.return_address_at = read.return_address;
     e.frame_pointer_at = read.frame_pointer;
   }

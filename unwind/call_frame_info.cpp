@@ -394,11 +394,52 @@ constexpr std::int32_t from_frame_pointer = 16;
 constexpr frame_rule guess{
     .cfa_offset = from_frame_pointer, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
 
+#if defined(__x86_64__)
+/// Go's runtime calls C on a stack that C may use, and leaves the goroutine's as it is. Behind the
+/// call it takes the goroutine and the way down its stack from where it has left them:
+///
+///   mov  G(%rsp), %rdi        the goroutine, whose first words are the bounds of its stack
+///   mov  8(%rdi), %rsi        where that stack begins
+///   sub  G-8(%rsp), %rsi      how far below that the caller's stack pointer is
+///
+/// So has runtime.asmcgocall of Go 1.4 to 1.26. In some builds an instruction before them loads a
+/// place in thread-local memory. Returns G; 0: this is other code. Each byte is read only if those
+/// before it are as they should be, so that code, which goes on, is all that is read.
+std::int8_t goroutine_at(std::uintptr_t return_address) noexcept {
+  const auto* code = reinterpret_cast<const std::uint8_t*>(return_address);
+  const auto follow = [&code](auto... bytes) {
+    const auto* p = code;
+    if (!((*p++ == bytes) && ...)) return false;
+    code = p;
+    return true;
+  };
+  if (follow(0x48, 0xc7, 0xc1) || follow(0x48, 0x8b, 0x0d)) code += 4;
+  if (!follow(0x48, 0x8b, 0x7c, 0x24)) return 0;
+  const auto at = static_cast<std::int8_t>(*code++);
+  if (at < 8 || !follow(0x48, 0x8b, 0x77, 0x08, 0x48, 0x2b)) return 0;
+  return at == 8 ? (follow(0x34, 0x24) ? at : 0) : follow(0x74, 0x24, at - 8) ? at : 0;
+}
+#else
+std::int8_t goroutine_at(std::uintptr_t) noexcept { return 0; }
+#endif
+
+/// Of code that the file's tables do not describe. `pc` is the call's last byte.
+frame_rule guess_in(const code_object& module, std::uintptr_t pc) noexcept {
+  constexpr std::uintptr_t longest = 24;  // of what is looked at behind the call
+  frame_rule rule = guess;
+  if (pc + longest >= module.end) return rule;
+  if (const std::int8_t at = goroutine_at(pc + 1); at != 0) {
+    rule.kind = frame_kind::on_other_stack;
+    rule.cfa_offset = at;
+  }
+  return rule;
+}
+
 /// By the module's tables, whose .eh_frame_hdr is at `header`. Reads nothing outside of the module,
 /// whatever they say.
 frame_rule rule_in(const code_object& module, std::uintptr_t header, std::uintptr_t pc) noexcept {
   const std::uintptr_t entry = find_function_entry(module, header, pc);
-  if (entry == 0) return guess;
+  if (entry == 0) return guess_in(module, pc);
   table_reader r = entry_at(module, entry);
   const auto common_pointer = reinterpret_cast<std::uintptr_t>(r.here());
   common_entry common;
@@ -406,7 +447,7 @@ frame_rule rule_in(const code_object& module, std::uintptr_t header, std::uintpt
     return {};
   const std::uintptr_t begin = r.pointer(common.pointer_encoding);
   const std::uintptr_t length = r.pointer(common.pointer_encoding & format_mask);
-  if (pc - begin >= length) return guess;
+  if (pc - begin >= length) return guess_in(module, pc);
   if (common.has_augmentation) r.skip(r.uleb());
   interpreter run(common, begin, pc);
   if (!run.run(common.instructions)) return {};

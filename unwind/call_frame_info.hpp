@@ -19,6 +19,7 @@ enum class frame_kind : std::uint8_t {
   stack_pointer,  ///< CFA = stack pointer + cfa_offset
   frame_pointer,  ///< CFA = frame pointer + cfa_offset
   realigned,  ///< CFA = what is at frame pointer + cfa_offset; the caller's frame pointer is at frame pointer + 8 times frame_pointer_at
+  on_other_stack,  ///< of Go's runtime, which calls C on a stack of its own: at stack pointer + cfa_offset is what it returns to (frame.hpp)
   guessed,  ///< code without tables, as just-in-time compilers make it, and V8 its built-in functions, which are in a file: taken for code that keeps frame pointers
 };
 

@@ -2,7 +2,8 @@
 // (call_frame_info.hpp).
 //
 // Never reads beyond the stack: a frame lies above the one before it and below the stack's end, or
-// the walk ends. Allocates nothing.
+// the walk ends. From C that Go has called the walk goes over to the goroutine's stack, and does
+// not read beyond that. Allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "call_frame_info.hpp"
+#include "readable.hpp"
 
 extern "C" [[gnu::weak]] void* __libc_stack_end;
 
@@ -54,7 +56,8 @@ inline std::uintptr_t without_signature(std::uintptr_t address) noexcept {
 
 class stack_bounds {
  public:
-  stack_bounds(std::uintptr_t begin, std::uintptr_t end) noexcept : begin_(begin), end_(begin < end ? end : 0) {}
+  constexpr stack_bounds(std::uintptr_t begin, std::uintptr_t end) noexcept
+      : begin_(begin), end_(begin < end ? end : 0) {}
 
   /// Whether there is a word. Of a stack that is not the thread's own (a coroutine's) only the
   /// beginning is known.
@@ -64,23 +67,43 @@ class stack_bounds {
   }
 
   [[nodiscard]] bool is_known() const noexcept { return end_ != 0; }
+  [[nodiscard]] std::uintptr_t begin() const noexcept { return begin_; }
 
  private:
   std::uintptr_t begin_, end_;
 };
+
+/// The stack of the goroutine that has called C, from the frame of that call on. `at`: where the
+/// runtime keeps the goroutine; below that is how long that part of its stack is. While C runs Go
+/// neither moves nor frees it. Not known where what is there cannot be that.
+inline stack_bounds goroutines_stack(std::uintptr_t at, const stack_bounds& stack) noexcept {
+  constexpr stack_bounds unknown{0, 0};
+  if (!stack.is_known() || !stack.has(at - 8) || !stack.has(at)) return unknown;
+  const std::uintptr_t goroutine = word_at(at), length = word_at(at - 8);
+  if (!is_readable(goroutine, 16)) return unknown;
+  const std::uintptr_t lowest = word_at(goroutine), end = word_at(goroutine + 8);
+  if (lowest >= end || length >= end - lowest) return unknown;
+  return {end - length, end};
+}
 
 /// What a step has read.
 struct places {
   std::uintptr_t return_address = 0, frame_pointer = 0;
 };
 
-/// The caller's frame. False: there is none, or it is not known.
-inline bool step(machine_state& f, const frame_rule& rule, const stack_bounds& stack, places& read) noexcept {
+/// The caller's frame, and the stack that it is on. False: there is none, or it is not known.
+inline bool step(machine_state& f, const frame_rule& rule, stack_bounds& stack, places& read) noexcept {
   const auto plus = [](std::uintptr_t from, std::int64_t bytes) { return from + static_cast<std::uintptr_t>(bytes); };
   std::uintptr_t cfa = 0;
   switch (rule.kind) {
     case frame_kind::none: return false;
     case frame_kind::stack_pointer: cfa = plus(f.sp, rule.cfa_offset); break;
+    case frame_kind::on_other_stack:
+      stack = goroutines_stack(plus(f.sp, rule.cfa_offset), stack);
+      if (!stack.is_known()) return false;
+      f.sp = stack.begin();
+      cfa = f.fp + 16;  // Go keeps frame pointers
+      break;
     case frame_kind::guessed:
       if (!stack.is_known()) return false;
       [[fallthrough]];
@@ -91,10 +114,11 @@ inline bool step(machine_state& f, const frame_rule& rule, const stack_bounds& s
       break;
   }
   const bool is_realigned = rule.kind == frame_kind::realigned;
+  const bool is_beside_others = !is_realigned && rule.kind != frame_kind::on_other_stack;
   const std::uintptr_t return_address = plus(cfa, rule.return_address_words() * 8);
   if (cfa <= f.sp || rule.return_address_at == 0 || !stack.has(return_address)) return false;
   f.pc = without_signature(word_at(return_address));
-  if (!is_realigned) read.return_address = return_address;
+  if (is_beside_others) read.return_address = return_address;
   if (is_realigned || rule.frame_pointer_at != 0) {
     read.frame_pointer = plus(is_realigned ? f.fp : cfa, rule.frame_pointer_at * 8);
     if (!stack.has(read.frame_pointer)) return false;

@@ -119,6 +119,45 @@ TEST(places_book, takes_rusts_library_for_functions_that_allocate_for_others) {
   EXPECT_EQ(book.with_libraries_folded({without_source, grow, own, main}), (std::vector{own, main}));
 }
 
+std::string package_of_go(const std::string& source) {
+  return package_of({.function = "f", .file = source, .module = "/srv/app/server"});
+}
+
+TEST(package_of, is_the_module_that_go_has_got) {
+  EXPECT_EQ(package_of_go("/home/me/go/pkg/mod/github.com/mattn/go-sqlite3@v1.14.22/sqlite3.go"),
+            "github.com/mattn/go-sqlite3");
+  EXPECT_EQ(package_of_go("/home/me/go/pkg/mod/github.com/mattn/go-sqlite3@v1.14.22/sqlite3-binding.c"),
+            "github.com/mattn/go-sqlite3");
+  EXPECT_EQ(package_of_go("github.com/mattn/go-sqlite3@v1.14.22/sqlite3.go"), "github.com/mattn/go-sqlite3");
+  EXPECT_EQ(package_of_go("/srv/app/vendor/github.com/mattn/go-sqlite3/sqlite3.go"), "github.com/mattn/go-sqlite3");
+  for (const char* of_go :
+       {"/usr/local/go/src/net/http/server.go", "/usr/lib/go-1.19/src/runtime/asm_amd64.s", "runtime/cgocall.go",
+        "/root/sdk/go1.22.0/src/database/sql/sql.go", "/opt/hostedtoolcache/go/1.21.5/x64/src/runtime/proc.go",
+        "/root/go/pkg/mod/golang.org/toolchain@v0.0.1-go1.24.0.linux-amd64/src/runtime/proc.go",
+        "/usr/local/go/src/runtime/cgo/gcc_linux_amd64.c", "_cgo_gotypes.go", "/tmp/go-build/cgo-gcc-prolog"})
+    EXPECT_EQ(package_of_go(of_go), "go") << of_go;
+  for (const char* own : {"/go/src/app/main.go", "/home/me/go/src/github.com/me/app/log/log.go", "/srv/shop/main.go",
+                          "/srv/go-shop/src/log/log.go", "example.com/shop/main.go", "/srv/shop@v2/cache.c"})
+    EXPECT_EQ(package_of_go(own), "server") << own;
+}
+
+TEST(places_book, takes_what_go_calls_c_by_for_functions_that_allocate_for_others) {
+  places_book book;
+  const auto number = [&](const char* function, const char* file) {
+    return book.number_for({.function = function, .file = file, .line = 1, .module = "/srv/app/server"});
+  };
+  const std::uint32_t allocate = number("_cgo_5f43c66ad7b1_Cfunc__Cmalloc", ""),
+                      change_stack = number("runtime.asmcgocall.abi0", "/usr/local/go/src/runtime/asm_amd64.s"),
+                      call = number("runtime.cgocall", ""), stub = number("main._Cfunc__CMalloc", "_cgo_gotypes.go"),
+                      own = number("main.(*cache).fill", "/srv/app/cache.go"),
+                      serve = number("net/http.(*conn).serve", "/usr/local/go/src/net/http/server.go");
+  EXPECT_EQ(book.site_in({allocate, change_stack, call, stub, own, serve}), 4U);
+  EXPECT_EQ(book.with_libraries_folded({allocate, change_stack, call, stub, own, serve}), (std::vector{own}));
+  const std::uint32_t in_c = number("decode_picture", "/srv/app/decode.c");
+  EXPECT_EQ(book.site_in({in_c, allocate, change_stack, call, stub, own}), 0U);
+  EXPECT_EQ(book.caller_of(0, {in_c, allocate, change_stack, call, stub, own}), 5U);
+}
+
 TEST(places_book, takes_zigs_library_for_functions_that_allocate_for_others) {
   places_book book;
   const auto number = [&](const char* function, const char* file) {

@@ -160,20 +160,6 @@ void code_without_tables() {}
   asm volatile("");
 }
 
-const sample* sample_of(const segment_header& h, const std::byte* base, const void* block) {
-  for (std::uint64_t at = 0; at < h.samples_used; at += sizeof(sample)) {
-    const auto& s = *reinterpret_cast<const sample*>(base + h.samples_at + at);
-    if (sample::address_of(s.address_and_interval) == reinterpret_cast<std::uintptr_t>(block)) return &s;
-  }
-  return nullptr;
-}
-
-const stack* stack_of(const segment_header& h, const std::byte* base, const void* block) {
-  const sample* const s = sample_of(h, base, block);
-  if (s == nullptr) return nullptr;
-  return reinterpret_cast<const stack*>(base + h.stacks_at + (s->at_stack - std::uint64_t{1}) * reference_unit);
-}
-
 std::uint64_t monotonic_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -188,7 +174,7 @@ bool have_right_times(const probe_test::own_segment& segment) {
     const std::uint64_t before = monotonic_ns();
     void* const block = std::malloc(77);
     const std::uint64_t after = monotonic_ns();
-    const sample* const s = sample_of(segment.header(), segment.base(), block);
+    const sample* const s = segment.sample_of(block);
     constexpr std::uint64_t believable = 100'000;
     if (s == nullptr || s->at_ns + believable < before || s->at_ns > after + believable) {
       std::fprintf(stderr, "call_stacks: at %lu, and not between %lu and %lu\n", s == nullptr ? 0 : s->at_ns.load(),
@@ -251,6 +237,6 @@ int main() {
 
   const probe_test::own_segment segment;
   bool all_right = have_right_times(segment);
-  for (const auto& e : expected()) all_right &= is_right(e, stack_of(segment.header(), segment.base(), e.block));
+  for (const auto& e : expected()) all_right &= is_right(e, segment.stack_of(e.block));
   return all_right ? 0 : 1;
 }

@@ -74,6 +74,22 @@ class own_segment {
 
   [[nodiscard]] const std::byte* base() const noexcept { return base_; }
   void reset_peak() const noexcept { header().reset.fetch_add(1); }
+  /// Of a live block that was sampled; else null.
+  [[nodiscard]] const heapwright::segment::sample* sample_of(const void* block) const noexcept {
+    using heapwright::segment::sample;
+    for (std::uint64_t at = 0; at < header().samples_used; at += sizeof(sample)) {
+      const auto& s = *reinterpret_cast<const sample*>(base_ + header().samples_at + at);
+      if (sample::address_of(s.address_and_interval) == reinterpret_cast<std::uintptr_t>(block)) return &s;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] const heapwright::segment::stack* stack_of(const void* block) const noexcept {
+    const heapwright::segment::sample* const s = sample_of(block);
+    if (s == nullptr) return nullptr;
+    return reinterpret_cast<const heapwright::segment::stack*>(
+        base_ + header().stacks_at + (s->at_stack - std::uint64_t{1}) * heapwright::segment::reference_unit);
+  }
+
   [[nodiscard]] std::uint64_t forked_from() const noexcept { return header().forked_from; }
 
   [[nodiscard]] std::uint64_t peak_of_thread(pid_t id) const noexcept {

@@ -72,7 +72,85 @@ std::pair<std::size_t, const installed*> innermost_package(std::string_view path
   return found;
 }
 
+bool is_of_rust(std::string_view file) {
+  return file.starts_with("/rustc/") || file.starts_with("/rust/deps/") || has(file, "/rustlib/src/rust/library/");
+}
+
+bool is_of_zig(std::string_view file) {
+  return file.ends_with(".zig") && (has(file, "/lib/std/") || has(file, "/zig/std/"));
+}
+
+/// Whether a path begins with the folder of one of Go's own packages.
+bool begins_with_gos_package(std::string_view path) {
+  constexpr auto folders = std::to_array<std::string_view>(
+      {"archive", "bufio",    "bytes",   "cmp",    "compress", "container", "context", "crypto",  "database", "debug",
+       "embed",   "encoding", "errors",  "expvar", "flag",     "fmt",       "go",      "hash",    "html",     "image",
+       "index",   "internal", "io",      "iter",   "log",      "maps",      "math",    "mime",    "net",      "os",
+       "path",    "plugin",   "reflect", "regexp", "runtime",  "slices",    "sort",    "strconv", "strings",  "sync",
+       "syscall", "testing",  "text",    "time",   "unicode",  "unique",    "vendor",  "weak"});
+  const std::size_t end = path.find('/');
+  return end != npos && std::ranges::find(folders, path.substr(0, end)) != folders.end();
+}
+
+/// Where Go is installed: /usr/local/go, /usr/lib/go-1.19, ~/sdk/go1.22.0. But ~/go/src has the
+/// user's own packages.
+bool is_gos_folder(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name == "go" || name == "golang" || name.starts_with("go1.") || name.starts_with("go-1.") ||
+         has(path, "/toolcache/go/") || has(path, "/hostedtoolcache/go/") || has(path, "/golang.org/toolchain@");
+}
+
+bool is_of_go(std::string_view file) {
+  // What the compiler makes of import "C".
+  if (file.ends_with("_cgo_gotypes.go") || file.ends_with("/cgo-gcc-prolog")) return true;
+  if (!file.starts_with('/')) return file.ends_with(".go") && begins_with_gos_package(file);  // by -trimpath
+  const std::size_t source = file.find("/src/");
+  return source != npos && is_gos_folder(file.substr(0, source)) && begins_with_gos_package(file.substr(source + 5));
+}
+
+/// The crate of a file that Cargo has got.
+std::string crate_of(std::string_view file) {
+  constexpr std::string_view registry = "/registry/src/";
+  std::size_t begin = file.find(registry);
+  if (begin == npos) return {};
+  begin = file.find('/', begin + registry.size()) + 1;  // behind the name of the registry
+  const std::string_view folder = file.substr(begin, file.find('/', begin) - begin);
+  return std::string(folder.substr(0, folder.rfind('-')));  // without its version
+}
+
+/// The module of a file that Go has got, without its version.
+std::string module_of_go(std::string_view file) {
+  constexpr std::string_view modules = "/pkg/mod/", copies = "/vendor/";
+  const std::size_t version = has_number_behind(file, "@v") ? file.find("@v") : npos;
+  const std::size_t folder = file.find(modules);
+  if (version != npos && folder < version) {
+    const std::size_t begin = folder + modules.size();
+    return std::string(file.substr(begin, version - begin));
+  }
+  if (version != npos && !file.starts_with('/') && file.ends_with(".go"))  // by -trimpath
+    return std::string(file.substr(0, version));
+  // Of `go mod vendor`: host, owner and name. Which of these are the module's is not in the path.
+  const std::size_t copy = file.rfind(copies);
+  if (copy == npos || !file.ends_with(".go")) return {};
+  const std::size_t begin = copy + copies.size();
+  std::size_t end = begin;
+  for (int part = 0; part < 3 && end != npos; ++part) end = file.find('/', end + 1);
+  return end == npos ? std::string() : std::string(file.substr(begin, end - begin));
+}
+
 }  // namespace
+
+std::string_view language_of_source(std::string_view file) {
+  if (is_of_rust(file)) return "rust";
+  if (is_of_zig(file)) return "zig";
+  if (is_of_go(file)) return "go";
+  return {};
+}
+
+std::string package_of_source(std::string_view file) {
+  std::string crate = crate_of(file);
+  return crate.empty() ? module_of_go(file) : crate;
+}
 
 std::string_view language_of_interpreter(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);

@@ -2,7 +2,7 @@
 // library, or a package that was got for it.
 //
 // Paths are those of Debian, and of what builds and installs languages elsewhere: pyenv, rbenv,
-// perlbrew, Docker's images; pip, npm, gem, Bundler, Composer, CPAN.
+// perlbrew, Docker's images; pip, npm, gem, Bundler, Composer, CPAN, Cargo, Go's modules.
 #pragma once
 
 #include <string>
@@ -21,5 +21,13 @@ namespace heapwright::tool {
 /// empty: it came with none.
 [[nodiscard]] std::string package_in(std::string_view path);
 [[nodiscard]] bool is_of_package(std::string_view path);
+
+/// "rust", "zig", "go" of a source file that comes with the language and is compiled into the
+/// program, or that its compiler has made; empty: it is none.
+[[nodiscard]] std::string_view language_of_source(std::string_view file);
+
+/// The package that a source file was got with: Rust's crate "serde_json", Go's module
+/// "github.com/mattn/go-sqlite3"; empty: it came with none.
+[[nodiscard]] std::string package_of_source(std::string_view file);
 
 }  // namespace heapwright::tool

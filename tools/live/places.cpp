@@ -24,30 +24,8 @@ bool calls_javascript(const std::string& function) {
          function.starts_with("v8::Script::Run");
 }
 
-/// Source of Rust's own library, or of what it consists of.
-bool is_of_rust(const std::string& file) {
-  return file.starts_with("/rustc/") || file.starts_with("/rust/deps/") ||
-         file.find("/rustlib/src/rust/library/") != std::string::npos;
-}
-
-/// Source of Zig's own library, which is compiled with the program.
-bool is_of_zig(const std::string& file) {
-  return file.ends_with(".zig") &&
-         (file.find("/lib/std/") != std::string::npos || file.find("/zig/std/") != std::string::npos);
-}
-
 /// Source of the C++ library: what is a template is in the program itself.
 bool is_of_cxx(const std::string& file) { return file.find("/include/c++/") != std::string::npos; }
-
-/// The crate that a file of source was got with: "serde_json"; empty: it is of none.
-std::string crate_of(const std::string& file) {
-  constexpr std::string_view registry = "/registry/src/";
-  std::size_t begin = file.find(registry);
-  if (begin == std::string::npos) return {};
-  begin = file.find('/', begin + registry.size()) + 1;  // behind the name of the registry
-  const std::string folder = file.substr(begin, file.find('/', begin) - begin);
-  return folder.substr(0, folder.rfind('-'));  // without its version
-}
 
 }  // namespace
 
@@ -127,7 +105,7 @@ place places_book::operator[](std::uint32_t number) const {
 bool places_book::is_wrapper(const place& p) const {
   const std::string name = qualified_name(p.function);
   if (wrappers_.find(p.function) != nullptr || wrappers_.find(name) != nullptr) return true;
-  return !p.is_script && (is_of_rust(p.file) || is_of_zig(p.file) || is_of_cxx(p.file) ||
+  return !p.is_script && (!language_of_source(p.file).empty() || is_of_cxx(p.file) ||
                           known_allocation_wrappers().find(name) != nullptr ||
                           p.module.find("libheapwright-probe") != std::string::npos);
 }
@@ -214,7 +192,7 @@ std::vector<std::uint32_t> places_book::without_interpreter(std::vector<std::uin
 bool places_book::is_of_program(std::uint32_t number) const {
   const place& p = all_[number];
   if (p.is_script) return is_own_script(number) && !is_of_package(p.module);
-  if (!crate_of(p.file).empty()) return false;
+  if (!package_of_source(p.file).empty()) return false;
   if (wrapper_[number] || is_interpreters(number) || is_of_package(p.module)) return false;
   if (!interpreter_.empty() && is_made_at_run_time(p.module)) return false;
   const std::string name = qualified_name(p.function);
@@ -264,9 +242,8 @@ std::vector<std::uint32_t> places_book::with_libraries_folded(const std::vector<
 
 std::string package_of(const place& p) {
   const std::string& path = p.module;
-  if (is_of_rust(p.file)) return "rust";
-  if (is_of_zig(p.file)) return "zig";
-  if (std::string crate = crate_of(p.file); !crate.empty()) return crate;
+  if (const std::string_view language = language_of_source(p.file); !language.empty()) return std::string(language);
+  if (std::string package = package_of_source(p.file); !package.empty()) return package;
   if (path.empty() && p.is_script) return "scripts";
   if (path.empty() || is_made_at_run_time(path)) return "code made at run time";
   if (const std::string_view language = language_of_library(path); !language.empty()) return std::string(language);

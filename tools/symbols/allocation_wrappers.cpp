@@ -33,6 +33,8 @@ constexpr const char* patterns[] = {
     "__rust_alloc*", "__rust_realloc", "__rdl_*", "__rg_*", "_R*___rust_alloc*", "<alloc::*", "alloc::alloc::*",
     "alloc::boxed::*", "alloc::collections::*", "alloc::fmt::*", "alloc::raw_vec::*", "alloc::rc::*", "alloc::slice::*",
     "alloc::str::*", "alloc::string::*", "alloc::sync::*", "alloc::vec::*", "hashbrown::*", "<hashbrown::*",
+    // Go, where it calls C
+    "_cgo_*", "runtime.cgocall", "runtime.asmcgocall*", "*._Cfunc_*", "*._cgo_cmalloc*",
     // Zig. Its own compiler gives code that is inlined no namespace, and lines no file that is read
     // here.
     "heap.CAllocator.*", "heap.arena_allocator.*", "heap.ArenaAllocator.*", "mem.Allocator.*", "rawAlloc",
