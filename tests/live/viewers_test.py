@@ -17,7 +17,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from watched import LIBRARY, LOCAL, PATIENCE, PYTHON, PYTHON_PROGRAM, Watched, clean_environment, free_port, wait_for, without_stack
+from watched import LIBRARY, LOCAL, PATIENCE, PYTHON, PYTHON_PROGRAM, Watched, clean_environment, free_port, go_environment, wait_for, without_stack
 
 GO_CACHE = os.path.abspath(sys.argv[3])
 
@@ -128,10 +128,7 @@ class GoToolPprof(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.home = folder.name
         os.makedirs(GO_CACHE, exist_ok=True)
-        # Nothing is fetched: whatever is not loopback would have to go through a proxy that does not exist.
-        cls.environment = {"PATH": os.environ["PATH"], "HOME": cls.home, "PPROF_TMPDIR": os.path.join(cls.home, "profiles"), "GOCACHE": GO_CACHE,
-                           "GOPATH": os.path.join(cls.home, "go"), "GOTMPDIR": cls.home, "TMPDIR": cls.home, "GOENV": "off", "GOFLAGS": "", "GOPROXY": "off",
-                           "GOTOOLCHAIN": "local", "GOTELEMETRY": "off", "HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
+        cls.environment = go_environment(cls.home, GO_CACHE) | {"PPROF_TMPDIR": os.path.join(cls.home, "profiles")}
         cls.call("-help")
 
     @classmethod

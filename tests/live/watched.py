@@ -28,6 +28,12 @@ def free_port():
         return s.getsockname()[1]
 
 
+def go_environment(home, cache):
+    """For Go's commands, which write to `home` and `cache` alone. Nothing is fetched: what is not loopback would have to go through a proxy that does not exist."""
+    return {"PATH": os.environ["PATH"], "HOME": home, "GOCACHE": cache, "GOPATH": os.path.join(home, "go"), "GOTMPDIR": home, "TMPDIR": home, "GOENV": "off",
+            "GOFLAGS": "", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOTELEMETRY": "off", "HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
+
+
 def wait_for(what, ready):
     """What `ready` returns, once it is true."""
     end = time.monotonic() + PATIENCE

@@ -2,7 +2,7 @@
 // is on a goroutine's. The calls there must be told; and where what the runtime keeps about that
 // stack is wrong, the walk must end, and nothing else. Runs under the probe with an interval of 1.
 //
-//   other_stack CALL WRONG    CALL: which of the forms below; WRONG: what is spoilt, "nothing" as well
+//   other_stack CALL WRONG    CALL: which of the forms below; WRONG: what is spoilt, or "nothing"
 #include <array>
 #include <cstdint>
 #include <cstdio>

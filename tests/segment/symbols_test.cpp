@@ -46,7 +46,8 @@ TEST_P(known_forms, give_functions_files_and_lines) {
 }
 
 INSTANTIATE_TEST_SUITE_P(symbols, known_forms,
-                         testing::Values("known_code.so", "dwarf_4.so", "no_aranges.so", "split.so", "linked.so"));
+                         testing::Values("known_code.so", "dwarf_4.so", "no_aranges.so", "mixed.so", "split.so",
+                                         "linked.so"));
 
 TEST(symbols, without_debugging_information_come_from_the_symbol_table) {
   const loaded_code code(fixture("symbol_table.so"));

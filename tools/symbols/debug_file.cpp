@@ -184,11 +184,13 @@ std::vector<source_frame> debug_file::frames_at(std::uint64_t pc) {
 }
 
 bool debug_file::find_unit(std::uint64_t pc, Dwarf_Die& unit, Dwarf_Addr& bias) {
-  if (Dwarf_Die* const found = dwfl_module_addrdie(module_, pc, &bias)) {
-    unit = *found;
+  Dwarf_Die* const nearest = dwfl_module_addrdie(module_, pc, &bias);
+  if (nearest != nullptr && dwarf_haspc(nearest, pc - bias) > 0) {
+    unit = *nearest;
     return true;
   }
-  // That looks in .debug_aranges alone, which GCC writes, but neither Clang nor Rust does.
+  // That looks in .debug_aranges alone, which GCC writes, but neither Clang nor Rust nor Go does;
+  // and it takes what lies behind a unit to be of that unit.
   if (dwfl_module_getdwarf(module_, &bias) == nullptr) return false;
   const range* const found = find_range(units(), pc - bias);
   if (found != nullptr) unit = found->die;
