@@ -402,7 +402,7 @@ constexpr frame_rule guess{
 ///   mov  8(%rdi), %rsi        where that stack begins
 ///   sub  G-8(%rsp), %rsi      how far below that the caller's stack pointer is
 ///
-/// So has runtime.asmcgocall of Go 1.4 to 1.26. In some builds an instruction before them loads a
+/// So has runtime.asmcgocall of Go 1.19 to 1.26. In some builds an instruction before them loads a
 /// place in thread-local memory. Returns G; 0: this is other code. Each byte is read only if those
 /// before it are as they should be, so that code, which goes on, is all that is read.
 std::int8_t goroutine_at(std::uintptr_t return_address) noexcept {
