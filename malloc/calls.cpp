@@ -8,6 +8,7 @@
 
 #include "../abi/misuse_reports.hpp"
 #include "../abi/own_object.hpp"
+#include "../unwind/readable.hpp"
 
 namespace heapwright::process {
 
@@ -25,12 +26,14 @@ void calls::note(unwind::machine_state from) noexcept {
   const bool is_within_program = is_in_own_object(::getauxval(AT_ENTRY));
   count = 0;
   thread = static_cast<std::uint64_t>(::gettid());
+  const auto is_readable = [](std::uintptr_t begin, std::size_t bytes) { return unwind::is_readable(begin, bytes); };
   unwind::stack_bounds stack(from.sp, unwind::end_of_this_stack());
   for (unsigned steps = 0; steps < 64 && count < most; ++steps) {
     if (!is_ours(from.pc - 1, is_within_program)) at[count++] = from.pc;
     unwind::code_object object{};
     unwind::places read;
-    if (!unwind::step(from, unwind::find_frame_rule(from.pc - 1, object), stack, read)) return;
+    const unwind::frame_rule rule = unwind::find_frame_rule(from.pc - 1, object);
+    if (!unwind::step(from, rule, stack, read, is_readable)) return;
   }
 }
 

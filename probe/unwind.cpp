@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../abi/own_object.hpp"
+#include "../unwind/readable.hpp"
 
 namespace heapwright::probe {
 
@@ -101,6 +102,13 @@ void call_memo::walk(machine_state f, std::uintptr_t stack_end,
   generation_ = rules.generation();
   is_known_ = stack.is_known();
   is_cut_ = false;
+  // Go keeps goroutines for ever, and a thread often goes on with the same one.
+  const auto is_readable = [this](std::uintptr_t goroutine, std::size_t bytes) {
+    if (goroutine == goroutine_ && goroutine != 0) return true;
+    if (!unwind::is_readable(goroutine, bytes)) return false;
+    goroutine_ = goroutine;
+    return true;
+  };
   entry inner[most];
   unsigned n = 0;
   const auto met = [&] {
@@ -124,7 +132,7 @@ void call_memo::walk(machine_state f, std::uintptr_t stack_end,
     places read;
     const frame_rule rule = rule_at(f.pc, new_object);
     e.uses_frame_pointer = rule.kind != frame_kind::none && rule.kind != frame_kind::stack_pointer;
-    if (!step(f, rule, stack, read)) return keep(0, inner, n);
+    if (!step(f, rule, stack, read, is_readable)) return keep(0, inner, n);
     if (rule.kind == frame_kind::on_other_stack) known = 0;  // what is there may be another goroutine's by now
     e.return_address_at = read.return_address;
     e.frame_pointer_at = read.frame_pointer;

@@ -106,6 +106,7 @@ class call_memo {
   bool is_cut_;
   bool is_known_;  ///< the last walk was on the thread's own stack
   std::uint64_t generation_;
+  std::uintptr_t goroutine_;  ///< the last one that has been readable; 0: none
   std::uint8_t next_way_[sets];
   remembered_stack remembered_[sets][ways];
 };

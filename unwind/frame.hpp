@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "call_frame_info.hpp"
-#include "readable.hpp"
 
 extern "C" [[gnu::weak]] void* __libc_stack_end;
 
@@ -76,7 +75,8 @@ class stack_bounds {
 /// The stack of the goroutine that has called C, from the frame of that call on. `at`: where the
 /// runtime keeps the goroutine; below that is how long that part of its stack is. While C runs Go
 /// neither moves nor frees it. Not known where what is there cannot be that.
-inline stack_bounds goroutines_stack(std::uintptr_t at, const stack_bounds& stack) noexcept {
+template <class Readable>
+stack_bounds goroutines_stack(std::uintptr_t at, const stack_bounds& stack, const Readable& is_readable) noexcept {
   constexpr stack_bounds unknown{0, 0};
   if (!stack.is_known() || !stack.has(at - 8) || !stack.has(at)) return unknown;
   const std::uintptr_t goroutine = word_at(at), length = word_at(at - 8);
@@ -92,14 +92,17 @@ struct places {
 };
 
 /// The caller's frame, and the stack that it is on. False: there is none, or it is not known.
-inline bool step(machine_state& f, const frame_rule& rule, stack_bounds& stack, places& read) noexcept {
+/// `is_readable(address, bytes)`: asked about what lies beside the stack.
+template <class Readable>
+bool step(machine_state& f, const frame_rule& rule, stack_bounds& stack, places& read,
+          const Readable& is_readable) noexcept {
   const auto plus = [](std::uintptr_t from, std::int64_t bytes) { return from + static_cast<std::uintptr_t>(bytes); };
   std::uintptr_t cfa = 0;
   switch (rule.kind) {
     case frame_kind::none: return false;
     case frame_kind::stack_pointer: cfa = plus(f.sp, rule.cfa_offset); break;
     case frame_kind::on_other_stack:
-      stack = goroutines_stack(plus(f.sp, rule.cfa_offset), stack);
+      stack = goroutines_stack(plus(f.sp, rule.cfa_offset), stack, is_readable);
       if (!stack.is_known()) return false;
       f.sp = stack.begin();
       cfa = f.fp + 16;  // Go keeps frame pointers
