@@ -394,17 +394,21 @@ constexpr std::int32_t from_frame_pointer = 16;
 constexpr frame_rule guess{
     .cfa_offset = from_frame_pointer, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
 
+// Go's runtime calls C on a stack that C may use, and leaves the goroutine's as it is. Behind the
+// call runtime.asmcgocall takes from its frame there, in three instructions
+//
+//   the goroutine, whose first words are the bounds of its stack
+//   the end of that stack
+//   how far below that the stack pointer was
+//
+// Others lie between or before them: one loads a place in thread-local memory in some builds. So it
+// is in Go 1.19 to 1.26. Each piece of code is read only if what is before it is as it should be:
+// then code goes on.
+
+constexpr std::int8_t nowhere = -1;
+
+/// Where in the frame the goroutine is, from the stack pointer on; nowhere: this is other code.
 #if defined(__x86_64__)
-/// Go's runtime calls C on a stack that C may use, and leaves the goroutine's as it is. Behind the
-/// call it takes the goroutine and the way down its stack from where it has left them:
-///
-///   mov  G(%rsp), %rdi        the goroutine, whose first words are the bounds of its stack
-///   mov  8(%rdi), %rsi        where that stack begins
-///   sub  G-8(%rsp), %rsi      how far below that the caller's stack pointer is
-///
-/// So has runtime.asmcgocall of Go 1.19 to 1.26. In some builds an instruction before them loads a
-/// place in thread-local memory. Returns G; 0: this is other code. Each byte is read only if those
-/// before it are as they should be, so that code, which goes on, is all that is read.
 std::int8_t goroutine_at(std::uintptr_t return_address) noexcept {
   const auto* code = reinterpret_cast<const std::uint8_t*>(return_address);
   const auto follow = [&code](auto... bytes) {
@@ -414,13 +418,21 @@ std::int8_t goroutine_at(std::uintptr_t return_address) noexcept {
     return true;
   };
   if (follow(0x48, 0xc7, 0xc1) || follow(0x48, 0x8b, 0x0d)) code += 4;
-  if (!follow(0x48, 0x8b, 0x7c, 0x24)) return 0;
+  if (!follow(0x48, 0x8b, 0x7c, 0x24)) return nowhere;  // mov AT(%rsp), %rdi
   const auto at = static_cast<std::int8_t>(*code++);
-  if (at < 8 || !follow(0x48, 0x8b, 0x77, 0x08, 0x48, 0x2b)) return 0;
-  return at == 8 ? (follow(0x34, 0x24) ? at : 0) : follow(0x74, 0x24, at - 8) ? at : 0;
+  if (at < 8 || !follow(0x48, 0x8b, 0x77, 0x08, 0x48, 0x2b)) return nowhere;          // mov 8(%rdi), %rsi
+  return (at == 8 ? follow(0x34, 0x24) : follow(0x74, 0x24, at - 8)) ? at : nowhere;  // sub AT-8(%rsp), %rsi
+}
+#elif defined(__aarch64__)
+std::int8_t goroutine_at(std::uintptr_t return_address) noexcept {
+  const auto* const code = reinterpret_cast<const std::uint32_t*>(return_address);
+  if (code[0] != 0xaa0003e9 || code[1] != 0xf94003fc) return nowhere;  // mov x9, x0; ldr x28, [sp]
+  if (code[2] >> 26 != 0x25) return nowhere;                           // bl runtime.save_g
+  const bool is_it = code[3] == 0xf9400785 && code[4] == 0xf94007e6;   // ldr x5, [x28, #8]; ldr x6, [sp, #8]
+  return is_it && code[5] == 0xcb0600a5 ? 0 : nowhere;                 // sub x5, x5, x6
 }
 #else
-std::int8_t goroutine_at(std::uintptr_t) noexcept { return 0; }
+std::int8_t goroutine_at(std::uintptr_t) noexcept { return nowhere; }
 #endif
 
 /// Of code that the file's tables do not describe. `pc` is the call's last byte.
@@ -428,7 +440,7 @@ frame_rule guess_in(const code_object& module, std::uintptr_t pc) noexcept {
   constexpr std::uintptr_t longest = 24;  // of what is looked at behind the call
   frame_rule rule = guess;
   if (pc + longest >= module.end) return rule;
-  if (const std::int8_t at = goroutine_at(pc + 1); at != 0) {
+  if (const std::int8_t at = goroutine_at(pc + 1); at != nowhere) {
     rule.kind = frame_kind::on_other_stack;
     rule.cfa_offset = at;
   }

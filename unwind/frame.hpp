@@ -67,23 +67,44 @@ class stack_bounds {
 
   [[nodiscard]] bool is_known() const noexcept { return end_ != 0; }
   [[nodiscard]] std::uintptr_t begin() const noexcept { return begin_; }
+  [[nodiscard]] stack_bounds from(std::uintptr_t begin) const noexcept { return {begin, end_}; }
 
  private:
   std::uintptr_t begin_, end_;
 };
 
-/// The stack of the goroutine that has called C, from the frame of that call on. `at`: where the
-/// runtime keeps the goroutine; below that is how long that part of its stack is. While C runs Go
-/// neither moves nor frees it. Not known where what is there cannot be that.
+/// In bytes from where the runtime keeps the goroutine: how long the used part of its stack is.
+#if defined(__aarch64__)
+constexpr int from_goroutine_to_length = 8;
+#else
+constexpr int from_goroutine_to_length = -8;
+#endif
+
+/// The used part of the stack of the goroutine that has called C. `at`: where the runtime keeps the
+/// goroutine. While C runs Go neither moves nor frees that stack. Not known where what is there
+/// cannot be that.
 template <class Readable>
 stack_bounds goroutines_stack(std::uintptr_t at, const stack_bounds& stack, const Readable& is_readable) noexcept {
   constexpr stack_bounds unknown{0, 0};
-  if (!stack.is_known() || !stack.has(at - 8) || !stack.has(at)) return unknown;
-  const std::uintptr_t goroutine = word_at(at), length = word_at(at - 8);
+  const std::uintptr_t length_at = at + static_cast<std::uintptr_t>(from_goroutine_to_length);
+  if (!stack.is_known() || !stack.has(length_at) || !stack.has(at)) return unknown;
+  const std::uintptr_t goroutine = word_at(at), length = word_at(length_at);
   if (!is_readable(goroutine, 16)) return unknown;
   const std::uintptr_t lowest = word_at(goroutine), end = word_at(goroutine + 8);
   if (lowest >= end || length >= end - lowest) return unknown;
   return {end - length, end};
+}
+
+/// Where Go has kept the caller's frame pointer, and behind it the return address. On AArch64 that
+/// lies below what is used, and the register has a frame of the other stack.
+inline std::uintptr_t frame_on_goroutine(const machine_state& f, stack_bounds& stack) noexcept {
+#if defined(__aarch64__)
+  stack = stack.from(stack.begin() - 8);
+  return f.sp - 8;
+#else
+  (void)stack;
+  return f.fp;
+#endif
 }
 
 /// What a step has read.
@@ -105,7 +126,8 @@ bool step(machine_state& f, const frame_rule& rule, stack_bounds& stack, places&
       stack = goroutines_stack(plus(f.sp, rule.cfa_offset), stack, is_readable);
       if (!stack.is_known()) return false;
       f.sp = stack.begin();
-      cfa = f.fp + 16;  // Go keeps frame pointers
+      f.fp = frame_on_goroutine(f, stack);
+      cfa = f.fp + 16;
       break;
     case frame_kind::guessed:
       if (!stack.is_known()) return false;

@@ -19,6 +19,7 @@
 //   on_goroutine(run, end)      calls run with the stack that ends there
 //   as_VERSION(run, goroutine)  calls run on the thread's stack, as runtime.asmcgocall of that
 //                               version of Go does; kept_at is then where it keeps the goroutine
+#if defined(__x86_64__)
 asm(R"(
   .pushsection .text
   .type on_goroutine, @function
@@ -70,6 +71,65 @@ on_goroutine:
   calls_c as_1_19, 56
   .popsection
 )");
+constexpr int from_goroutine_to_length = -8;
+#else
+asm(R"(
+  .pushsection .text
+  .type on_goroutine, @function
+on_goroutine:
+  stp x29, x30, [sp, #-32]!
+  str x19, [sp, #16]
+  mov x19, sp
+  adrp x9, thread_stack
+  str x19, [x9, #:lo12:thread_stack]
+  mov sp, x1
+  mov x29, xzr
+  blr x0
+  mov sp, x19
+  ldr x19, [sp, #16]
+  ldp x29, x30, [sp], #32
+  ret
+  .size on_goroutine, . - on_goroutine
+
+save_g:
+  ret
+  .type as_1_26, @function
+as_1_26:
+  str x30, [sp, #-16]!
+  stur x29, [sp, #-8]
+  sub x29, sp, #8
+  str x28, [sp, #8]
+  mov x2, sp
+  mov x9, x0
+  adrp x10, thread_stack
+  ldr x10, [x10, #:lo12:thread_stack]
+  sub sp, x10, #16
+  str x1, [sp]
+  ldr x5, [x1, #8]
+  sub x5, x5, x2
+  str x5, [sp, #8]
+  mov x12, sp
+  adrp x11, kept_at
+  str x12, [x11, #:lo12:kept_at]
+  mov x29, xzr
+  blr x9
+  mov x9, x0
+  ldr x28, [sp]
+  bl save_g
+  ldr x5, [x28, #8]
+  ldr x6, [sp, #8]
+  sub x5, x5, x6
+  mov x0, x9
+  mov sp, x5
+  ldr x28, [sp, #8]
+  ldur x29, [sp, #-8]
+  ldr x30, [sp], #16
+  ret
+  .size as_1_26, . - as_1_26
+  .popsection
+)");
+constexpr int from_goroutine_to_length = 8;
+#endif
 
 extern "C" {
 [[gnu::used]] std::uintptr_t thread_stack, kept_at, frame_pointer;
@@ -78,9 +138,11 @@ struct goroutine {
 };
 void on_goroutine(void (*run)(), std::uintptr_t end);
 void as_1_26(void (*run)(), goroutine*);
+#if defined(__x86_64__)
 void as_1_26_position_independent(void (*run)(), goroutine*);
 void as_1_26_shared(void (*run)(), goroutine*);
 void as_1_19(void (*run)(), goroutine*);
+#endif
 }
 
 namespace {
@@ -110,7 +172,7 @@ void spoil(std::uintptr_t& kept, std::uintptr_t& length) {
 [[gnu::noinline]] void in_c() {
   expected[0] = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
   auto& kept = *reinterpret_cast<std::uintptr_t*>(kept_at);
-  auto& length = *reinterpret_cast<std::uintptr_t*>(kept_at - 8);
+  auto& length = *reinterpret_cast<std::uintptr_t*>(kept_at + from_goroutine_to_length);
   const std::uintptr_t right_kept = kept, right_length = length;
   const goroutine right = current;
   spoil(kept, length);
@@ -152,12 +214,15 @@ int found_on_goroutine(const heapwright::segment::stack& s) {
 }  // namespace
 
 int main(int, char** arguments) {
-  const std::string_view form = arguments[1];
   wrong = arguments[2];
+  call_c = as_1_26;
+#if defined(__x86_64__)
+  const std::string_view form = arguments[1];
   call_c = form == "as_1_19"                        ? as_1_19
            : form == "as_1_26_shared"               ? as_1_26_shared
            : form == "as_1_26_position_independent" ? as_1_26_position_independent
                                                     : as_1_26;
+#endif
   constexpr std::size_t bytes = 64 * 1024;
   current.lowest = reinterpret_cast<std::uintptr_t>(
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
