@@ -394,6 +394,15 @@ constexpr std::int32_t from_frame_pointer = 16;
 constexpr frame_rule guess{
     .cfa_offset = from_frame_pointer, .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::guessed};
 
+/// Of Go's function that calls C.
+#if defined(__aarch64__)
+constexpr frame_rule before_other_stack{
+    .frame_pointer_at = -3, .return_address_at = -2, .kind = frame_kind::on_other_stack};
+#else
+constexpr frame_rule before_other_stack{
+    .frame_pointer_at = -2, .return_address_at = -1, .kind = frame_kind::on_other_stack};
+#endif
+
 // Go's runtime calls C on a stack that C may use, and leaves the goroutine's as it is. Behind the
 // call runtime.asmcgocall takes from its frame there, in three instructions
 //
@@ -438,12 +447,11 @@ std::int8_t goroutine_at(std::uintptr_t) noexcept { return nowhere; }
 /// Of code that the file's tables do not describe. `pc` is the call's last byte.
 frame_rule guess_in(const code_object& module, std::uintptr_t pc) noexcept {
   constexpr std::uintptr_t longest = 24;  // of what is looked at behind the call
-  frame_rule rule = guess;
-  if (pc + longest >= module.end) return rule;
-  if (const std::int8_t at = goroutine_at(pc + 1); at != nowhere) {
-    rule.kind = frame_kind::on_other_stack;
-    rule.cfa_offset = at;
-  }
+  if (pc + longest >= module.end) return guess;
+  const std::int8_t at = goroutine_at(pc + 1);
+  if (at == nowhere) return guess;
+  frame_rule rule = before_other_stack;
+  rule.cfa_offset = at;
   return rule;
 }
 

@@ -95,15 +95,15 @@ stack_bounds goroutines_stack(std::uintptr_t at, const stack_bounds& stack, cons
   return {end - length, end};
 }
 
-/// Where Go has kept the caller's frame pointer, and behind it the return address. On AArch64 that
-/// lies below what is used, and the register has a frame of the other stack.
+/// Where the frame on the goroutine's stack begins. `stack`: from its stack pointer on; on AArch64
+/// the caller's frame pointer lies below that.
 inline std::uintptr_t frame_on_goroutine(const machine_state& f, stack_bounds& stack) noexcept {
 #if defined(__aarch64__)
   stack = stack.from(stack.begin() - 8);
-  return f.sp - 8;
+  return f.sp + 16;
 #else
   (void)stack;
-  return f.fp;
+  return f.fp + 16;
 #endif
 }
 
@@ -126,8 +126,7 @@ bool step(machine_state& f, const frame_rule& rule, stack_bounds& stack, places&
       stack = goroutines_stack(plus(f.sp, rule.cfa_offset), stack, is_readable);
       if (!stack.is_known()) return false;
       f.sp = stack.begin();
-      f.fp = frame_on_goroutine(f, stack);
-      cfa = f.fp + 16;
+      cfa = frame_on_goroutine(f, stack);
       break;
     case frame_kind::guessed:
       if (!stack.is_known()) return false;

@@ -22,6 +22,7 @@
 #if defined(__x86_64__)
 asm(R"(
   .pushsection .text
+  .globl on_goroutine
   .type on_goroutine, @function
 on_goroutine:
   push %rbp
@@ -38,6 +39,7 @@ on_goroutine:
   .size on_goroutine, . - on_goroutine
 
   .macro calls_c name, room, prefix:vararg
+  .globl \name
   .type \name, @function
 \name:
   push %rbp
@@ -75,6 +77,7 @@ constexpr int from_goroutine_to_length = -8;
 #else
 asm(R"(
   .pushsection .text
+  .globl on_goroutine
   .type on_goroutine, @function
 on_goroutine:
   stp x29, x30, [sp, #-32]!
@@ -93,6 +96,7 @@ on_goroutine:
 
 save_g:
   ret
+  .globl as_1_26
   .type as_1_26, @function
 as_1_26:
   str x30, [sp, #-16]!
