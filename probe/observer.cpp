@@ -92,11 +92,12 @@ void end_this_thread(void* slot) noexcept {
   slots.close(s);
 }
 
-void take_over(const slot_sums& sums) noexcept {
-  slots.add_to_everyone(sums);
+template <class Counted>
+void take_over(const Counted& counted) noexcept {
+  slots.add_to_everyone(counted);
   std::uint64_t net = 0;
   for (unsigned c = 0; c < size_scale::count; ++c) {
-    const std::uint64_t of_class = sums.classes[c].allocated_bytes - sums.classes[c].freed_bytes;
+    const std::uint64_t of_class = counted.classes[c].allocated_bytes - counted.classes[c].freed_bytes;
     the_peak.count_class_apart(c, of_class);
     net += of_class;
   }
@@ -144,7 +145,7 @@ void start() noexcept {
     ::munmap(parents_segment, parents_segment->bytes);
     parents_segment = nullptr;
   }
-  if (chosen.counting == counting_is_on) take_over(sums_of(early_slot));
+  if (chosen.counting == counting_is_on) take_over(early_slot);
 }
 
 void begin(char** environment) noexcept;
@@ -212,7 +213,9 @@ void before_fork() noexcept {
   is_inside = true;
   slots.fork_lock().acquire();
   the_sampler.lock_for_fork();
-  if (now == stage::observed) inherited = slots.sums().live();
+  if (now != stage::observed) return;
+  slots.get_sums(inherited);
+  inherited.leave_live();
 }
 
 void after_fork_in_parent() noexcept {

@@ -25,9 +25,8 @@ void slot_sums::add(const thread_slot& s) noexcept {
 }
 
 /// Where more was freed than allocated, as counting began late, that remains.
-slot_sums slot_sums::live() const noexcept {
-  slot_sums result = *this;
-  for (auto& c : result.classes) {
+void slot_sums::leave_live() noexcept {
+  for (auto& c : classes) {
     const auto take_out = [](std::uint64_t& allocated, std::uint64_t& freed) {
       const std::uint64_t both = std::min(allocated, freed);
       allocated -= both;
@@ -40,13 +39,6 @@ slot_sums slot_sums::live() const noexcept {
     const double share = allocated != 0 ? static_cast<double>(c.allocated_bytes) / static_cast<double>(allocated) : 0;
     c.requested_bytes = static_cast<std::uint64_t>(static_cast<double>(c.requested_bytes) * share);
   }
-  return result;
-}
-
-slot_sums sums_of(const thread_slot& s) noexcept {
-  slot_sums sums;
-  sums.add(s);
-  return sums;
 }
 
 void clear(thread_slot& s) noexcept {
@@ -121,27 +113,29 @@ void thread_slots::close(thread_slot& s) noexcept {
 
 void thread_slots::fold(thread_slot& s) noexcept {
   header_->fold_sequence.fetch_add(1, std::memory_order_acq_rel);
-  add_to_everyone(sums_of(s));
+  add_to_everyone(s);
   clear(s);
   header_->threads_folded.fetch_add(1, relaxed);
   header_->fold_sequence.fetch_add(1, std::memory_order_acq_rel);
 }
 
-void thread_slots::add_to_everyone(const slot_sums& sums) noexcept {
+template <class Counted>
+void thread_slots::add_to_everyone(const Counted& counted) noexcept {
   thread_slot& all = slot_of(header_, 0);
   for (unsigned c = 0; c < size_scale::count; ++c) {
-    all.classes[c].allocations.fetch_add(sums.classes[c].allocations, relaxed);
-    all.classes[c].allocated_bytes.fetch_add(sums.classes[c].allocated_bytes, relaxed);
-    all.classes[c].requested_bytes.fetch_add(sums.classes[c].requested_bytes, relaxed);
-    all.classes[c].frees.fetch_add(sums.classes[c].frees, relaxed);
-    all.classes[c].freed_bytes.fetch_add(sums.classes[c].freed_bytes, relaxed);
+    all.classes[c].allocations.fetch_add(counted.classes[c].allocations, relaxed);
+    all.classes[c].allocated_bytes.fetch_add(counted.classes[c].allocated_bytes, relaxed);
+    all.classes[c].requested_bytes.fetch_add(counted.classes[c].requested_bytes, relaxed);
+    all.classes[c].frees.fetch_add(counted.classes[c].frees, relaxed);
+    all.classes[c].freed_bytes.fetch_add(counted.classes[c].freed_bytes, relaxed);
   }
 }
+template void thread_slots::add_to_everyone(const slot_sums&) noexcept;
+template void thread_slots::add_to_everyone(const thread_slot&) noexcept;
 
-slot_sums thread_slots::sums() const noexcept {
-  slot_sums all;
-  for (std::uint32_t i = 0; i < used_; ++i) all.add(slot_of(header_, i));
-  return all;
+void thread_slots::get_sums(slot_sums& of_all) const noexcept {
+  of_all = {};
+  for (std::uint32_t i = 0; i < used_; ++i) of_all.add(slot_of(header_, i));
 }
 
 }  // namespace heapwright::probe

@@ -12,7 +12,8 @@
 
 namespace heapwright::probe {
 
-/// What some slots have counted together.
+/// What some slots have counted together. Too large for a program's stack, which may be a small
+/// one.
 struct slot_sums {
   struct {
     std::uint64_t allocations = 0, allocated_bytes = 0, requested_bytes = 0, frees = 0, freed_bytes = 0;
@@ -21,10 +22,8 @@ struct slot_sums {
   void add(const segment::thread_slot& s) noexcept;
 
   /// As if what is live had been allocated, and nothing freed.
-  [[nodiscard]] slot_sums live() const noexcept;
+  void leave_live() noexcept;
 };
-
-[[nodiscard]] slot_sums sums_of(const segment::thread_slot& s) noexcept;
 
 /// Of the calling thread, whose slot it is, as the kernel has it now.
 void note_name(segment::thread_slot& s) noexcept;
@@ -44,10 +43,11 @@ class thread_slots {
   /// The slot's thread has ended; all that it has counted is published.
   void close(segment::thread_slot& s) noexcept;
 
-  /// Slot 0 is anyone's.
-  void add_to_everyone(const slot_sums& sums) noexcept;
+  /// Slot 0 is anyone's. `Counted`: slot_sums or a slot.
+  template <class Counted>
+  void add_to_everyone(const Counted& counted) noexcept;
 
-  [[nodiscard]] slot_sums sums() const noexcept;  ///< of all. The caller holds the lock.
+  void get_sums(slot_sums& of_all) const noexcept;  ///< The caller holds the lock.
   [[nodiscard]] process_lock& fork_lock() noexcept { return lock_; }
 
  private:

@@ -109,7 +109,6 @@ void call_memo::walk(machine_state f, std::uintptr_t stack_end,
     goroutine_ = goroutine;
     return true;
   };
-  entry inner[most];
   unsigned n = 0;
   const auto met = [&] {
     while (known > 0 && entries_[known - 1].at.sp < f.sp) --known;
@@ -123,26 +122,26 @@ void call_memo::walk(machine_state f, std::uintptr_t stack_end,
     if (met()) {
       unsigned same = known - 1;
       while (same > 0 && still_leads_to(entries_[same], entries_[same - 1])) --same;
-      if (same == 0) return keep(known, inner, n);
-      while (known > same + 1 && n < most - 1) inner[n++] = entries_[--known];
+      if (same == 0) return keep(known, n);
+      while (known > same + 1 && n < most - 1) inner_[n++] = entries_[--known];
       f = entries_[--known].at;
     }
-    entry& e = inner[n++];
+    entry& e = inner_[n++];
     e = {f, 0, 0, 0, false, false};
     places read;
     const frame_rule rule = rule_at(f.pc, new_object);
     e.uses_frame_pointer = rule.kind != frame_kind::none && rule.kind != frame_kind::stack_pointer;
-    if (!step(f, rule, stack, read, is_readable)) return keep(0, inner, n);
+    if (!step(f, rule, stack, read, is_readable)) return keep(0, n);
     if (rule.kind == frame_kind::on_other_stack) known = 0;  // what is there may be another goroutine's by now
     e.return_address_at = read.return_address;
     e.frame_pointer_at = read.frame_pointer;
   }
   is_cut_ = true;
-  keep(0, inner, n);
+  keep(0, n);
 }
 
 /// The first `kept` entries stay; behind them come the new ones.
-void call_memo::keep(unsigned kept, const entry* inner_first, unsigned n) noexcept {
+void call_memo::keep(unsigned kept, unsigned n) noexcept {
   if (kept + n > most) {  // the outermost do not fit
     is_cut_ = true;
     const unsigned too_many = kept + n - most;
@@ -153,7 +152,7 @@ void call_memo::keep(unsigned kept, const entry* inner_first, unsigned n) noexce
   count_ = kept + n;
   for (unsigned i = kept; i < count_; ++i) {
     entry& e = entries_[i];
-    e = inner_first[count_ - 1 - i];
+    e = inner_[count_ - 1 - i];
     e.hash = mixed(i == 0 ? 0 : entries_[i - 1].hash, e.at.pc);
     const bool passes_it_on = i > 0 && e.frame_pointer_at == 0;
     e.needs_frame_pointer = e.uses_frame_pointer || (passes_it_on && entries_[i - 1].needs_frame_pointer);

@@ -98,9 +98,10 @@ class call_memo {
   static_assert(sets == 1 << 4);
 
   static bool still_leads_to(const entry& inner, entry& outer) noexcept;
-  void keep(unsigned count, const entry* inner_first, unsigned n) noexcept;
+  void keep(unsigned count, unsigned n) noexcept;
 
   entry entries_[most];
+  entry inner_[most];  ///< of a walk, from the innermost: too much for the program's stack, which may be a small one
   unsigned count_;
   unsigned depth_;
   bool is_cut_;
