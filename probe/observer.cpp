@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <pthread.h>
@@ -81,6 +82,8 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
 // --- beginning
 
 void end_this_thread(void* slot) noexcept {
+  look_for_fork();
+  if (slot != this_slot) return;  // of the parent, before a fork
   inside guard;
   record_thread_end();
   has_ended = true;
@@ -168,7 +171,10 @@ void begin(char** environment) noexcept;
 }
 
 /// The calling thread's slot, which it gets now if it has none; null when it has none.
-thread_slot* own_slot() noexcept { return this_slot != &early_slot ? this_slot : new_slot(); }
+thread_slot* own_slot() noexcept {
+  look_for_fork();
+  return this_slot != &early_slot ? this_slot : new_slot();
+}
 
 // --- samples
 
@@ -209,6 +215,7 @@ void count_as_frees(const taken_sample& sample) noexcept {
 // --- fork
 
 void before_fork() noexcept {
+  look_for_fork();
   fork_number = record_fork();
   is_inside = true;
   slots.fork_lock().acquire();
@@ -224,8 +231,26 @@ void after_fork_in_parent() noexcept {
   is_inside = false;
 }
 
+constinit std::atomic<std::uint32_t> never_wiped{1};
+constinit std::atomic<std::uint32_t>* own_mark = &never_wiped;
+
+/// Before Linux 4.14 there is none.
+void make_fork_mark() noexcept {
+  constexpr int wipe_on_fork = 18;  // MADV_WIPEONFORK
+  const std::size_t bytes = linux_os::page_size();
+  void* const page = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  if (::madvise(page, bytes, wipe_on_fork) != 0) {
+    ::munmap(page, bytes);
+    return;
+  }
+  own_mark = new (page) std::atomic<std::uint32_t>(1);
+  fork_mark = own_mark;
+}
+
 /// The segment is still the parent's, and must not be written to any more.
 void after_fork_in_child() noexcept {
+  own_mark->store(1, relaxed);
   the_sampler.unlock_in_child();
   slots.fork_lock().reset_after_fork();
   if (now == stage::observed) {
@@ -263,6 +288,7 @@ void begin(char** environment) noexcept {
   {
     inside guard;
     look_up_newer_libc();
+    make_fork_mark();
     ::pthread_key_create(&thread_end_key, end_this_thread);
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }
@@ -273,6 +299,7 @@ void begin(char** environment) noexcept {
 [[gnu::constructor]] void begin_at_last(int, char**, char** environment) noexcept { begin(environment); }
 
 [[gnu::destructor]] void finish() noexcept {
+  look_for_fork();
   if (now == stage::observed && this_slot != &early_slot) the_peak.publish_all(*this_slot);
   note_exit();
 }
@@ -287,6 +314,19 @@ void note_exit() noexcept {
   the_segment->state.store(static_cast<std::uint32_t>(process_state::exited), relaxed);
 }
 
+/// What is live in the child, by the parent's figures, as it goes on.
+void note_untold_fork() noexcept {
+  const bool was_inside = is_inside;
+  fork_number = 0;
+  if (now == stage::observed) {
+    slots.get_sums(inherited);
+    inherited.leave_live();
+  }
+  after_fork_in_child();
+  is_inside = was_inside;
+}
+
+constinit const std::atomic<std::uint32_t>* fork_mark = &never_wiped;
 constinit segment_header* the_segment = &early_header;
 thread_local constinit thread_slot* this_slot = &early_slot;
 

@@ -21,11 +21,13 @@
 //
 // States of a process: early (before its segment is there: counted in `early_slot`), observed, and
 // unobserved (no segment can be had: calls are passed on). A fork makes the child early again, with
-// what it has inherited.
+// what it has inherited. Of a fork that libc's handlers were not told of the child knows by a word
+// that the kernel wipes for it, which each slow step looks at: until then it counts as the parent.
 //
 // Invariant, for each thread, between calls: net_bytes is within its band (peak.hpp).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -57,6 +59,14 @@ inline constexpr std::uint64_t size_not_known = ~std::uint64_t{0};
 
 /// Of a block that may be a sample: reallocates it, and notes that.
 [[gnu::noinline]] void* reallocate_sample(void* p, std::size_t requested) noexcept;
+
+/// 0: this is the child of a fork, and not yet known to be one.
+extern constinit const std::atomic<std::uint32_t>* fork_mark [[gnu::visibility("hidden")]];
+[[gnu::noinline]] void note_untold_fork() noexcept;
+inline void look_for_fork() noexcept {
+  if (fork_mark->load(relaxed) == 0) [[unlikely]]
+    note_untold_fork();
+}
 
 /// For a thread without a slot: it gets one, and the child of a fork its segment; until then the
 /// samples are the parent's.

@@ -194,6 +194,7 @@ trace::ring_head& own_head() noexcept {
 /// or nobody reads it any more.
 inline std::uint64_t put(std::uint64_t what, std::uint64_t size, std::uint64_t stack,
                          std::uint64_t ticks = 0) noexcept {
+  look_for_fork();
   ring_cursor& c = this_ring;
   if (c.begin == nullptr && !begin_ring()) [[unlikely]] {
     put_in_shared_ring(what, size, stack);
