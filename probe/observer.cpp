@@ -79,6 +79,18 @@ void count_apart(std::uint64_t bytes, std::uint64_t requested, bool is_allocatio
   the_peak.count_class_apart(size_scale::index(bytes), by);
 }
 
+/// Allocated by a thread without a slot. Where there was none for it, the samples that would have
+/// been due are told as lost.
+void count_unsampled(std::uint64_t bytes) noexcept {
+  static constinit std::atomic<std::uint64_t> passed{0};
+  if (now != stage::observed || is_inside || has_ended) return;
+  const std::uint64_t interval = the_segment->interval.load(relaxed) & ~interval_adapts;
+  if (interval == 0) return;
+  const std::uint64_t before = passed.fetch_add(bytes, relaxed);
+  const std::uint64_t due = interval == 1 ? 1 : (before + bytes) / interval - before / interval;
+  if (due != 0) add_shared(the_segment->lost_samples, due);
+}
+
 // --- beginning
 
 void end_this_thread(void* slot) noexcept {
@@ -336,6 +348,7 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
   if (counted_now() != counted::each_call) return noted_otherwise(counted_now(), p, requested, 0, false);
   if (s == nullptr) {
     count_apart(bytes, requested, true);
+    count_unsampled(bytes);
     return p;
   }
   s->until_sample.store(s->until_sample.load(relaxed) - static_cast<std::int64_t>(bytes), relaxed);
@@ -356,7 +369,11 @@ void* allocated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexce
 
 void* estimated_slow(void* p, std::size_t requested, std::uint64_t bytes) noexcept {
   thread_slot* const s = own_slot();
-  if (s == nullptr || counted_now() != counted::samples) return p;
+  if (counted_now() != counted::samples) return p;
+  if (s == nullptr) {
+    count_unsampled(requested + 1);
+    return p;
+  }
   s->until_sample.store(s->until_sample.load(relaxed) - static_cast<std::int64_t>(requested + 1), relaxed);
   if (s->until_sample.load(relaxed) < 0 && !is_inside) {
     inside guard;

@@ -34,7 +34,7 @@ thread_local constinit ring_cursor this_ring{};
 namespace {
 
 constexpr std::uint64_t ring_records = 1 << 14;
-constexpr std::uint32_t most_rings = 1024;  // one for each thread slot
+constexpr std::uint32_t most_rings = 1024;  // one for each of the first thread slots
 
 constinit ring_file* rings = nullptr;
 constinit process_lock rings_lock;
@@ -144,8 +144,8 @@ bool wait_for_room(trace::ring_head& head, std::uint64_t place) noexcept {
   // First the slot: with it the child of a fork gets its segment, beside which its rings are.
   const std::uint32_t ring = number_of_own_slot();
   ring_file* const file = has_segment() ? the_rings() : nullptr;
-  const bool is_there =
-      file != nullptr && ring != 0 && make_present(file->begin_of(ring), ring_records * sizeof(ring_record));
+  const bool is_there = file != nullptr && ring != 0 && ring < most_rings &&
+                        make_present(file->begin_of(ring), ring_records * sizeof(ring_record));
   if (is_there) {
     const trace::ring_head& head = file->head(ring);
     this_ring = {file->begin_of(ring), head.taken.load(relaxed), head.limit(ring_records), 0, 0};

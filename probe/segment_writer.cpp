@@ -29,7 +29,7 @@ namespace {
 
 using namespace segment;
 
-constexpr std::uint32_t slot_count = 1024;
+constexpr std::size_t least_slots = 1024;
 constexpr std::uint64_t longest_interval = std::uint64_t{1} << 40;  // one that adapts has the highest bit
 constexpr std::size_t stack_bytes_for_few = 64 * 1024 * 1024, stack_bytes_for_all = 256 * 1024 * 1024;  // g++ has 124
 constexpr std::size_t code_record_bytes = 32 * 1024 * 1024;  // some hundred thousand functions
@@ -326,6 +326,7 @@ segment_header* create_segment(const settings& of) noexcept {
   place(modules_at + max_modules * sizeof(module));
   const std::uint64_t misuse_reports_at = place(max_misuse_reports * sizeof(misuse_report));
   const std::uint64_t codes_at = place(std::min(most, code_record_bytes));
+  const std::size_t slot_count = std::clamp(most / thread_slot_bytes, least_slots, most_thread_slots);
   const std::uint64_t threads_at = place(slot_count * thread_slot_bytes);
   const std::uint64_t stack_index_at = place(stack_buckets * sizeof(reference));
   const std::uint64_t stacks_at = place(stack_bytes);
@@ -368,7 +369,7 @@ segment_header* create_segment(const settings& of) noexcept {
   h.stacks_at = stacks_at;
   h.sample_index_at = sample_index_at;
   h.samples_at = samples_at;
-  h.thread_slots = slot_count;
+  h.thread_slots = static_cast<std::uint32_t>(slot_count);
   h.stack_buckets = stack_buckets;
   h.sample_buckets = sample_buckets;
   h.class_count = size_scale::count;

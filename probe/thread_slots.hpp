@@ -51,7 +51,7 @@ class thread_slots {
   [[nodiscard]] process_lock& fork_lock() noexcept { return lock_; }
 
  private:
-  static constexpr std::uint32_t most = 1024;
+  static constexpr std::uint32_t most = segment::most_thread_slots;
   static constexpr std::uint32_t kept_gone = 64;
 
   void fold(segment::thread_slot& s) noexcept;

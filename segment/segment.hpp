@@ -347,6 +347,7 @@ inline constexpr std::uint64_t endless_band = std::uint64_t{1} << 62;
 }
 
 inline constexpr std::size_t thread_slot_bytes = 4096;
+inline constexpr std::size_t most_thread_slots = 16 * 1024;
 
 inline constexpr unsigned lifetime_buckets = 16;
 

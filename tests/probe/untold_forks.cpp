@@ -73,8 +73,8 @@ int run_clone(void*) { return be_child(self, 0); }
 pid_t begin(const char* how) {
   if (std::strcmp(how, "clone") == 0) {
     constexpr std::size_t bytes = 256 * 1024;
-    auto* const stack = static_cast<std::byte*>(
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* const stack =
+        static_cast<std::byte*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     return ::clone(run_clone, stack + bytes, SIGCHLD, nullptr);
   }
   if (std::strcmp(how, "_Fork") == 0) {
@@ -96,8 +96,8 @@ pid_t begin(const char* how) {
 bool is_own_slot_alive(const probe_test::own_segment& segment) {
   using namespace heapwright::segment;
   for (std::uint32_t i = 1; i < segment.header().thread_slots; ++i) {
-    const auto& s = *reinterpret_cast<const thread_slot*>(segment.base() + segment.header().threads_at +
-                                                          i * thread_slot_bytes);
+    const auto& s =
+        *reinterpret_cast<const thread_slot*>(segment.base() + segment.header().threads_at + i * thread_slot_bytes);
     if (s.thread_id == static_cast<std::uint32_t>(::gettid()))
       return s.state == static_cast<std::uint32_t>(slot_state::alive);
   }
