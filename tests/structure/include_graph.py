@@ -38,7 +38,7 @@ FRONT_DOORS = {
 AROUND = {
     "abi": ([KIT + "core"], "dirent.h dlfcn.h link.h pthread.h sys/auxv.h sys/mman.h sys/syscall.h unistd.h"),
     # From a frame to its caller's, for what is loaded into other people's programs.
-    "unwind": (["abi/written_at_start.hpp", KIT + "core"], "dlfcn.h link.h pthread.h unistd.h"),
+    "unwind": (["abi/written_at_start.hpp", KIT + "core"], "dlfcn.h link.h pthread.h sys/syscall.h unistd.h"),
     "malloc": (["abi", "unwind"] + [KIT + layer for layer in LAYERS],
                "fcntl.h malloc.h pthread.h signal.h sys/auxv.h sys/resource.h sys/socket.h sys/syscall.h sys/un.h unistd.h"),
     # heapwright.dll, and the command beside it.
@@ -56,8 +56,8 @@ AROUND = {
     # Is loaded into other people's programs, and brings little.
     "probe": (["abi", "unwind", "segment/segment.hpp", "segment/sample_weight.hpp", "trace/anonymous_memory.hpp", "trace/ring.hpp", "trace/stamp.hpp", KIT + "core", KIT + "platform", KIT + "sync",
                KIT + "heap/block_claim.hpp", KIT + "live.h"],
-              "dirent.h dlfcn.h fcntl.h link.h linux/futex.h pthread.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h sys/statfs.h "
-              "sys/syscall.h time.h unistd.h"),
+              "dirent.h dlfcn.h fcntl.h link.h linux/futex.h pthread.h sched.h signal.h sys/auxv.h sys/file.h sys/mman.h sys/prctl.h sys/resource.h sys/stat.h sys/statfs.h "
+              "sys/syscall.h sys/types.h time.h unistd.h"),
 }
 
 # The command, from its parts to its main: each may use those before it. It sees the library as its users do, never the
