@@ -414,11 +414,11 @@ constexpr frame_rule before_other_stack{
 // is in Go 1.19 to 1.26. Each piece of code is read only if what is before it is as it should be:
 // then code goes on.
 
-constexpr std::int8_t nowhere = -1;
+constexpr std::int32_t nowhere = -1;
 
 /// Where in the frame the goroutine is, from the stack pointer on; nowhere: this is other code.
 #if defined(__x86_64__)
-std::int8_t goroutine_at(std::uintptr_t return_address) noexcept {
+std::int32_t goroutine_at(std::uintptr_t return_address) noexcept {
   const auto* code = reinterpret_cast<const std::uint8_t*>(return_address);
   const auto follow = [&code](auto... bytes) {
     const auto* p = code;
@@ -428,12 +428,12 @@ std::int8_t goroutine_at(std::uintptr_t return_address) noexcept {
   };
   if (follow(0x48, 0xc7, 0xc1) || follow(0x48, 0x8b, 0x0d)) code += 4;
   if (!follow(0x48, 0x8b, 0x7c, 0x24)) return nowhere;  // mov AT(%rsp), %rdi
-  const auto at = static_cast<std::int8_t>(*code++);
-  if (at < 8 || !follow(0x48, 0x8b, 0x77, 0x08, 0x48, 0x2b)) return nowhere;          // mov 8(%rdi), %rsi
-  return (at == 8 ? follow(0x34, 0x24) : follow(0x74, 0x24, at - 8)) ? at : nowhere;  // sub AT-8(%rsp), %rsi
+  const std::int32_t at = *code++;
+  if (at < 8 || at > 127 || !follow(0x48, 0x8b, 0x77, 0x08, 0x48, 0x2b)) return nowhere;  // mov 8(%rdi), %rsi
+  return (at == 8 ? follow(0x34, 0x24) : follow(0x74, 0x24, at - 8)) ? at : nowhere;      // sub AT-8(%rsp), %rsi
 }
 #elif defined(__aarch64__)
-std::int8_t goroutine_at(std::uintptr_t return_address) noexcept {
+std::int32_t goroutine_at(std::uintptr_t return_address) noexcept {
   const auto* const code = reinterpret_cast<const std::uint32_t*>(return_address);
   if (code[0] != 0xaa0003e9 || code[1] != 0xf94003fc) return nowhere;  // mov x9, x0; ldr x28, [sp]
   if (code[2] >> 26 != 0x25) return nowhere;                           // bl runtime.save_g
@@ -441,14 +441,14 @@ std::int8_t goroutine_at(std::uintptr_t return_address) noexcept {
   return is_it && code[5] == 0xcb0600a5 ? 0 : nowhere;                 // sub x5, x5, x6
 }
 #else
-std::int8_t goroutine_at(std::uintptr_t) noexcept { return nowhere; }
+std::int32_t goroutine_at(std::uintptr_t) noexcept { return nowhere; }
 #endif
 
 /// Of code that the file's tables do not describe. `pc` is the call's last byte.
 frame_rule guess_in(const code_object& module, std::uintptr_t pc) noexcept {
   constexpr std::uintptr_t longest = 24;  // of what is looked at behind the call
   if (pc + longest >= module.end) return guess;
-  const std::int8_t at = goroutine_at(pc + 1);
+  const std::int32_t at = goroutine_at(pc + 1);
   if (at == nowhere) return guess;
   frame_rule rule = before_other_stack;
   rule.cfa_offset = at;
