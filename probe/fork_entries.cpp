@@ -32,7 +32,7 @@ struct beginning {
 
 int begin_cloned(void* of) {
   const auto [run, argument] = *static_cast<const beginning*>(of);
-  look_for_fork();
+  note_untold_fork();
   return run(argument);
 }
 
@@ -46,7 +46,7 @@ HEAPWRIGHT_EXPORT pid_t _Fork() noexcept {
     return -1;
   }
   const pid_t child = next_fork();
-  if (child == 0) look_for_fork();
+  if (child == 0) note_untold_fork();
   return child;
 }
 

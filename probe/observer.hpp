@@ -60,8 +60,9 @@ inline constexpr std::uint64_t size_not_known = ~std::uint64_t{0};
 /// Of a block that may be a sample: reallocates it, and notes that.
 [[gnu::noinline]] void* reallocate_sample(void* p, std::size_t requested) noexcept;
 
-/// 0: this is the child of a fork, and not yet known to be one.
+/// 0: this is the child of a fork, and not yet known to be one. Linux before 4.14 does not say so.
 extern constinit const std::atomic<std::uint32_t>* fork_mark [[gnu::visibility("hidden")]];
+/// This is the child of a fork that libc's handlers were not told of.
 [[gnu::noinline]] void note_untold_fork() noexcept;
 inline void look_for_fork() noexcept {
   if (fork_mark->load(relaxed) == 0) [[unlikely]]
