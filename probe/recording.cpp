@@ -63,20 +63,27 @@ bool has_recorder() noexcept {
 }
 
 ring_file* open_rings() noexcept {
-  if (!has_recorder()) return nullptr;
   const std::size_t bytes = file_bytes();
+  if (!has_recorder() || !may_be_as_long(bytes)) return nullptr;
   const int fd = ::open(rings_path(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return nullptr;
   void* p = MAP_FAILED;
   if (::ftruncate(fd, static_cast<off_t>(bytes)) == 0)
     p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   ::close(fd);
-  if (p == MAP_FAILED) return nullptr;
+  if (p == MAP_FAILED) {
+    const int error = errno;
+    ::unlink(rings_path());
+    errno = error;
+    return nullptr;
+  }
   auto* const file = static_cast<ring_file*>(p);
   const std::size_t heads = bytes - most_rings * ring_records * sizeof(ring_record);
   if (!make_present(p, heads) ||
       !make_present(static_cast<std::byte*>(p) + heads, ring_records * sizeof(ring_record))) {
     ::munmap(p, bytes);
+    ::unlink(rings_path());
+    errno = ENOSPC;
     return nullptr;
   }
   file->version = ring_file::right_version;

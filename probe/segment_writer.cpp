@@ -181,11 +181,6 @@ std::size_t most_room(const char* directory) noexcept {
   return std::max(most, least);
 }
 
-bool may_be_as_long(std::uint64_t bytes) noexcept {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
-}
-
 template <std::size_t Size>
 void copy_text(std::array<char, Size>& to, const char* from, std::size_t bytes) noexcept {
   std::memcpy(to.data(), from, std::min(bytes, Size - 1));
@@ -266,6 +261,13 @@ void tell_of_bad_value(const char* is, const char* value) noexcept {
 }
 
 }  // namespace
+
+bool may_be_as_long(std::uint64_t bytes) noexcept {
+  rlimit limit{};
+  const bool may = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
+  if (!may) errno = EFBIG;
+  return may;
+}
 
 const char* rings_path() noexcept { return path_of_rings; }
 

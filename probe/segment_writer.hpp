@@ -38,6 +38,10 @@ struct settings {
 /// Where the rings of this process's segment belong (recording.hpp).
 [[nodiscard]] const char* rings_path() noexcept;
 
+/// Whether the process may make a file as long (ulimit -f): to make a longer one would end it by
+/// SIGXFSZ. Where it may not, errno is EFBIG.
+[[nodiscard]] bool may_be_as_long(std::uint64_t bytes) noexcept;
+
 template <class T>
 [[nodiscard]] T* at_offset(segment::segment_header* s, std::uint64_t offset) noexcept {
   return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(s) + offset);

@@ -1,6 +1,6 @@
 """`heapwright record` and `heapwright trace`, as a user meets them: whether a trace has what a program is known to have done, and what becomes of it where something ends too soon.
 
-usage: record_test.py HEAPWRIGHT RECORDED LIBHEAPWRIGHT PROBE RECORDED_EARLY
+usage: record_test.py HEAPWRIGHT RECORDED LIBHEAPWRIGHT PROBE RECORDED_EARLY RECORDED_LIMITED
 """
 import os
 import re
@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-HEAPWRIGHT, RECORDED, LIBRARY, PROBE, EARLY = (os.path.abspath(path) for path in sys.argv[1:6])
+HEAPWRIGHT, RECORDED, LIBRARY, PROBE, EARLY, LIMITED = (os.path.abspath(path) for path in sys.argv[1:7])
 PATIENCE = 100
 POOLS = (72704, 73728)  # what libstdc++ allocates before main, for exceptions
 
@@ -353,6 +353,10 @@ class Record(unittest.TestCase):
         self.assertTrue(any("has become a program without the probe" in note for note in trace.notes), trace.notes)
         self.assertLess(max((int(words[-1]) for words in trace.memory), default=0), 10_000_000, trace.memory)
 
+    def test_a_program_goes_on_where_its_files_may_not_be_as_long_as_its_rings(self):
+        trace = self.recorded(LIMITED, "7", code=7)
+        self.assertEqual(trace.processes, [])
+
     def test_a_full_disk(self):
         result = heapwright("record", "-o", "/dev/full", "--", RECORDED, "kinds")
         self.assertEqual(result.returncode, 125)
@@ -506,6 +510,15 @@ class RunningProcess(unittest.TestCase):
     def rings(self):
         return [name for name in os.listdir(self.segments) if name.endswith(".rings")]
 
+    def without_rings(self, change):
+        """A process that may not make its rings after `change`, a statement of Python."""
+        return self.running(sys.executable, "-c", f"import os, resource, signal\n{change}\nprint('running', flush=True)\nwhile True:\n  bytearray(70001)")
+
+    def test_the_process_goes_on_where_its_files_may_not_be_as_long_as_its_rings(self):
+        process = self.without_rings("signal.signal(signal.SIGXFSZ, signal.SIG_DFL); resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))")
+        heapwright("record", "-o", self.file, "--seconds", "0.3", str(process.pid))
+        self.goes_on(process)
+
     def test_its_children_are_not_recorded(self):
         process = self.running(sys.executable, "-c", "import os\nprint('running', flush=True)\nwhile True:\n  bytearray(70001)\n  if os.fork() == 0: bytearray(70002); os._exit(0)\n  os.wait()")
         self.assertEqual(self.recorder(process, "--seconds", "0.3").wait(PATIENCE), 0)
@@ -530,4 +543,4 @@ class RunningProcess(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[6:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[7:])
