@@ -130,12 +130,22 @@ void copy_meters(const segment_header& from, segment_header& to) noexcept {
   }
 }
 
+/// `parents`: the segment of the process that has forked this one; null where a program begins.
+void tell_not_recorded(segment_header* parents, int error) noexcept {
+  if (parents != nullptr)
+    parents->why_child_not_recorded.store(static_cast<std::uint16_t>(error), relaxed);
+  else
+    leave_refusal(chosen, error);
+}
+
 void start() noexcept {
   inside guard;
   const stage before = now;
   segment_header* const h = create_segment(chosen);
   if (h == nullptr) {
+    if (chosen.is_recording) tell_not_recorded(before == stage::forked ? parents_segment : nullptr, errno);
     early_header.counting = 0;
+    early_header.recording = 0;
     now = stage::unobserved;
     return;
   }

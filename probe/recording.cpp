@@ -47,7 +47,8 @@ std::size_t file_bytes() noexcept {
 }
 
 /// The recorder holds a lock, which goes with it however it ends: of the folder, if it has started
-/// the process; otherwise of the segment.
+/// the process; otherwise of the segment. Where there is none errno is ESRCH; it is another one
+/// where that cannot be seen.
 bool has_recorder() noexcept {
   text<1024> locked;
   const char* const path = rings_path();
@@ -59,9 +60,11 @@ bool has_recorder() noexcept {
   if (fd < 0) return false;
   const bool is_locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
+  errno = ESRCH;
   return is_locked;
 }
 
+/// Null, with errno set as has_recorder sets it, or by what has failed.
 ring_file* open_rings() noexcept {
   const std::size_t bytes = file_bytes();
   if (!has_recorder() || !may_be_as_long(bytes)) return nullptr;
@@ -101,7 +104,10 @@ ring_file* the_rings() noexcept {
   if (rings != nullptr) return rings;
   holding guard(rings_lock);
   if (rings == nullptr) rings = open_rings();
-  if (rings == nullptr) the_segment->recording.store(0, relaxed);
+  if (rings == nullptr) {
+    if (errno != ESRCH) the_segment->why_not_recorded.store(static_cast<std::uint16_t>(errno), relaxed);
+    the_segment->recording.store(0, relaxed);
+  }
   return rings;
 }
 

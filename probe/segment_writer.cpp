@@ -66,8 +66,16 @@ std::uint64_t ticks_at_process_start() noexcept {
 bool make_directory(const char* path) noexcept {
   ::mkdir(path, 0700);
   struct statx is {};  // has had one version since glibc 2.28; lstat is newer in 2.33
-  return ::statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_UID, &is) == 0 && S_ISDIR(is.stx_mode) &&
-         is.stx_uid == ::geteuid();
+  if (::statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_UID, &is) != 0) return false;
+  errno = EACCES;
+  return S_ISDIR(is.stx_mode) && is.stx_uid == ::geteuid();
+}
+
+/// The folder of segments.
+text<512> directory_of(const settings& s) noexcept {
+  text<512> path;
+  if (s.directory != nullptr) return path.add(s.directory);
+  return path.add("/dev/shm/heapwright-").add(static_cast<std::uint64_t>(::geteuid()));
 }
 
 using path_text = text<1000>;
@@ -311,9 +319,8 @@ segment_header* create_segment(const settings& of) noexcept {
   const bool wants_all = of.interval == 1 || of.is_recording;
   const std::uint32_t stack_buckets = wants_all ? stack_buckets_for_all : stack_buckets_for_few;
   const std::uint32_t sample_buckets = wants_all ? sample_buckets_for_all : sample_buckets_for_few;
-  text<200> usual;
-  usual.add("/dev/shm/heapwright-").add(static_cast<std::uint64_t>(::geteuid()));
-  const char* const directory = of.directory != nullptr ? of.directory : usual.c_str();
+  text<512> folder = directory_of(of);
+  const char* const directory = folder.c_str();
   if (!make_directory(directory)) return nullptr;
   remove_old_segments(directory);
 
@@ -345,7 +352,9 @@ segment_header* create_segment(const settings& of) noexcept {
     p = ::mmap(nullptr, end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   ::close(fd);
   if (p == MAP_FAILED) {
+    const int error = errno;
     ::unlink(path.c_str());
+    errno = error;
     return nullptr;
   }
   auto* const base = static_cast<std::byte*>(p);
@@ -354,6 +363,7 @@ segment_header* create_segment(const settings& of) noexcept {
       !make_present(base + sample_index_at, sample_buckets * sizeof(reference))) {
     ::munmap(p, end);
     ::unlink(path.c_str());
+    errno = ENOSPC;
     return nullptr;
   }
   auto& h = *static_cast<segment_header*>(p);  // the file is all zero, which is what its counters begin with
@@ -387,6 +397,14 @@ segment_header* create_segment(const settings& of) noexcept {
   std::memcpy(&h.magic[1], &segment_magic[1], segment_magic.size() - 1);
   std::atomic_ref(h.magic.front()).store(segment_magic.front(), std::memory_order_release);
   return &h;
+}
+
+void leave_refusal(const settings& of, int error) noexcept {
+  text<600> name;
+  name.add(directory_of(of).c_str()).add("/").add(static_cast<std::uint64_t>(::getpid())).add(".unrecorded");
+  text<20> number;
+  number.add(static_cast<std::uint64_t>(error));
+  (void)!::symlink(number.c_str(), name.c_str());
 }
 
 void growing_part::reset(void* begin, std::size_t bytes, counter* used) noexcept {

@@ -31,9 +31,13 @@ struct settings {
 
 [[nodiscard]] settings read_settings(char** environment) noexcept;
 
-/// A new segment of this process, header complete and slot 0 ready; null when it cannot be had. It
-/// is mapped until the process ends.
+/// A new segment of this process, header complete and slot 0 ready. It is mapped until the process
+/// ends. Null, and errno, when it cannot be had.
 [[nodiscard]] segment::segment_header* create_segment(const settings& of) noexcept;
+
+/// For the recorder of a program that has no segment to say so in: a symbolic link PID.unrecorded,
+/// which leads to the number of the error. It takes no descriptor, and has no length.
+void leave_refusal(const settings& of, int error) noexcept;
 
 /// Where the rings of this process's segment belong (recording.hpp).
 [[nodiscard]] const char* rings_path() noexcept;

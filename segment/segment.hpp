@@ -199,9 +199,15 @@ struct segment_header {
   std::array<char, 256> allocator{};   ///< path of the library, or program, whose malloc is below the probe
   std::array<char, 1024> arguments{};  ///< each with a null behind it
   std::uint32_t arguments_bytes{};     ///< of `arguments`, with the nulls
-  counter modules_used{};              ///< of `modules`
-  counter misuse_reports_used{};       ///< those beyond the last are not kept
-  counter mistakes{};                  ///< of the program, that the malloc has found
+  /// errno of the probe where it could not make its file of rings: this process is not recorded. 0:
+  /// it could, or has not tried.
+  std::atomic<std::uint16_t> why_not_recorded{};
+  /// errno where a child of a fork could make no segment. The child stores it: it has the parent's
+  /// segment mapped.
+  std::atomic<std::uint16_t> why_child_not_recorded{};
+  counter modules_used{};         ///< of `modules`
+  counter misuse_reports_used{};  ///< those beyond the last are not kept
+  counter mistakes{};             ///< of the program, that the malloc has found
 
   std::array<named_meter, 64> meters{};
 

@@ -100,6 +100,8 @@ process_figures process_of(const segment_header& h) {
   p.threads_folded = h.threads_folded.load(relaxed);
   p.lost_samples = h.lost_samples.load(relaxed);
   p.mistakes = h.mistakes.load(relaxed);
+  p.why_not_recorded = h.why_not_recorded.load(relaxed);
+  p.why_child_not_recorded = h.why_child_not_recorded.load(relaxed);
   for (unsigned c = 0; c < size_scale::count; ++c) p.class_peak[c] = h.class_peak[c].load(relaxed);
   const std::uint64_t marks = std::min<std::uint64_t>(h.mark_count.load(relaxed), h.marks.size());
   for (std::uint64_t i = 0; i < marks; ++i)

@@ -170,7 +170,8 @@ struct process_figures {
   std::uint64_t peak = 0, peak_at_ns = 0, peak_grain = 0;
   std::uint64_t interpreter_at = 0;  ///< an address within the file that has the interpreter; 0: none
   std::uint64_t threads_ever = 0, threads_folded = 0, lost_samples = 0;
-  std::uint64_t mistakes = 0;  ///< of the program, that the malloc has found
+  std::uint64_t mistakes = 0;                            ///< of the program, that the malloc has found
+  int why_not_recorded = 0, why_child_not_recorded = 0;  ///< as in segment_header
   std::array<std::uint64_t, size_scale::count> class_peak{};
   std::vector<mark_figures> marks;
   std::vector<meter_figures> meters;

@@ -4,6 +4,7 @@ usage: record_test.py HEAPWRIGHT RECORDED LIBHEAPWRIGHT PROBE RECORDED_EARLY REC
 """
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -356,6 +357,22 @@ class Record(unittest.TestCase):
     def test_a_program_goes_on_where_its_files_may_not_be_as_long_as_its_rings(self):
         trace = self.recorded(LIMITED, "7", code=7)
         self.assertEqual(trace.processes, [])
+        self.assertRegex(self.message, r"process \d+ is not recorded, nor are children that it forks: it could not make its file in \S+: File too large \(ulimit -f; .*\)\n")
+        self.assertRegex(heapwright("trace", "info", self.file).stdout, r"(?m)^no process\n[\d.]+ s: process \d+ is not recorded, .* File too large")
+        # The exit code is the command's own, unless that would hide that the trace has nothing.
+        self.recorded(LIMITED, code=125)
+
+    def test_processes_without_segments_are_told(self):
+        def limited(then):
+            return f"import os, resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))\nif os.fork() == 0: {then}\nos.wait()"
+        trace = self.recorded(sys.executable, "-c", limited("bytearray(70001); os._exit(0)"))
+        self.assertEqual(len(trace.processes), 1)
+        self.assertRegex(self.message, r"heapwright: children of process \d+ are not recorded: it could not make its file in .*: File too large")
+        self.assertEqual(sum("are not recorded" in note for note in trace.notes), 1, trace.notes)
+        trace = self.recorded(sys.executable, "-c", limited(f"os.execv({RECORDED!r}, ['recorded', 'kinds'])"))
+        self.assertEqual(len(trace.processes), 1)
+        self.assertRegex(self.message, r"heapwright: process \d+ is not recorded: it could not make its file in .*: File too large")
+        self.assertEqual(sum("is not recorded" in note for note in trace.notes), 1, trace.notes)
 
     def test_a_full_disk(self):
         result = heapwright("record", "-o", "/dev/full", "--", RECORDED, "kinds")
@@ -516,8 +533,30 @@ class RunningProcess(unittest.TestCase):
 
     def test_the_process_goes_on_where_its_files_may_not_be_as_long_as_its_rings(self):
         process = self.without_rings("signal.signal(signal.SIGXFSZ, signal.SIG_DFL); resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))")
-        heapwright("record", "-o", self.file, "--seconds", "0.3", str(process.pid))
+        self.assertRegex(self.refused(process), r"File too large \(ulimit -f;")
         self.goes_on(process)
+
+    def refused(self, process):
+        result = heapwright("record", "-o", self.file, "--seconds", str(PATIENCE), str(process.pid))
+        self.assertEqual((result.returncode, result.stdout), (125, ""), result.stderr)
+        self.assertRegex(result.stderr, f"\nheapwright: process {process.pid} cannot be recorded: it could not make its file in {self.segments}: ")
+        self.assertEqual(os.listdir(self.folder.name), ["segments"])
+        return result.stderr
+
+    def test_a_process_that_cannot_make_its_rings(self):
+        process = self.without_rings("resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))")
+        for _ in range(2):
+            self.assertRegex(self.refused(process), r"Too many open files \(ulimit -n\)")
+        self.goes_on(process)
+
+    def test_a_process_that_has_changed_its_user_or_its_root(self):
+        if os.geteuid() != 0:
+            self.skipTest("may not change them")
+        for change, why in (("os.setgid(65534); os.setuid(65534)", "Permission denied"), (f"os.chroot({os.path.dirname(RECORDED)!r}); os.chdir('/')", "No such file or directory")):
+            process = self.without_rings(change)
+            self.assertIn(f"{why} (its user or its root folder has changed); `heapwright record -- COMMAND` starts a program", self.refused(process))
+            self.goes_on(process)
+            process.kill()
 
     def test_its_children_are_not_recorded(self):
         process = self.running(sys.executable, "-c", "import os\nprint('running', flush=True)\nwhile True:\n  bytearray(70001)\n  if os.fork() == 0: bytearray(70002); os._exit(0)\n  os.wait()")

@@ -7,6 +7,7 @@
 
 #include "anonymous_memory.hpp"
 #include "failure.hpp"
+#include "not_recorded.hpp"
 #include "ring_source.hpp"
 #include "segment_choice.hpp"
 
@@ -43,6 +44,7 @@ attachment::attachment(pid_t process)
     throw cannot_record(process, "its probe counts; end `heapwright live`, or switch counting off on its page");
   if (const auto left = ring_source::open(rings())) left->forget_own_mappings();
   anonymous_before_ = trace::anonymous_bytes(fmt::format("/proc/{}/smaps", process).c_str());
+  h.why_not_recorded.store(0, std::memory_order_relaxed);
   recording_ = 2 * static_cast<std::uint32_t>(getpid());
   h.recording.store(recording_, std::memory_order_relaxed);
 }
@@ -65,6 +67,16 @@ void attachment::detach() noexcept {
 
 std::filesystem::path attachment::rings() const {
   return std::filesystem::path(segment_.path()).replace_extension(".rings");
+}
+
+void attachment::check_records() {
+  const segment::segment_header* const h = control();
+  const int error = h != nullptr ? h->why_not_recorded.load(std::memory_order_relaxed) : 0;
+  if (error != 0)
+    throw cannot_record(
+        static_cast<pid_t>(figures_.process_id),
+        fmt::format("{}; `heapwright record -- COMMAND` starts a program that makes the file with its first call",
+                    why_not_recorded(error, segment_.path().parent_path())));
 }
 
 bool attachment::is_counting() noexcept {

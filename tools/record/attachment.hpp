@@ -35,6 +35,8 @@ class attachment {
   /// Bytes of anonymous memory that it had before.
   [[nodiscard]] std::uint64_t anonymous_before() const noexcept { return anonymous_before_; }
 
+  /// Throws `failure` if the probe has tried to record since, and could not.
+  void check_records();
   /// Somebody has told the probe to count: it does not record meanwhile.
   [[nodiscard]] bool is_counting() noexcept;
   [[nodiscard]] bool has_ended() const;

@@ -59,6 +59,11 @@ void finish(recorder& trace, trace_sink& sink, output_file& file, const std::str
   const auto events = static_cast<double>(trace.events());
   tell("heapwright: {} in {}{}; {}\n", show_count_of(trace.events(), "event"), options.output,
        events > 0 ? fmt::format(" ({:.2f} bytes an event)", static_cast<double>(trace.written()) / events) : "", ended);
+  if (!trace.not_recorded().empty())
+    tell("heapwright: {}{}\n", trace.not_recorded().front(),
+         trace.not_recorded().size() > 1
+             ? fmt::format(" (`trace info` tells of {} more)", trace.not_recorded().size() - 1)
+             : "");
 }
 
 int record_process(const record_options& options) {
@@ -76,6 +81,7 @@ int record_process(const record_options& options) {
     // Asked before its rings are read.
     const bool is_another = attached.is_another_program(), is_over = is_another || attached.has_ended();
     const std::uint64_t records = trace.look();
+    attached.check_records();
     ended = limit_reached(options, trace, begun);
     if (ended.empty() && is_over && !trace.has_running_processes())
       ended = is_another ? "the process has become another program" : "the process has ended";
@@ -138,7 +144,10 @@ int record_command(const record_options& options) {
   if (ended.empty()) ended = fmt::format("the command has ended ({})", started.how_it_ended());
   if (!is_complete) complete();
   if (lost) throw *lost;
-  if (started.exit_code()) return *started.exit_code();
+  if (started.exit_code()) {
+    const bool has_nothing = !trace.has_processes() && !trace.not_recorded().empty();
+    return *started.exit_code() == 0 && has_nothing ? exit_code::bad_input : *started.exit_code();
+  }
   tell("heapwright: the command goes on\n");
   throw interrupted{told_by};
 }

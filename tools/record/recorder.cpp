@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <ctime>
 #include <utility>
 
@@ -12,6 +13,7 @@
 
 #include "anonymous_memory.hpp"
 #include "descriptor.hpp"
+#include "not_recorded.hpp"
 #include "process_image.hpp"
 #include "stamp.hpp"
 
@@ -92,10 +94,10 @@ void recorder::find_processes() {
       p->segment = std::make_unique<segment::segment_file>(segment, true);
       p->reader = std::make_unique<segment::segment_reader>(segment);
       p->figures = p->reader->process();
+      known_segments_.insert(segment);
       fresh.push_back(std::move(p));
     } catch (const segment::bad_segment& why) {
-      // It has ended, and others have made its segment go.
-      note_not_recorded(why);
+      note_unreadable(why);
     }
   }
   // A parent began before its child.
@@ -104,14 +106,57 @@ void recorder::find_processes() {
     try {
       begin(std::move(p));
     } catch (const segment::bad_segment& why) {
-      note_not_recorded(why);
+      note_unreadable(why);
+    }
+  }
+  if (attached_ == nullptr && !is_stopped_) find_refusals();
+}
+
+void recorder::note_unreadable(const segment::bad_segment& why) {
+  if (!is_stopped_) note_not_recorded(fmt::format("a process is not recorded: {}", why.what()));
+}
+
+/// Of processes whose probe could not make its file.
+void recorder::find_refusals() {
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(folder_, error), end; !error && file != end; file.increment(error)) {
+    const std::filesystem::path& path = file->path();
+    if (path.extension() == ".segment") {
+      note_refusal_in(path);
+    } else if (path.extension() == ".unrecorded") {  // see leave_refusal in the probe
+      std::error_code ignored;
+      const int why = std::atoi(std::filesystem::read_symlink(path, ignored).c_str());
+      std::filesystem::remove(path, ignored);
+      note_not_recorded(
+          fmt::format("process {} is not recorded: {}", path.stem().string(), why_not_recorded(why, folder_)));
     }
   }
 }
 
-void recorder::note_not_recorded(const segment::bad_segment& why) {
-  if (is_stopped_) return;
-  writer_.add(trace::note{0, clock_ns() - began_ns_, fmt::format("a process is not recorded: {}", why.what())});
+void recorder::note_refusal_in(const std::filesystem::path& segment) {
+  if (known_segments_.contains(segment)) return;
+  try {
+    const segment::process_figures process = segment::segment_reader(segment).process();
+    if (process.why_not_recorded == 0) return;
+    known_segments_.insert(segment);
+    note_not_recorded(fmt::format("process {} is not recorded, nor are children that it forks: {}", process.process_id,
+                                  why_not_recorded(process.why_not_recorded, folder_)));
+  } catch (const segment::bad_segment&) {
+    // Something else's, or one that is being made.
+  }
+}
+
+void recorder::note_not_recorded(const std::string& which) {
+  writer_.add(trace::note{0, clock_ns() - began_ns_, which});
+  not_recorded_.push_back(which);
+}
+
+/// Once for each parent.
+void recorder::note_lost_children(recorded_process& p) {
+  const segment::process_figures parent = p.reader->process();
+  if (parent.why_child_not_recorded == 0 || std::exchange(p.has_told_of_child, true)) return;
+  note_not_recorded(fmt::format("children of process {} are not recorded: {}", parent.process_id,
+                                why_not_recorded(parent.why_child_not_recorded, folder_)));
 }
 
 void recorder::begin(std::unique_ptr<recorded_process> p) {
@@ -302,6 +347,7 @@ std::uint64_t recorder::look() {
     if (!is_there || is_replaced) {
       merger_.settle(before);
       note_waits(*p);
+      note_lost_children(*p);
       ended.push_back(p.get());
     }
   }
@@ -314,6 +360,7 @@ std::uint64_t recorder::look() {
       if (p->is_gone) continue;
       note_names(*p);
       note_waits(*p);
+      note_lost_children(*p);
     }
     writer_.flush();
   }
@@ -341,6 +388,7 @@ void recorder::end(const std::string& reason) {
     if (p->is_gone) continue;
     note_names(*p);
     note_waits(*p);
+    note_lost_children(*p);
   }
   merger_.finish();
   writer_.end({.reason = reason});

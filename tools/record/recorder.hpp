@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,10 @@ class recorder {
   /// Whether there are some that are not gone, or of which something is still to be read.
   [[nodiscard]] bool has_running_processes();
 
+  [[nodiscard]] bool has_processes() const noexcept { return !processes_.empty(); }
+  /// Sentences on the processes that are not.
+  [[nodiscard]] const std::vector<std::string>& not_recorded() const noexcept { return not_recorded_; }
+
   [[nodiscard]] std::uint64_t written() const noexcept { return writer_.written(); }
   [[nodiscard]] std::uint64_t events() const noexcept { return writer_.events(); }
   [[nodiscard]] bool has_failed() const noexcept { return writer_.has_failed(); }
@@ -76,6 +81,7 @@ class recorder {
     std::uint64_t next_memory_ns = 0;  ///< when its memory is looked at again
     std::uint64_t next_growth_ns = 0;  ///< when it is, if it grows
     std::uint64_t most_resident = 0;   ///< bytes of RSS, when it was looked at
+    bool has_told_of_child = false;    ///< that is not recorded
     bool is_gone = false;
   };
 
@@ -84,7 +90,10 @@ class recorder {
 
   void find_processes();
   [[nodiscard]] std::vector<std::filesystem::path> files_of_rings() const;
-  void note_not_recorded(const segment::bad_segment& why);
+  void note_unreadable(const segment::bad_segment& why);
+  void find_refusals();
+  void note_refusal_in(const std::filesystem::path& segment);
+  void note_not_recorded(const std::string& which);
   void begin(std::unique_ptr<recorded_process> p);
   /// Returns how many records there were. `is_over`: the process has ended, or is another program.
   std::uint64_t read(recorded_process& p, bool is_over);
@@ -94,6 +103,7 @@ class recorder {
   void note_memory(recorded_process& p, bool is_busy);
   [[nodiscard]] static bool is_at_a_new_high(const recorded_process& p);
   void note_waits(recorded_process& p);
+  void note_lost_children(recorded_process& p);
   void note_end(recorded_process& p);
 
   std::filesystem::path folder_;
@@ -104,6 +114,8 @@ class recorder {
   trace::merger merger_;
   std::vector<std::unique_ptr<recorded_process>> processes_;
   std::uint64_t looks_ = 0;
+  std::vector<std::string> not_recorded_;
+  std::set<std::filesystem::path> known_segments_;  ///< of processes that are recorded, or were told of as not
   bool is_stopped_ = false;
 };
 

@@ -170,9 +170,11 @@ int trace_info(const std::string& file) {
   trace_summary all;
   const ending ended = read_trace(file, [&](const part& p) { all.add(p); });
   all.end_round();
-  if (all.processes.empty())
-    answer_lines(
-        0, ended.is_torn ? "no process" : "no process: the command ran without the probe, or never called malloc");
+  if (all.processes.empty()) {
+    const bool is_told_why = ended.is_torn || !all.notes.empty();
+    answer_lines(0,
+                 is_told_why ? "no process" : "no process: none had the probe, or called malloc while it was recorded");
+  }
   for (const auto& [number, p] : all.processes) {
     const process_sums& s = all.sums[number];
     answer("process {} ({}): {}\n", number, p.id, shown_command(p.arguments));
