@@ -64,9 +64,27 @@ bool has_recorder() noexcept {
   return is_locked;
 }
 
+void rest() noexcept {
+  const timespec shortly{0, 500'000};
+  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &shortly, nullptr);
+}
+
+/// Until the recorder has found most of those that have ended: where processes come faster than it
+/// reads, their files would fill the memory. Returns for how long, in nanoseconds.
+std::uint64_t wait_for_ended_to_be_found() noexcept {
+  constexpr unsigned most = 64;
+  std::uint64_t begun = 0;
+  while (is_recorded_from_start() && count_rings_of_ended() >= most && has_recorder()) {
+    if (begun == 0) begun = monotonic_ns();
+    rest();
+  }
+  return begun == 0 ? 0 : monotonic_ns() - begun;
+}
+
 /// Null, with errno set as has_recorder sets it, or by what has failed.
 ring_file* open_rings() noexcept {
   const std::size_t bytes = file_bytes();
+  const std::uint64_t waited_ns = wait_for_ended_to_be_found();
   if (!has_recorder() || !may_be_as_long(bytes)) return nullptr;
   const int fd = ::open(rings_path(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return nullptr;
@@ -93,6 +111,7 @@ ring_file* open_rings() noexcept {
   file->rings = most_rings;
   file->records = ring_records;
   file->records_at = heads;
+  file->head(0).waited_ns.store(waited_ns, relaxed);
   file->anonymous_before = trace::anonymous_bytes("/proc/self/smaps");
   std::memcpy(&file->magic[1], &ring_file::right_magic[1], file->magic.size() - 1);
   std::atomic_ref(file->magic.front()).store(ring_file::right_magic.front(), std::memory_order_release);
@@ -141,10 +160,13 @@ bool wait_for_room(trace::ring_head& head, std::uint64_t place) noexcept {
   const detail::without_cancellation goes_on;
   const std::uint64_t begun = monotonic_ns();
   const auto room = [&] { return static_cast<std::int64_t>(head.limit(ring_records) - place); };
+  std::uint64_t reads = rings->looks.load(relaxed);
   for (unsigned looks = 1; room() < enough && is_recording(); ++looks) {
-    const timespec shortly{0, 500'000};
-    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &shortly, nullptr);
-    if (looks % looks_per_question == 0 && !has_recorder()) the_segment->recording.store(0, relaxed);
+    rest();
+    if (looks % looks_per_question != 0) continue;
+    // A process that may not see the lock any more sees that the recorder still reads.
+    const std::uint64_t reads_before = std::exchange(reads, rings->looks.load(relaxed));
+    if (reads == reads_before && !has_recorder()) the_segment->recording.store(0, relaxed);
   }
   head.waited_ns.fetch_add(monotonic_ns() - begun, relaxed);
   return room() > 0;

@@ -152,28 +152,47 @@ bool is_in_use(int directory, const char* name) noexcept {
   return is;
 }
 
-/// What processes have left that are gone stays to be read, but not without end: a server that
-/// forks for each request would fill the memory. A file system in memory lists its newest files
-/// first.
-void remove_old_segments(const char* directory) noexcept {
-  constexpr unsigned kept = 64;
+/// Also where it is a process of another PID namespace.
+bool is_gone(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
+
+bool is_of_rings(const char* name) noexcept { return std::strstr(name, ".rings") != nullptr; }
+
+/// Calls f(folder, name, process) for each segment and each file of rings there.
+template <class F>
+void for_each_file(const char* directory, F f) noexcept {
   const int fd = ::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   alignas(dirent64) char entries[4096];
-  unsigned segments = 0, rings = 0;
   for (ssize_t n = 0; (n = ::getdents64(fd, entries, sizeof entries)) > 0;) {
     for (ssize_t at = 0; at < n;) {
       const auto* const e = reinterpret_cast<const dirent64*>(entries + at);
       at += e->d_reclen;
-      const pid_t process = process_of(e->d_name);
-      if (process == 0) continue;
-      unsigned& seen = std::strstr(e->d_name, ".rings") != nullptr ? rings : segments;
-      if (++seen <= kept || ::kill(process, 0) == 0 || errno != ESRCH) continue;
-      if (is_in_use(fd, e->d_name)) continue;  // by a process of another PID namespace
-      ::unlinkat(fd, e->d_name, 0);
+      if (const pid_t process = process_of(e->d_name); process != 0) f(fd, e->d_name, process);
     }
   }
   ::close(fd);
+}
+
+/// Whether the rings of the process that made this segment are still in the folder.
+bool has_rings(int directory, const char* segment) noexcept {
+  text<256> rings;
+  rings.add(std::string_view(segment, std::strlen(segment) - (sizeof(".segment") - 1))).add(".rings");
+  return ::faccessat(directory, rings.c_str(), F_OK, 0) == 0;
+}
+
+/// What processes have left that are gone stays to be read, but not without end: a server that
+/// forks for each request would fill the memory. A file system in memory lists its newest files
+/// first. `is_recorded`: the recorder takes the rings away, and segments are of use until it has.
+void remove_old_segments(const char* directory, bool is_recorded) noexcept {
+  constexpr unsigned kept = 64;
+  unsigned segments = 0, rings = 0;
+  for_each_file(directory, [&](int folder, const char* name, pid_t process) {
+    unsigned& seen = is_of_rings(name) ? rings : segments;
+    if (++seen <= kept || !is_gone(process)) return;
+    if (is_recorded && (is_of_rings(name) || has_rings(folder, name))) return;
+    if (is_in_use(folder, name)) return;  // by its recorder, or a process of another PID namespace
+    ::unlinkat(folder, name, 0);
+  });
 }
 
 /// The most that stacks, samples and interpreted code may take each: a small part of the address
@@ -279,6 +298,16 @@ bool may_be_as_long(std::uint64_t bytes) noexcept {
 
 const char* rings_path() noexcept { return path_of_rings; }
 
+unsigned count_rings_of_ended() noexcept {
+  path_text folder;
+  folder.add(
+      std::string_view(path_of_rings, static_cast<std::size_t>(std::strrchr(path_of_rings, '/') - path_of_rings)));
+  unsigned count = 0;
+  for_each_file(folder.c_str(),
+                [&](int, const char* name, pid_t process) { count += is_of_rings(name) && is_gone(process) ? 1 : 0; });
+  return count;
+}
+
 settings read_settings(char** environment) noexcept {
   settings s;
   const auto value_of = [](const char* entry, const char* name) noexcept -> const char* {
@@ -322,7 +351,7 @@ segment_header* create_segment(const settings& of) noexcept {
   text<512> folder = directory_of(of);
   const char* const directory = folder.c_str();
   if (!make_directory(directory)) return nullptr;
-  remove_old_segments(directory);
+  remove_old_segments(directory, of.is_recording);
 
   const std::size_t most = most_room(directory);
   const std::size_t stack_bytes = std::min(most, wants_all ? stack_bytes_for_all : stack_bytes_for_few);

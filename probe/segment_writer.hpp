@@ -42,6 +42,10 @@ void leave_refusal(const settings& of, int error) noexcept;
 /// Where the rings of this process's segment belong (recording.hpp).
 [[nodiscard]] const char* rings_path() noexcept;
 
+/// How many processes that have ended have left their rings beside those of this one. Their
+/// recorder takes away the files that it has found.
+[[nodiscard]] unsigned count_rings_of_ended() noexcept;
+
 /// Whether the process may make a file as long (ulimit -f): to make a longer one would end it by
 /// SIGXFSZ. Where it may not, errno is EFBIG.
 [[nodiscard]] bool may_be_as_long(std::uint64_t bytes) noexcept;

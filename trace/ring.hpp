@@ -76,7 +76,7 @@ static_assert(sizeof(ring_record) == 32);
 /// of their own share: they take places by atomic additions.
 struct alignas(64) ring_head {
   std::atomic<std::uint64_t> taken;      ///< places, while no thread has the ring
-  std::atomic<std::uint64_t> waited_ns;  ///< because the ring was full
+  std::atomic<std::uint64_t> waited_ns;  ///< because the ring was full; of ring 0, also before there were rings
   std::atomic<std::uint64_t> read;       ///< places, by the reader, which alone writes to it
 
   [[nodiscard]] std::uint64_t limit(std::uint64_t records) const noexcept {

@@ -97,6 +97,12 @@ class Record(unittest.TestCase):
         self.message = result.stderr
         return Trace(self.file)
 
+    def until(self, is_so):
+        end = time.monotonic() + PATIENCE
+        while not is_so():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
     def test_each_kind_of_call(self):
         for environment in ({}, {"LD_PRELOAD": LIBRARY}):
             trace = self.recorded(RECORDED, "kinds", code=7, **environment)
@@ -154,10 +160,7 @@ class Record(unittest.TestCase):
 
     def test_a_trace_is_complete_when_a_limit_has_ended_it(self):
         process, program = self.started(RECORDED, "endless", options=("--seconds", "0.1"))
-        until = time.monotonic() + PATIENCE
-        while not os.path.exists(self.file):
-            self.assertLess(time.monotonic(), until)
-            time.sleep(0.05)
+        self.until(lambda: os.path.exists(self.file))
         self.assertIsNone(process.poll(), "it stays until the command has ended")
         self.assertEqual(Trace(self.file).end, "after 0.1 s, as asked")
         process.kill()
@@ -172,6 +175,28 @@ class Record(unittest.TestCase):
         frees = [words[3] for words in trace.of(1) if words[2] == "free"]
         self.assertIn(named["70001"], frees, "the parent's block")
         self.assertEqual([size for _, size, _, _ in trace.requests(1)], [70003])
+
+    def after_forks(self, *options):
+        """What is recorded of 150 children that come and go while the recorder does not get on."""
+        process, program = self.started(RECORDED, "forks", "150", options=options)
+        if options:
+            self.until(lambda: os.path.exists(self.file))
+        process.send_signal(signal.SIGSTOP)
+        os.kill(program, signal.SIGUSR1)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(PATIENCE), 0)
+        return Trace(self.file)
+
+    def test_children_that_come_faster_than_they_are_found(self):
+        trace = self.after_forks()
+        self.assertEqual(len(trace.processes), 151)
+        self.assertEqual([process for process in range(1, 151) if [size for _, size, _, _ in trace.requests(process)] != [70001]], [])
+        self.assertEqual([note for note in trace.notes if "not recorded" in note], [])
+        self.assertTrue(any("waited" in note for note in trace.notes))
+
+    def test_children_that_come_when_a_limit_has_ended_the_recording(self):
+        self.assertEqual(len(self.after_forks("--seconds", "0.1").processes), 1)
 
     def test_a_program_that_becomes_another(self):
         trace = self.recorded(RECORDED, "exec", code=7)

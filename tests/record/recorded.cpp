@@ -1,7 +1,7 @@
 // Programs whose events are known: blocks of 777 bytes and their kin are theirs alone, as sizes
 // 20,001, 20,002 and 70,000 to 79,999 are.
-//   recorded kinds | buffers | handover BATCHES | exchange BLOCKS | fork | exec | endless
-//            | threads | signal
+//   recorded kinds | buffers | handover BATCHES | exchange BLOCKS | fork | forks CHILDREN | daemon
+//            | exec | endless | threads | signal
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -111,6 +111,25 @@ void fork_and_free() {
   std::free(first);
 }
 
+/// So many children, one after the other, from SIGUSR1 on.
+void fork_often(unsigned children) {
+  sigset_t begin;
+  sigemptyset(&begin);
+  sigaddset(&begin, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &begin, nullptr);
+  std::printf("running\n");
+  std::fflush(stdout);
+  int came = 0;
+  sigwait(&begin, &came);
+  for (unsigned i = 0; i < children; ++i) {
+    if (fork() == 0) {
+      std::free(block(70'001));
+      _exit(0);
+    }
+    wait(nullptr);
+  }
+}
+
 void* volatile by_handler;
 void handle(int) { by_handler = std::malloc(70'002); }
 
@@ -133,6 +152,7 @@ int main(int argc, char** argv) {
   if (what == "handover") handover(static_cast<unsigned>(std::atoi(argv[2])));
   if (what == "exchange") exchange(static_cast<unsigned>(std::atoi(argv[2])));
   if (what == "fork") fork_and_free();
+  if (what == "forks") fork_often(static_cast<unsigned>(std::atoi(argv[2])));
   if (what == "signal") interrupted();
   if (what == "threads") {
     for (int i = 0; i < 20; ++i) std::thread([] { std::free(block(777)); }).join();

@@ -74,7 +74,7 @@ TOOLS = {
                   "sys/un.h sys/wait.h termios.h unistd.h zlib.h",
     "tools/leaks": "dirent.h elf.h fcntl.h fmt/format.h nlohmann/json.hpp sys/ptrace.h sys/syscall.h sys/types.h sys/uio.h "
                    "sys/user.h sys/wait.h unistd.h",
-    "tools/record": "fcntl.h fmt/format.h sys/file.h sys/mman.h sys/stat.h sys/types.h tsl/robin_map.h unistd.h",
+    "tools/record": "fcntl.h fmt/format.h sys/file.h sys/mman.h sys/resource.h sys/stat.h sys/types.h tsl/robin_map.h unistd.h",
     "tools/replay": "fcntl.h fmt/format.h linux/filter.h linux/futex.h linux/seccomp.h nlohmann/json.hpp pthread.h sched.h sys/ioctl.h sys/mman.h sys/personality.h sys/prctl.h sys/resource.h "
                     "sys/stat.h sys/syscall.h time.h tsl/robin_map.h tsl/robin_set.h unistd.h",
     "tools/advise": "fmt/format.h nlohmann/json.hpp sys/mman.h tsl/robin_map.h unistd.h",

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include "awaited_signals.hpp"
 #include "failure.hpp"
@@ -93,6 +94,14 @@ int record_process(const record_options& options) {
   return EXIT_SUCCESS;
 }
 
+/// Each recorded process takes two.
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int record_command(const record_options& options) {
   check_is_a_file("--output", options.output);
   check_replaces_none("--output", options.output, options.command);
@@ -103,6 +112,7 @@ int record_command(const record_options& options) {
   setenv("HEAPWRIGHT_RECORD", "1", 1);
   const recording_begin begin = recording_begin::now();
   launched_program started(options.command, {}, signals);
+  allow_many_descriptors();
   const auto begun = clock::now();
   recorder trace(started.segment().parent_path(), std::ref(sink), options.max_bytes, begin);
   std::string ended;            // why the recording has; empty: it goes on

@@ -85,9 +85,6 @@ void recorder::find_processes() {
       p->anonymous_before = attached_->anonymous_before();
     } else {
       p->anonymous_before = p->rings->anonymous_before();
-      // Its memory goes with the last of the two that have it mapped.
-      std::error_code ignored;
-      std::filesystem::remove(file, ignored);
     }
     try {
       const auto segment = std::filesystem::path(file).replace_extension(".segment");
@@ -99,6 +96,10 @@ void recorder::find_processes() {
     } catch (const segment::bad_segment& why) {
       note_unreadable(why);
     }
+    // Probes leave a segment alone while it has rings, or is open here. The memory of the rings
+    // goes with the last of the two that have them mapped.
+    std::error_code ignored;
+    if (attached_ == nullptr) std::filesystem::remove(file, ignored);
   }
   // A parent began before its child.
   std::ranges::sort(fresh, {}, [](const auto& p) { return p->figures.started_ns; });
@@ -323,9 +324,11 @@ void recorder::note_end(recorded_process& p) {
   const std::uint64_t ended_ns = process.ended_ns != 0 ? process.ended_ns : clock_ns();
   writer_.add(trace::note{p.number, std::max(ended_ns, began_ns_) - began_ns_,
                           fmt::format("process {} {}", p.figures.process_id, how)});
-  p.rings.reset();
   std::error_code ignored;
   std::filesystem::remove(attached_ != nullptr ? attached_->rings() : p.segment->path(), ignored);
+  p.rings.reset();
+  p.reader.reset();
+  p.segment.reset();
 }
 
 std::uint64_t recorder::look() {
