@@ -198,6 +198,20 @@ class Record(unittest.TestCase):
     def test_children_that_come_when_a_limit_has_ended_the_recording(self):
         self.assertEqual(len(self.after_forks("--seconds", "0.1").processes), 1)
 
+    def test_a_daemon_that_has_no_parent_any_more(self):
+        trace = self.recorded(RECORDED, "daemon")
+        self.assertEqual([[size for _, size, _, _ in trace.requests(process)] for process in range(len(trace.processes))], [[70001], [70002]])
+
+    def test_a_child_that_is_about_to_become_a_program(self):
+        # The shell ends when its child has begun to load another program, at the latest.
+        trace = self.recorded("sh", "-c", f"{RECORDED} kinds >/dev/null &")
+        self.assertEqual([len(trace.requests(process)) for process in range(len(trace.processes))][-1], 8, trace.processes)
+
+    def test_children_without_the_probe_are_not_waited_for(self):
+        done = heapwright("record", "-o", self.file, "--", sys.executable, "-c", f"import subprocess as s\nprint(s.Popen(['sleep', '{2 * PATIENCE}'], env={{}}, stdout=s.DEVNULL, stderr=s.DEVNULL).pid)")
+        os.kill(int(done.stdout), signal.SIGTERM)  # it runs
+        self.assertEqual(done.returncode, 0, done)
+
     def test_a_program_that_becomes_another(self):
         trace = self.recorded(RECORDED, "exec", code=7)
         self.assertEqual([size for _, size, _, _ in trace.requests(0)], [70001])

@@ -130,6 +130,18 @@ void fork_often(unsigned children) {
   }
 }
 
+/// The process that goes on is a grandchild, in a session of its own, with no descriptor of its
+/// grandparent's.
+void become_daemon() {
+  block(70'001);
+  if (fork() != 0) _exit(0);
+  setsid();
+  if (fork() != 0) _exit(0);
+  for (int descriptor = 0; descriptor < 1024; ++descriptor) close(descriptor);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  block(70'002);
+}
+
 void* volatile by_handler;
 void handle(int) { by_handler = std::malloc(70'002); }
 
@@ -153,6 +165,7 @@ int main(int argc, char** argv) {
   if (what == "exchange") exchange(static_cast<unsigned>(std::atoi(argv[2])));
   if (what == "fork") fork_and_free();
   if (what == "forks") fork_often(static_cast<unsigned>(std::atoi(argv[2])));
+  if (what == "daemon") become_daemon();
   if (what == "signal") interrupted();
   if (what == "threads") {
     for (int i = 0; i < 20; ++i) std::thread([] { std::free(block(777)); }).join();

@@ -20,6 +20,7 @@
 
 #include "allocators.hpp"
 #include "descriptor.hpp"
+#include "elf_file.hpp"
 #include "failure.hpp"
 #include "loader.hpp"
 #include "printable.hpp"
@@ -87,6 +88,19 @@ std::string node_options() {
   for (const std::string_view wanted : {"--perf-basic-prof", "--interpreted-frames-native-stack"})
     if (options.find(wanted) == std::string::npos) (options += options.empty() ? "" : " ") += wanted;
   return options;
+}
+
+/// A child of fork has its parent's segment mapped. The loader maps the probe before libc: what has
+/// neither is loaded only now, or never will have the probe.
+bool may_be_observed(pid_t id) {
+  if (segment::process_start(static_cast<std::uint32_t>(id)) == 0) return false;  // it has ended
+  const auto files = mapped_files(id);
+  if (std::ranges::any_of(files, [](const mapping& m) { return m.path.ends_with(".segment") || is_probe(m.path); }))
+    return true;
+  if (std::ranges::any_of(files, [](const mapping& m) { return is_libc(m.path); })) return false;
+  const std::string path = path_inside(id, executable_of(id));
+  const auto elf = elf_file::open(path);
+  return elf && why_not_preloadable(*elf, path).empty();
 }
 
 }  // namespace
@@ -218,6 +232,18 @@ bool launched_program::observes(const command_process& process) const {
   return std::ranges::count(running_with_segments(folder_.path()), process.id) > 0;
 }
 
+bool launched_program::has_observable_descendants() const {
+  std::vector<pid_t> before;
+  for (;;) {
+    std::vector<pid_t> ids;
+    for (const tree_member& member : descendants()) ids.push_back(member.pid);
+    if (std::ranges::any_of(ids, may_be_observed)) return true;
+    // One that has ended since it was listed may have left a child that was not.
+    if (ids == before) return false;
+    before = std::move(ids);
+  }
+}
+
 std::vector<command_process> launched_program::pass_on(const came_signal& came) const {
   const pid_t session = getsid(0), programs_session = getsid(id_), group = getpgid(0);
   std::vector<command_process> reached = running();
@@ -237,6 +263,12 @@ std::optional<int> launched_program::exit_code() {
   if (!status_ && waitpid(id_, &status, WNOHANG) == id_) status_ = status;
   if (!status_) return std::nullopt;
   return WIFSIGNALED(*status_) ? 128 + WTERMSIG(*status_) : WEXITSTATUS(*status_);
+}
+
+void launched_program::reap() {
+  int status = 0;
+  for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (ended == id_) status_ = status;
 }
 
 std::string launched_program::how_it_ended() const {

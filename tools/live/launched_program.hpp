@@ -62,6 +62,11 @@ class launched_program {
   /// linked runs without, and one that is setuid.
   [[nodiscard]] bool observes(const command_process& process) const;
 
+  /// Whether a process that descends from the command may still call malloc with the probe in it,
+  /// though it has no segment yet. This process must adopt orphans (process_tree.hpp): otherwise a
+  /// child whose parent has ended is not found.
+  [[nodiscard]] bool has_observable_descendants() const;
+
   /// Sends the signal to the running processes of the command that are in its session, the program
   /// first: a shell must not go on with its script because its child has ended. Daemons are in a
   /// session of their own. Sends nothing if the signal is from the terminal, which has sent it to
@@ -70,6 +75,9 @@ class launched_program {
 
   /// What a shell would say: 128 + signal for one that was killed. Nothing while it runs.
   [[nodiscard]] std::optional<int> exit_code();
+
+  /// Asks for the ends of all children of this process, also of adopted ones.
+  void reap();
 
   /// "exit code 3", "killed by SIGKILL". Precondition: it has ended.
   [[nodiscard]] std::string how_it_ended() const;

@@ -21,6 +21,7 @@
 #include "interruptible.hpp"
 #include "launched_program.hpp"
 #include "output_file.hpp"
+#include "process_tree.hpp"
 #include "quantities.hpp"
 #include "recorder.hpp"
 #include "segment_choice.hpp"
@@ -111,6 +112,7 @@ int record_command(const record_options& options) {
   trace_sink sink(file);
   setenv("HEAPWRIGHT_RECORD", "1", 1);
   const recording_begin begin = recording_begin::now();
+  adopt_orphans();
   launched_program started(options.command, {}, signals);
   allow_many_descriptors();
   const auto begun = clock::now();
@@ -138,8 +140,11 @@ int record_command(const record_options& options) {
         complete();
       }
     }
-    const bool has_ended = started.exit_code().has_value();
-    if (has_ended && (is_complete || !trace.has_running_processes())) break;
+    started.reap();
+    // Asked in this order: what such a descendant has recorded by its end is found then.
+    if (started.exit_code() &&
+        (is_complete || (!started.has_observable_descendants() && !trace.has_running_processes())))
+      break;
     const came_signal came = signals.wait(records > 1000 ? 0 : ended.empty() ? 0.001 : 0.02);
     if (came.number == 0 || came.number == SIGCHLD) continue;
     (void)started.pass_on(came);
