@@ -183,6 +183,10 @@ struct process_figures {
   [[nodiscard]] bool counts_from_start() const noexcept {
     return counting_since_ns != 0 && counting_since_ns <= started_ns;
   }
+
+  /// Whether the segment has the call stack of every block since counting began: what it tells of
+  /// sites is exact then.
+  [[nodiscard]] bool knows_all_stacks() const noexcept { return samples_all && lost_samples == 0; }
 };
 
 /// What a segment says at about one moment.

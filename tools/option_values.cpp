@@ -8,17 +8,33 @@ namespace {
 
 constexpr const char* goals[] = {"time", "memory", "both", "latency"};
 
+/// The parser takes a number that begins with 0 for octal.
+void remove_leading_zeros(std::string& word) {
+  const std::size_t digit = std::min(word.find_first_not_of('0'), word.size());
+  const bool is_decimal = digit < word.size() && word[digit] >= '1' && word[digit] <= '9';
+  if (is_decimal) word.erase(0, digit);
+}
+
 }  // namespace
 
 CLI::Validator size_in_bytes() {
   const auto check = [](std::string& word) {
     const std::string given = word;
+    remove_leading_zeros(word);
     try {
       if (given.find('-') == std::string::npos && CLI::AsSizeValue(true)(word).empty() && word != "0")
         return std::string();
     } catch (const CLI::ValidationError&) {
     }
     return fmt::format("'{}' is no size such as 100000, 100KiB or 2MB", given);
+  };
+  return {check, ""};
+}
+
+CLI::Validator process_id() {
+  const auto check = [](std::string& word) {
+    remove_leading_zeros(word);
+    return check_process_id(word);
   };
   return {check, ""};
 }

@@ -16,7 +16,8 @@
 
 namespace heapwright::tool {
 
-/// A whole number if both bounds are. The parser takes 010 for eight: it gets what was read here.
+/// A whole number if both bounds are. For CLI::Option::transform: the parser takes 010 for eight,
+/// so it gets the number as it was read here. CLI::Option::check would drop that.
 template <class T, class U>
 CLI::Validator from_to(T least, U most) {
   const std::string range = fmt::format("from {} to {}", least, most);
@@ -40,8 +41,11 @@ CLI::Validator from_to(T least, U most) {
   return {check, range};
 }
 
-/// Bytes, also as 100KiB or 2MB.
+/// Bytes, also as 100KiB or 2MB. For CLI::Option::transform.
 CLI::Validator size_in_bytes();
+
+/// For CLI::Option::transform, as from_to is.
+CLI::Validator process_id();
 
 std::string check_process_id(const std::string& word);
 std::string check_statistics(const std::string& word);

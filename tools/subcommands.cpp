@@ -125,7 +125,7 @@ void add_server_options(CLI::App& app, server_options& options) {
   CLI::Option* const port = app.add_option("--ready-port", options.ready_port,
                                            "The server is ready when it answers on this TCP port of loopback")
                                 ->type_name("PORT")
-                                ->check(from_to(1, 65535));
+                                ->transform(from_to(1, 65535));
   CLI::Option* const line = app.add_option("--ready-line", options.ready_line,
                                            "The server is ready when it prints a line that this expression matches")
                                 ->type_name("REGEX")
@@ -133,12 +133,12 @@ void add_server_options(CLI::App& app, server_options& options) {
   CLI::Option* const ready_timeout =
       app.add_option("--ready-timeout", options.ready_timeout_seconds, "How long it may take to be ready")
           ->type_name("SECONDS")
-          ->check(from_to(0.001, 1e9))
+          ->transform(from_to(0.001, 1e9))
           ->capture_default_str();
   CLI::Option* const end_timeout = app.add_option("--end-timeout", options.end_timeout_seconds,
                                                   "How long it may take to end after SIGTERM; then SIGKILL ends it")
                                        ->type_name("SECONDS")
-                                       ->check(from_to(0.001, 1e9))
+                                       ->transform(from_to(0.001, 1e9))
                                        ->capture_default_str();
   CLI::Option* const figure =
       app.add_option("--figure", options.figures,
@@ -153,7 +153,7 @@ void add_server_options(CLI::App& app, server_options& options) {
 /// Of those that run a command to measure it. `timeout`: what that option does.
 template <class Options>
 void add_measured_command(CLI::App& app, Options& options, const char* timeout) {
-  app.add_option("--timeout", options.timeout_seconds, timeout)->type_name("SECONDS")->check(from_to(0.001, 1e9));
+  app.add_option("--timeout", options.timeout_seconds, timeout)->type_name("SECONDS")->transform(from_to(0.001, 1e9));
   app.add_flag("--ignore-output", options.ignore_output, "Do not compare what the runs print");
   add_server_options(app, options.server);
   take_command(app, options.command);
@@ -183,7 +183,7 @@ subcommand add_run(CLI::App& app) {
                  "Guard one in N allocations, on average: a read or write beyond it or after its end ends the command, "
                  "with a report; 0: none")
       ->type_name("N")
-      ->check(from_to(0, most_guard_interval))
+      ->transform(from_to(0, most_guard_interval))
       ->excludes(with);
   take_command(sub, options.command);
   sub.footer(
@@ -202,7 +202,7 @@ subcommand add_compare(CLI::App& app) {
   compare_options& options = *given;
   CLI::App& sub = *app.add_subcommand("compare", "Run a command under several allocators, side by side");
   sub.add_option("--rounds", options.rounds, "Measured rounds, after one warm-up")
-      ->check(from_to(2, most_rounds))
+      ->transform(from_to(2, most_rounds))
       ->capture_default_str();
   sub.add_option("--baseline", options.baseline, "The row that ratios are to")
       ->type_name("NAME")
@@ -210,7 +210,7 @@ subcommand add_compare(CLI::App& app) {
   sub.add_option("--same-within", options.same_within_percent,
                  "A ratio is the same as 1 if its interval is within so many percent of it")
       ->type_name("PERCENT")
-      ->check(from_to(0.1, 50))
+      ->transform(from_to(0.1, 50))
       ->capture_default_str();
   add_allocator_options(sub, options.with, options.only);
   sub.add_option("--json", options.json, "Write all results as JSON; - for standard output")->type_name("FILE");
@@ -248,7 +248,7 @@ void add_push(CLI::App& sub, push_options& push) {
                                           "receiver (otlp+http://HOST:PORT), while the program runs and at its end")
                                ->type_name("URL");
   sub.add_option("--push-every", push.every_seconds, "Seconds between two profiles of a process")
-      ->check(from_to(1, 3600))
+      ->transform(from_to(1, 3600))
       ->capture_default_str()
       ->needs(url);
   sub.add_option("--push-header", push.headers,
@@ -270,7 +270,7 @@ subcommand add_live(CLI::App& app) {
   live_words& options = *given;
   CLI::App& sub = *app.add_subcommand("live", "Watch a program's heap in the browser");
   sub.add_option("--port", options.port, "Port of the page; 0 lets the system choose")
-      ->check(from_to(0, 65535))
+      ->transform(from_to(0, 65535))
       ->capture_default_str();
   sub.add_option("--host", options.host, "Address to listen on; any but loopback needs a token")->capture_default_str();
   sub.add_option("--token", options.token,
@@ -310,7 +310,7 @@ subcommand add_live(CLI::App& app) {
   sub.add_flag("--exit-with-program", options.exit_with_program, "End when the program ends");
   sub.add_option("--ready-fd", options.ready_fd,
                  "Write the address and this process's id to this file descriptor when the page can be seen")
-      ->check(from_to(3, 1 << 20));
+      ->transform(from_to(3, 1 << 20));
   sub.add_option("COMMAND", options.words, "The command and its arguments, or the id of a process that has the probe")
       ->take_all();
   sub.positionals_at_end();
@@ -350,10 +350,10 @@ subcommand add_top(CLI::App& app) {
   sub.add_option("--process", options.pid,
                  "Which process of a saved run; by default the one whose live bytes had the highest peak")
       ->type_name("ID")
-      ->check(check_process_id);
+      ->transform(process_id());
   sub.add_option("--file", options.file, "A run that `live --save` has kept, or a segment")->type_name("FILE");
   sub.add_option("--every", options.every_seconds, "Seconds between two looks")
-      ->check(from_to(0.1, 3600))
+      ->transform(from_to(0.1, 3600))
       ->capture_default_str();
   add_wrappers(sub, options.wrappers);
   sub.add_flag("--once", options.once, "One look, as text");
@@ -385,7 +385,7 @@ subcommand add_diff(CLI::App& app) {
       ->type_name("FILE");
   add_wrappers(sub, options.wrappers);
   sub.add_option("--sites", options.sites, "List at most so many call sites")
-      ->check(from_to(0, 1'000'000))
+      ->transform(from_to(0, 1'000'000))
       ->capture_default_str();
   sub.footer("Exit code: 0; 1 if a condition is so; 125 for bad input.");
   return {&sub, [given] { return diff(*given); }};
@@ -409,7 +409,7 @@ subcommand add_leaks(CLI::App& app, bool is_command) {
       ->allow_extra_args(false);
   sub.add_flag("--all", options.all, "Also what is still reachable, and what is indirectly lost, by call stack");
   sub.add_option("--limit", options.limit, "List at most so many call stacks of a process and kind")
-      ->check(from_to(0, 1'000'000))
+      ->transform(from_to(0, 1'000'000))
       ->capture_default_str();
   sub.add_flag("--json", options.json, "The report as JSON");
   sub.add_option("-o,--output", options.output,
@@ -438,7 +438,7 @@ subcommand add_record(CLI::App& app) {
   record_words& options = *given;
   CLI::App& sub = *app.add_subcommand("record", "Write every allocation event of a program into a trace");
   sub.add_option("-o,--output", options.output, "The trace")->type_name("FILE")->required();
-  sub.add_option("--seconds", options.seconds, "Record no longer; the command goes on")->check(from_to(0.001, 1e9));
+  sub.add_option("--seconds", options.seconds, "Record no longer; the command goes on")->transform(from_to(0.001, 1e9));
   sub.add_option("--max-bytes", options.max_bytes, "Record no longer than until the trace has so many")
       ->type_name("BYTES")
       ->transform(size_in_bytes());
@@ -471,13 +471,13 @@ subcommand add_trace(CLI::App& app) {
   sub.add_option("-o,--output", options.output, "Of slice: the piece, a trace too")->type_name("FILE");
   sub.add_option("--from", options.from_seconds, "Of slice: events from then on")
       ->type_name("SECONDS")
-      ->check(from_to(0, 1e9));
+      ->transform(from_to(0, 1e9));
   sub.add_option("--to", options.to_seconds, "Of slice: events before then")
       ->type_name("SECONDS")
-      ->check(from_to(0, 1e9));
+      ->transform(from_to(0, 1e9));
   sub.add_option("--process", options.process_word, "Of slice: this process alone, as info numbers them")
       ->type_name("N")
-      ->check(from_to(0, 1e9));
+      ->transform(from_to(0, 1'000'000'000));
   sub.footer("Exit code: 0; 1 if the trace is torn; 125 for bad input.");
   return {&sub, [given, &sub] {
             const std::vector<std::string> known{"info", "dump", "slice"};
@@ -509,9 +509,9 @@ subcommand add_replay(CLI::App& app) {
   add_allocator_options(sub, options.with, options.only);
   sub.add_option("--process", options.process_word, "The process, as `heapwright trace info` numbers them")
       ->type_name("N")
-      ->check(from_to(0, 1e9));
+      ->transform(from_to(0, 1'000'000'000));
   CLI::Option& rounds = *sub.add_option("--rounds", options.rounds, "Rounds at full speed, for the time")
-                             ->check(from_to(1, most_rounds))
+                             ->transform(from_to(1, most_rounds))
                              ->capture_default_str();
   CLI::Option& only_memory =
       *sub.add_flag("--memory", options.only_memory, "Only the memory: in turns, on the recorded clock")
@@ -540,9 +540,9 @@ subcommand add_advise(CLI::App& app) {
   sub.add_option("TRACE", options.trace, "The trace of `heapwright record`")->required();
   sub.add_option("--process", options.process_word, "The process, as `heapwright trace info` numbers them")
       ->type_name("N")
-      ->check(from_to(0, 1e9));
+      ->transform(from_to(0, 1'000'000'000));
   sub.add_option("--rounds", options.rounds, "Rounds of each replay, for the time")
-      ->check(from_to(2, most_rounds))
+      ->transform(from_to(2, most_rounds))
       ->capture_default_str();
   add_wrappers(sub, options.wrappers);
   sub.add_option("--json", options.json, "Write the advice as JSON; - for standard output")->type_name("FILE");
@@ -568,7 +568,7 @@ subcommand add_fit(CLI::App& app) {
       ->check(check_goal)
       ->capture_default_str();
   sub.add_option("--minutes", options.minutes, "How long it may take, about")
-      ->check(from_to(0.1, 10'000))
+      ->transform(from_to(0.1, 10'000))
       ->capture_default_str();
   sub.add_option("-o,--output", options.output, "The folder of recipe.hpp, libfitted.so and report.html")
       ->type_name("FOLDER")
@@ -601,7 +601,7 @@ subcommand add_info(CLI::App& app) {
   info_options& options = *given;
   CLI::App& sub = *app.add_subcommand("info", "Is it loaded, which version, which options, how much memory and where");
   sub.add_option("PID", options.pid, "The process; without one, tells about this installation")
-      ->check(check_process_id);
+      ->transform(process_id());
   sub.add_flag("--json", options.json, "As JSON");
   sub.footer("Exit code: 0 if heapwright's malloc is loaded, 1 if it is not, 2 if that cannot be found out.");
   return {&sub, [given] { return info(*given); }};

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -283,6 +284,14 @@ class Report(unittest.TestCase):
                 self.assertEqual(blocks(report["processes"][0])["lost"], 499)
             else:
                 self.assertIn("499 blocks definitely lost", result.stderr)
+
+    def test_many_children_cost_the_tool_little_memory_each(self):
+        children = 20
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+        result = heapwright("leaks", "--", "/usr/bin/perl", "-e", f"use POSIX; for (1..{children}) {{ if (fork() == 0) {{ POSIX::_exit(0) }} wait }} POSIX::_exit(0)")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        faults = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before
+        self.assertLess(faults, children * 2000, "pages that the tool and its children have touched")
 
     def test_a_child_of_fork_without_a_call_of_malloc_is_not_one_without_the_probe(self):
         result = heapwright("leaks", "--", "/usr/bin/perl", "-e", "use POSIX; if (fork() == 0) { POSIX::_exit(0) } wait; POSIX::_exit(0)")

@@ -3,6 +3,7 @@
 usage: commands_test.py HEAPWRIGHT LIBHEAPWRIGHT
 """
 import csv
+import json
 import os
 import re
 import shutil
@@ -59,6 +60,31 @@ class Commands(unittest.TestCase):
 
     def test_what_was_saved_is_as_sparse_as_it_was(self):
         self.assertLess(os.stat(self.path("many")).st_blocks * 512, 40 << 20)
+
+    def test_where_samples_were_lost_nothing_is_called_exact(self):
+        program = "import ctypes; malloc = ctypes.CDLL(None).malloc\nfor _ in range(200_000): malloc(1)"
+        # A segment has room by the limit of address space.
+        result = heapwright("live", "--no-browser", "--exit-with-program", "--sample", "1", "--save", self.path("lost"), "--",
+                            "/bin/sh", "-c", 'ulimit -v 100000; exec /usr/bin/python3 -c "$0"', program)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        top = heapwright("top", "--once", self.path("lost")).stdout
+        self.assertRegex(top, r"sites: every block is sampled\n[\d,]+ samples were lost for want of room: sites have less than there is")
+        self.assertNotIn("exact", top)
+        difference = self.diff("few", "lost").stdout
+        self.assertRegex(difference, r"(?m)^after: [\d,]+ samples were lost for want of room")
+        self.assertRegex(difference, r"(?m)^ +9\.5 MiB +0 B +-9\.5 MiB +-  ")
+        self.assertNotIn("exact", difference)
+        [leaks] = json.loads(heapwright("leaks", "--json", self.path("lost")).stdout)["processes"]
+        self.assertGreater(leaks["blocks_without_record"], 0)
+        self.assertGreaterEqual(leaks["not_judged"]["blocks"], 200_000, "what was counted")
+
+    def test_an_estimate_has_one_error(self):
+        heapwright("live", "--no-browser", "--exit-with-program", "--estimate", "--save", self.path("estimate"), "--",
+                   "/usr/bin/python3", "-c", "import os; kept = [bytearray(3000) for _ in range(2000)]; os._exit(0)")
+        figure = r"((?:up to )?[\d.,]+ [KM]?i?B(?: ±\d+ %)?)"
+        [live] = re.findall(rf"(?m)^live {figure}   peak", heapwright("top", "--once", self.path("estimate")).stdout)
+        [leaks] = re.findall(rf"(?m)^  {figure} .*not freed$", heapwright("leaks", self.path("estimate")).stdout.partition("\n\n")[0])
+        self.assertEqual(live, leaks)
 
     def test_growth_is_told_and_judged(self):
         result = self.diff("few", "many", "peak>+5%")

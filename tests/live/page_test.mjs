@@ -3,7 +3,7 @@
 //   node page_test.mjs PACKAGES CHROMIUM LIVE_SERVER MAKE_SEGMENT HEAPWRIGHT LIBHEAPWRIGHT LIBHEAPWRIGHT-HARDENED MISTAKEN_SERVER NAMED_THREADS    screenshots go to PACKAGES/screenshots
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -985,6 +985,20 @@ test("the address has what is shown, and a page that is loaded again shows it ag
   } finally { await s.end(); }
 });
 
+test("where samples were lost nothing is called exact", async () => {
+  const program = 'import ctypes; malloc = ctypes.CDLL(None).malloc\nfor _ in range(200_000): malloc(1)';
+  const words = ["live", "--no-browser", "--sample", "1", "--", "/bin/sh", "-c", 'ulimit -v 100000; exec /usr/bin/python3 -c "$0"', program];
+  const s = await shown(spawn(heapwright, words, { stdio: ["ignore", "ignore", "pipe"] }), false, () => {});
+  try {
+    await s.page.waitForFunction(() => /samples were lost for want of room/.test(document.getElementById("notes").textContent));
+    await s.page.keyboard.press("2");
+    await s.page.waitForFunction(() => /every block, but those that were lost/.test(document.getElementById("flame-note").textContent));
+    await s.page.waitForSelector("#sites .row");
+    assert.doesNotMatch(await s.page.locator("#sites").innerHTML(), /, exact/);
+    assert.deepEqual(s.troubles, []);
+  } finally { await s.end(); }
+});
+
 test("a snapshot is the page as a file: it shows all views without a server, and hides what needs one", async () => {
   const folder = mkdtempSync(join(tmpdir(), "heapwright-page-")), file = join(folder, "run.html");
   const command = ["/bin/bash", "-c", 'exec -a "x</script><b id=evil>" "$0"', namedThreads];
@@ -1089,6 +1103,15 @@ test("memory of a program on libheapwright, with the probe and without; a progra
     await watched.page.goto(`${watched.url}?process=${id}`);
     await watched.page.waitForFunction(() => document.getElementById("program").textContent === "sleep");
     assert.match(watched.page.url(), new RegExp(`process=${id}-`), "the address has the name, by which its list knows it");
+    // A page that is saved opens with the process that is shown.
+    const folder = mkdtempSync(join(tmpdir(), "heapwright-page-")), file = join(folder, "sleep.html");
+    writeFileSync(file, await (await fetch(`${watched.url}api/snapshot?process=${id}`)).text());
+    const kept = await browser.newPage();
+    kept.on("pageerror", error => watched.troubles.push(error.message));
+    await kept.goto(`file://${file}`);
+    await kept.waitForFunction(() => document.getElementById("program").textContent === "sleep");
+    await kept.close();
+    rmSync(folder, { recursive: true });
     process.kill(id);
     await watched.page.waitForFunction(() => /program is gone|killed|has ended/.test(document.getElementById("status").textContent));
     assert.deepEqual(watched.troubles, []);

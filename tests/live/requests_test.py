@@ -170,8 +170,11 @@ class Requests(unittest.TestCase):
             self.assertEqual(processes["file"], "segment")
             self.assertEqual(served.ask("/api/state?process=" + rows[0]["name"])[0], 200)
             self.assertEqual(served.ask(f"/api/state?process={rows[0]['id']}")[0], 200)
-            status, text, _ = served.ask("/api/state?process=999999999")
-            self.assertEqual((status, b"process=ID takes one that /api/processes lists" in text), (404, True))
+            for path in ("/api/state", "/api/events", "/api/advice", "/metrics", "/api/snapshot", "/debug/pprof/heap"):
+                for process in ("999999999", "abc"):
+                    with self.subTest(path, process=process):
+                        status, text, _ = served.ask(f"{path}?process={process}")
+                        self.assertEqual((status, b"process=ID takes one that /api/processes lists" in text), (404, True))
             for name in ("1-2-3", "../segment", "%2e%2e%2fsegment", "segment%00", "x" * 4000):
                 for path in ("/api/state", "/api/events", "/api/memory", "/api/stacks"):
                     with self.subTest(path=path, name=name):

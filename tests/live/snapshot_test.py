@@ -55,6 +55,8 @@ class Snapshots(unittest.TestCase):
             cls.id = watched.id
             cls.mark = watched.mark("in the middle")
             cls.served = answers_in(watched.text("/api/snapshot"))
+            cls.rows = watched.get("/api/processes")["rows"]
+            cls.served_of = {row[0]: answers_in(watched.text(f"/api/snapshot?process={row[1]}")) for row in cls.rows}
             cls.of_process = heapwright("live", "--snapshot", cls.path("of process"), "--no-browser", str(cls.id))
             cls.is_early = os.path.exists(cls.path("of command"))
             watched.tool.stdin.write("\n")
@@ -108,6 +110,13 @@ class Snapshots(unittest.TestCase):
     def test_of_a_server_is_of_now(self):
         kept = self.check(self.served, ["start", self.mark])
         self.assertEqual(kept["/api/state"]["process"]["state"], "running")
+
+    def test_of_a_server_opens_with_the_process_that_is_asked_for(self):
+        self.assertIsNone(self.served["process"])
+        self.assertEqual(len(self.served_of), 2)
+        for name, answers in self.served_of.items():
+            self.assertEqual(answers["process"], name)
+            self.check(answers, ["start", self.mark])
 
     def test_of_a_process_is_written_at_once(self):
         self.assertEqual((self.of_process.returncode, self.of_process.stdout, self.of_process.stderr), (0, "", ""))

@@ -173,6 +173,46 @@ TEST(error_of, holds_for_leaks_while_the_interval_grows_and_falls) {
   }
 }
 
+// Of the paths of a program one is rare. The others are frequent, so that a sample in two, four or
+// eight is taken of them, which stands for as many.
+TEST(error_of, holds_for_a_process_whose_frequent_paths_are_thinned) {
+  constexpr std::uint64_t interval = 100 * 1024, runs = 2000, block = 5000;
+  constexpr int blocks = 1000;
+  double within = 0, too_low = 0, errors = 0;
+  for (std::uint64_t seed = 1; seed <= runs; ++seed) {
+    std::vector<segment::stack_figures> stacks;
+    double truth = 0, live = 0, variance = 0;
+    for (const unsigned path : {0U, 1U, 2U, 3U}) {
+      sampled_site site(4 * seed + path);
+      for (int i = 0; i < blocks; ++i) {
+        site.allocate(block, interval << path);
+        if (i >= blocks / 10) site.free_oldest();
+      }
+      stacks.push_back(site.seen_at(interval));
+      truth += site.truth();
+      live += static_cast<double>(stacks.back().live_bytes());
+      variance += stacks.back().live_variance();
+    }
+    segment::process_figures process;
+    process.unseen_interval = interval;
+    const double error = error_of(variance, unseen_of_all(process, stacks));
+    within += std::abs(live - truth) <= error ? 1 : 0;
+    too_low += truth > live + error ? 1 : 0;
+    errors += error / truth;
+  }
+  EXPECT_GE(within / runs, 0.95);
+  EXPECT_LE(too_low / runs, 0.025) << "the lower of two bounds is never far";
+  EXPECT_LT(errors / runs, 1.6) << "says less than it knows";
+}
+
+TEST(unseen_of_all, is_the_interval_where_nothing_was_sampled) {
+  segment::process_figures process;
+  process.unseen_interval = 4096;
+  EXPECT_EQ(unseen_of_all(process, {}), 4096);
+  process.unseen_interval = 1;
+  EXPECT_EQ(unseen_of_all(process, {}), 0);
+}
+
 TEST(error_of, is_zero_where_every_block_is_sampled) {
   sampled_site site(1);
   for (int i = 0; i < 10; ++i) site.allocate(100, 1);

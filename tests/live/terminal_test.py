@@ -344,6 +344,10 @@ class Live(Case):
             self.assertRegex(process.stderr.readline(), rf"process {id} \(python3\S*\) goes on without this page")
             self.assertEqual(process.wait(20), 3)
             self.assertTrue(runs(id))
+        with self.subTest("has not called malloc since it was forked"):
+            process, id = self.wrapped("perl -e 'if ($child = fork) { print \"$child\\n\"; exit 0 } sleep 60'; exit 3", "--exit-with-program")
+            self.assertRegex(process.stderr.readline(), rf"process {id} \(perl\) goes on without this page")
+            self.assertEqual(process.wait(20), 3)
         with self.subTest("is in a session of its own"):
             process, id = self.wrapped('setsid $PYTHON -c "$SERVER"; true')
             process.send_signal(signal.SIGTERM)

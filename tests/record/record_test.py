@@ -318,7 +318,7 @@ class Record(unittest.TestCase):
             self.assertEqual(sum(re.search(r"id \d+ \S+recorded kinds$", process) is not None for process in trace.processes), 0, "it began after that")
 
     def test_a_limit_of_bytes_is_kept(self):
-        for limit, bytes in (("5000", 5000), ("10KiB", 10240)):
+        for limit, bytes in (("05000", 5000), ("10KiB", 10240)):
             trace = self.recorded("timeout", "3", RECORDED, "endless", code=124, options=("--max-bytes", limit))
             self.assertEqual(trace.end, f"after {bytes} bytes of trace, as asked")
             self.assertGreater(os.path.getsize(self.file), bytes)

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import unittest
@@ -280,8 +281,25 @@ class Words(Case):
             with self.subTest(words):
                 self.sentence(words, said)
 
+    def test_a_number_that_begins_with_0_is_decimal(self):
+        with socket.socket() as chosen:
+            chosen.bind(("127.0.0.1", 0))
+            port = chosen.getsockname()[1]
+        result = heapwright("live", "--no-browser", "--exit-with-program", "--port", f"0{port}", "--", TRUE)
+        self.assertIn(f"live at http://127.0.0.1:{port}/", result.stderr)
+        self.assertEqual(heapwright("leaks", "--limit=09", "--", TRUE).returncode, 0)
+        for words, said in [
+                (["live", "--port", "080000", "--list"], "live: --port: '080000' is not a whole number from 0 to 65535"),
+                (["diff", "--sites=09", "/no/a", "/no/b"], "/no/a"),
+                (["top", "--process", "08", "--file", "/no/a"], "/no/a"),
+                (["replay", "--process", "1.5", "/no/a"], "replay: --process: '1.5' is not a whole number from 0 to 1000000000"),
+                (["compare", "--rounds", "08", "/no/a"], "no such command: /no/a"),
+                (["record", "--max-bytes", "08KiB", "-o", str(self.folder / "a"), "/no/a"], "no such command: /no/a")]:
+            with self.subTest(words):
+                self.assertIn(said, heapwright(*words).stderr)
+
     def test_what_is_meant_as_it_stands(self):
-        """A value may look like an option behind a `=`; the words of a command are its own; ten is no eight."""
+        """A value may look like an option behind a `=`; the words of a command are its own."""
         self.assertEqual(heapwright("run", "--", "echo", "", "--with", "").stdout, " --with \n")
         self.assertEqual(heapwright("run", f"--with={PLAIN}", "echo", "--with=").stdout, "--with=\n")
         for words in (["--output=--json"], ["-o", "text"], ["-otext"], ["-o=text"]):

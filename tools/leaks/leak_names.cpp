@@ -57,11 +57,12 @@ void sum_up(named_leaks& all) {
     all.indirectly_lost += f.lost_with_these;
     all.not_judged += f.not_judged;
   }
-  // Sites are estimated from samples where not every block was sampled; the sum of all was counted,
-  // unless samples alone were.
+  all.not_judged.unseen = all.leaks.unseen;
+  // Where not every block was sampled, or samples were lost, the sum of the sites is not that of
+  // all blocks. That was counted, unless samples alone were.
   const segment::process_figures& process = all.leaks.figures.process;
-  if (!all.leaks.is_estimate || all.suppressed_sites > 0 || !process.counts_from_start() || process.is_of_samples)
-    return;
+  const bool is_sum_of_sites = all.leaks.not_judged.empty() || process.knows_all_stacks() || all.suppressed_sites > 0;
+  if (is_sum_of_sites || !process.counts_from_start() || process.is_of_samples) return;
   const segment::class_figures counted = all.leaks.figures.own_total();
   all.not_judged = {counted.allocated_bytes - counted.freed_bytes,
                     static_cast<double>(counted.allocations - counted.frees)};
@@ -70,8 +71,7 @@ void sum_up(named_leaks& all) {
 }  // namespace
 
 double error_of(const leak_figures& f) {
-  if (f.variance <= 0) return 0;
-  return error_of(f.variance, std::max(f.unseen, f.variance / static_cast<double>(f.bytes)));
+  return error_of(f.variance, std::max(f.unseen, f.bytes > 0 ? f.variance / static_cast<double>(f.bytes) : 0));
 }
 
 named_leaks named(process_leaks leaks, const function_patterns& suppressed, bool all_sites) {

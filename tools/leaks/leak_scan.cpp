@@ -12,6 +12,7 @@
 #include "process_memory.hpp"
 #include "reachability.hpp"
 #include "root_ranges.hpp"
+#include "stack_measure.hpp"
 
 namespace heapwright::tool {
 namespace {
@@ -156,6 +157,15 @@ void add_judged(const std::vector<segment::sample_figures>& samples, const judge
   }
 }
 
+void add_not_judged(const std::vector<segment::sample_figures>& samples, const segment::segment_reader& reader,
+                    process_leaks& result, site_table& sites) {
+  const segment::process_figures& process = result.figures.process;
+  result.is_estimate = !process.samples_all;
+  result.unseen = unseen_of_all(process, reader.own_stacks());
+  for (const segment::sample_figures& s : samples)
+    sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, s.variance(), 0};
+}
+
 }  // namespace
 
 bool has_probe(const ending_process& process) {
@@ -181,7 +191,7 @@ std::optional<process_leaks> scan(const ending_process& process) {
     const judgement judged = judge_memory(process, samples, segment, std::move(mappings), result.figures);
     add_judged(samples, judged, sites);
   } else {
-    for (const segment::sample_figures& s : samples) sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for};
+    add_not_judged(samples, reader, result, sites);
   }
   result.sites = std::move(sites).not_empty();
   return result;
@@ -192,12 +202,11 @@ process_leaks unfreed_in(const std::filesystem::path& segment) {
   process_leaks result;
   result.figures = reader.read();
   result.not_judged = "what is saved does not hold the memory of the process";
-  result.is_estimate = !result.figures.process.samples_all;
   result.unknown_blocks = result.figures.process.lost_samples;
+  std::vector<segment::sample_figures> samples = reader.live_samples();
+  std::erase_if(samples, [&](const segment::sample_figures& s) { return is_inherited(s, result.figures.process); });
   site_table sites(reader.stacks());
-  for (const segment::sample_figures& s : reader.live_samples())
-    if (!is_inherited(s, result.figures.process))
-      sites.of(s.at_stack).not_judged += {s.bytes_for, s.stands_for, s.variance(), 0};
+  add_not_judged(samples, reader, result, sites);
   result.sites = std::move(sites).not_empty();
   return result;
 }

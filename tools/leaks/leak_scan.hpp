@@ -46,6 +46,7 @@ struct process_leaks {
   std::optional<int> status;         ///< how the process ended, as waitpid tells it
   std::string not_judged;            ///< why lost is not told from reachable; empty: it is
   bool is_estimate = false;          ///< from samples
+  double unseen = 0;                 ///< as in leak_figures, of all sites together
   std::uint64_t unknown_blocks = 0;  ///< of which there is no record
 };
 

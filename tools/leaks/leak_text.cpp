@@ -19,9 +19,8 @@ constexpr std::size_t most_frames = 24;
 
 std::string amount(const leak_figures& f) {
   const double blocks = std::round(f.blocks);
-  if (f.variance > 0) {
+  if (const double error = error_of(f); error >= 1) {
     const double bytes = static_cast<double>(f.bytes);
-    const double error = error_of(f);
     if (is_vague(bytes, error)) return fmt::format("up to {} (too few samples to say more)", show_bytes(bytes + error));
     return fmt::format("{} ±{:.0f} % in about {} {}", show_bytes(bytes), 100 * error / bytes, show_count(blocks),
                        blocks == 1 ? "block" : "blocks");

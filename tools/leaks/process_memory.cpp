@@ -42,7 +42,7 @@ process_memory::process_memory(pid_t process, pid_t thread)
       thread_(thread),
       pages_(open(fmt::format("/proc/{}/task/{}/pagemap", process, thread).c_str(), O_RDONLY | O_CLOEXEC)),
       cached_addresses_(cached_pages, no_page),
-      cached_words_(cached_pages * words_in_page) {}
+      cached_words_(std::make_unique_for_overwrite<std::uint64_t[]>(cached_pages * words_in_page)) {}
 
 std::vector<memory_mapping> process_memory::mappings() const {
   return mappings_in_text(read_file(fmt::format("/proc/{}/task/{}/maps", process_, thread_)).value_or(""));
@@ -54,7 +54,7 @@ bool process_memory::read(std::uint64_t address, void* into, std::size_t bytes) 
 
 const std::uint64_t* process_memory::page(std::uint64_t address) {
   const std::size_t place = address / page_bytes % cached_pages;
-  std::uint64_t* const words = cached_words_.data() + place * words_in_page;
+  std::uint64_t* const words = cached_words_.get() + place * words_in_page;
   if (cached_addresses_[place] != address) {
     cached_addresses_[place] = no_page;
     if (!read(address, words, page_bytes)) return nullptr;

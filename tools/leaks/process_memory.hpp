@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -66,7 +67,9 @@ class process_memory final : public word_source {
   pid_t process_, thread_;
   descriptor pages_;
   std::vector<std::uint64_t> cached_addresses_;
-  std::vector<std::uint64_t> cached_words_;
+  /// Not initialised: the system gives memory only to the part that a scan uses, as each process
+  /// has a cache of its own.
+  std::unique_ptr<std::uint64_t[]> cached_words_;
 };
 
 }  // namespace heapwright::tool

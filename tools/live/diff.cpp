@@ -52,7 +52,8 @@ struct watched_run {
   double live = 0, allocated = 0, allocations = 0;
   std::size_t processes = 0;
   bool is_estimate = false;  ///< of what is exact otherwise
-  double unseen = 0;         ///< what a sample of a site that was not seen at all may stand for, in bytes
+  std::uint64_t lost_samples = 0;
+  double unseen = 0;  ///< what a sample of a site that was not seen at all may stand for, in bytes
   std::map<std::string, site_figures> sites;  ///< by the names of the functions, from the program's own outwards
   /// Of a site, which may have several lines: by what is shown of one, its function and line, and
   /// its callers.
@@ -154,7 +155,8 @@ void add_process(watched_run& run, const segment::segment_reader& reader, const 
   run.allocated += static_cast<double>(total.allocated_bytes);
   run.allocations += static_cast<double>(total.allocations);
   ++run.processes;
-  run.is_estimate |= seen.process.is_of_samples && !seen.process.samples_all;
+  run.is_estimate |= seen.process.is_of_samples && !seen.process.knows_all_stacks();
+  run.lost_samples += seen.process.lost_samples;
   run.unseen = std::max(run.unseen, unseen_of_unknown(seen.process));
   places_book book(wrappers);
   const auto by = [](stack_value value) {
@@ -188,6 +190,7 @@ std::string signed_text(double by, std::string (*show)(double)) { return (by < 0
 struct changed_site {
   std::string shown;
   measured before, after;
+  bool has_lost_samples = false;  ///< perhaps: in one of the runs some were lost
 
   [[nodiscard]] double change() const noexcept { return after.value - before.value; }
   [[nodiscard]] double error() const noexcept { return std::hypot(error_of(before), error_of(after)); }
@@ -215,8 +218,10 @@ std::vector<changed_site> changed_sites(const watched_run& before, const watched
     changed.after = site.*table.value;
   }
   std::vector<changed_site> sites;
-  for (auto& [name, site] : all)
+  for (auto& [name, site] : all) {
+    site.has_lost_samples = before.lost_samples + after.lost_samples > 0;
     if (site.change() != 0) sites.push_back(std::move(site));
+  }
   std::ranges::stable_sort(sites, std::ranges::greater{},
                            [](const changed_site& s) { return std::pair(!s.is_unknown(), std::abs(s.change())); });
   return sites;
@@ -226,7 +231,10 @@ std::string site_line(const changed_site& s) {
   const double error = s.error();
   return fmt::format("{:>12}{:>12}{:>13}{:>10}  {}", show_bytes(s.before.value), show_bytes(s.after.value),
                      s.is_unknown() ? "unknown" : signed_text(s.change(), show_bytes),
-                     error > 0 ? "±" + show_bytes(error) : "exact", s.shown);
+                     error > 0            ? "±" + show_bytes(error)
+                     : s.has_lost_samples ? "-"
+                                          : "exact",
+                     s.shown);
 }
 
 void print_sites(const watched_run& before, const watched_run& after, const site_table& table, unsigned most) {
@@ -264,7 +272,7 @@ void write_page(const diff_options& options) {
   const opened_run after(options.after);
   watched_family family(after, options.wrappers);
   family.compare_with(std::make_shared<const other_run>(options.before, options.wrappers));
-  const std::string page = snapshot_page({family, advice_view("")}, "where?value=peak&since=other");
+  const std::string page = snapshot_page({family, advice_view("")}, {.view = "where?value=peak&since=other"});
   family.stop();
   output_file file(options.html);
   file.write(page);
@@ -300,6 +308,10 @@ int diff(const diff_options& options) {
            before.is_estimate && after.is_estimate ? "both"
            : before.is_estimate                    ? "before"
                                                    : "after");
+  for (const auto& [name, run] : {std::pair("before", &before), std::pair("after", &after)})
+    if (run->lost_samples > 0)
+      answer("{}: {} samples were lost for want of room: sites have less than there is\n", name,
+             show_count(static_cast<double>(run->lost_samples)));
   print_sites(before, after, live_table, options.sites);
   print_sites(before, after, peak_table, options.sites);
   print_sites(before, after, allocated_table, options.sites);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -35,6 +36,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr const char* folder_variable = "HEAPWRIGHT_SEGMENT_DIR";
+
 /// Nothing: the segment is another process's, or has gone since it was found.
 std::optional<segment::process_state> state_of(const std::filesystem::path& segment, pid_t process) {
   try {
@@ -57,6 +60,25 @@ std::vector<pid_t> running_with_segments(const std::filesystem::path& folder) {
     }
   }
   return ids;
+}
+
+/// `entry`: NAME=VALUE.
+bool has_in_environment(pid_t process, const std::string& entry) {
+  const std::string all = read_file(fmt::format("/proc/{}/environ", process)).value_or("");
+  return ('\0' + all).find('\0' + entry + '\0') != std::string::npos;
+}
+
+/// Each once, if it runs.
+std::vector<command_process> described(const std::vector<pid_t>& ids) {
+  std::vector<command_process> result;
+  std::set<pid_t> known;
+  for (const pid_t id : ids) {
+    if (!known.insert(id).second) continue;
+    const command_process process{id, segment::process_start(static_cast<std::uint32_t>(id)),
+                                  printable(name_of_process(id))};
+    if (process.start != 0) result.push_back(process);
+  }
+  return result;
 }
 
 std::string name_of(const program& started) { return std::filesystem::path(started.path).filename(); }
@@ -117,7 +139,7 @@ launched_program::launched_program(const std::vector<std::string>& command, cons
     throw failure(exit_code::bad_input, fmt::format("the probe does not load into {}: {}", target.path, complaint));
   variables all = changed;
   all["LD_PRELOAD"] = preload_value(probe);
-  all["HEAPWRIGHT_SEGMENT_DIR"] = folder_.path();
+  all[folder_variable] = folder_.path();
   if (const std::string options = node_options(); may_lead_to_node(target) && options != given_node_options()) {
     all["NODE_OPTIONS"] = options;
     has_asked_node_ = true;
@@ -207,20 +229,22 @@ std::filesystem::path launched_program::segment() {
   }
 }
 
-std::vector<command_process> launched_program::running() const {
+std::vector<pid_t> launched_program::ids_quickly_found() const {
   std::vector<pid_t> ids;
   if (!status_) ids.push_back(id_);
   for (const tree_member& member : descendants()) ids.push_back(member.pid);
   for (const pid_t id : running_with_segments(folder_.path())) ids.push_back(id);
-  std::vector<command_process> result;
-  std::set<pid_t> known;
-  for (const pid_t id : ids) {
-    if (!known.insert(id).second) continue;
-    const command_process process{id, segment::process_start(static_cast<std::uint32_t>(id)),
-                                  printable(name_of_process(id))};
-    if (process.start != 0) result.push_back(process);
-  }
-  return result;
+  return ids;
+}
+
+std::vector<command_process> launched_program::quickly_found() const { return described(ids_quickly_found()); }
+
+std::vector<command_process> launched_program::running() const {
+  std::vector<pid_t> ids = ids_quickly_found();
+  // No other run has this folder.
+  const std::string entry = fmt::format("{}={}", folder_variable, folder_.path().native());
+  std::ranges::copy_if(processes(), std::back_inserter(ids), [&](pid_t id) { return has_in_environment(id, entry); });
+  return described(ids);
 }
 
 bool launched_program::observes(const command_process& process) const {

@@ -54,9 +54,13 @@ class launched_program {
   /// without making one.
   [[nodiscard]] std::filesystem::path segment();
 
-  /// Processes of the command that run now, the program first. A process whose parent has ended is
-  /// found by its segment, so that one without the probe is missing then.
+  /// Processes of the command that run now, the program first: descendants, those with a segment,
+  /// and those that have their environment from the command. One that has replaced its environment
+  /// is missing if it has no segment and its parent has ended. O(processes of the machine).
   [[nodiscard]] std::vector<command_process> running() const;
+
+  /// Without those that only their environment tells of: O(processes of the command).
+  [[nodiscard]] std::vector<command_process> quickly_found() const;
 
   /// Whether the probe is in it, or was when it could last be seen. A program that is statically
   /// linked runs without, and one that is setuid.
@@ -87,6 +91,8 @@ class launched_program {
              const preparation& prepare);
 
   void remove_logs_of_v8() const;
+
+  [[nodiscard]] std::vector<pid_t> ids_quickly_found() const;
 
   bool has_asked_node_ = false;
   pid_t id_ = 0;

@@ -179,7 +179,7 @@ class unobserved_processes {
  public:
   void tell_of_new(const launched_program& started) {
     std::map<program, int> looks;
-    for (const command_process& p : started.running()) {
+    for (const command_process& p : started.quickly_found()) {
       const program which{p.id, p.start, p.name};
       const auto seen = looks_.find(which);
       const int look = looks[which] = seen == looks_.end() ? 1 : seen->second + 1;

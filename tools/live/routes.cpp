@@ -7,6 +7,8 @@
 #include <cmath>
 #include <functional>
 #include <initializer_list>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -126,15 +128,24 @@ stack_question stack_question_of(const http_request& request, const watched_proc
   return q;
 }
 
+/// The first where none is asked for.
+std::string asked_for(const http_request& request) {
+  const std::string* const name = request.parameter("process");
+  return name == nullptr ? "" : *name;
+}
+
+std::shared_ptr<watched_process> asked_process(const http_request& request, watched_family& family) {
+  auto process = family.find(asked_for(request));
+  if (!process) throw no_process();
+  return process;
+}
+
 /// Of a process that executes another program it goes on with that.
 http_response events(const http_request& request, const shown_run& what) {
   watched_family& family = what.family;
   only(request, {"interval"});
   const auto interval = number<unsigned>(request, "interval", 1000, 100, 60'000);
-  const std::string* const name = request.parameter("process");
-  auto process = family.find(name == nullptr ? "" : *name);
-  if (!process) throw no_process();
-  const auto event = [&family, name = name == nullptr ? "" : *name, process]() mutable {
+  const auto event = [&family, name = asked_for(request), process = asked_process(request, family)]() mutable {
     if (const auto now = family.find(name)) process = now;
     return fmt::format("event: state\ndata: {}\n\n", state_view(*process));
   };
@@ -163,15 +174,13 @@ http_response processes(const http_request& request, const shown_run& what) {
 /// Of all processes: it may name a site in each.
 http_response advice(const http_request& request, const shown_run& what) {
   only(request, {});
+  (void)asked_process(request, what.family);
   return as_json(what.advice);
 }
 
 http_response of_one(const http_request& request, watched_family& family,
                      http_response (*answer)(const http_request&, watched_process&)) {
-  const std::string* const name = request.parameter("process");
-  const auto process = family.find(name == nullptr ? "" : *name);
-  if (!process) throw no_process();
-  return answer(request, *process);
+  return answer(request, *asked_process(request, family));
 }
 
 /// Of all processes, or of the one that is asked for.
@@ -179,16 +188,17 @@ http_response metrics(const http_request& request, const shown_run& what) {
   watched_family& family = what.family;
   only(request, {});
   const char* const type = "text/plain; version=0.0.4; charset=utf-8";
-  const std::string* const name = request.parameter("process");
-  if (name == nullptr) return made(type, metrics_view(family));
-  const auto process = family.find(*name);
-  if (!process) throw no_process();
-  return made(type, metrics_view(*process));
+  if (request.parameter("process") == nullptr) return made(type, metrics_view(family));
+  return made(type, metrics_view(*asked_process(request, family)));
 }
 
+/// Of all processes; it opens with the one that is asked for.
 http_response snapshot(const http_request& request, const shown_run& what) {
   only(request, {});
-  return as_file("text/html; charset=utf-8", "heapwright-snapshot.html", snapshot_page(what));
+  std::optional<std::string> process;
+  if (request.parameter("process") != nullptr) process = what.family.name_of_asked(asked_for(request));
+  if (request.parameter("process") != nullptr && !process) throw no_process();
+  return as_file("text/html; charset=utf-8", "heapwright-snapshot.html", snapshot_page(what, {.process = process}));
 }
 
 /// A mark's name is shown as text and kept in 56 bytes.

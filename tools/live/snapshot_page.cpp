@@ -1,8 +1,8 @@
 // The page asks its server questions and shows the answers. A snapshot is the page with the answers
 // to most questions that it can ask, each under its question:
 //
-//   {"made": seconds since 1970, "view": what it opens with, "common": {QUESTION: ANSWER, ...},
-//    "processes": {NAME: {QUESTION: ANSWER, ...}, ...}}
+//   {"made": seconds since 1970, "view": what it opens with, "process": NAME or null, likewise,
+//    "common": {QUESTION: ANSWER, ...}, "processes": {NAME: {QUESTION: ANSWER, ...}, ...}}
 //
 // compressed by gzip, in base64, in an element of the page. A question is its path and its
 // parameters in the order of their names, as connection.js has it too.
@@ -41,12 +41,15 @@ std::string question_of(const std::string& path, const parameters& asked) {
   return question;
 }
 
+std::string json_text(const std::string& text) {
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 /// The text of one JSON object, whose values are JSON already.
 class joined_object {
  public:
   void add(const std::string& name, const std::string& value) {
-    text_ +=
-        (text_.empty() ? "{" : ",") + json(name).dump(-1, ' ', false, json::error_handler_t::replace) + ":" + value;
+    text_ += (text_.empty() ? "{" : ",") + json_text(name) + ":" + value;
   }
   [[nodiscard]] std::string text() const { return text_.empty() ? "{}" : text_ + "}"; }
 
@@ -180,8 +183,8 @@ std::string answers_for(const shown_run& what, const std::string& process) {
   return kept.text();
 }
 
-/// Of those with most live bytes, and of the first.
-std::vector<std::string> names_of_kept(const shown_run& what) {
+/// Of those with most live bytes, of the first, and of the one that is asked for.
+std::vector<std::string> names_of_kept(const shown_run& what, const std::optional<std::string>& asked) {
   std::vector<family_member> all = what.family.all_members();
   if (all.size() > kept_processes) {
     std::ranges::partial_sort(all.begin() + 1, all.begin() + kept_processes, all.end(), std::ranges::greater{},
@@ -190,12 +193,13 @@ std::vector<std::string> names_of_kept(const shown_run& what) {
   }
   std::vector<std::string> names;
   for (const family_member& m : all) names.push_back(m.name);
+  if (asked && std::ranges::find(names, *asked) == names.end()) names.push_back(*asked);
   return names;
 }
 
 /// The list of processes, of these alone.
 std::string list_of(const shown_run& what, const std::vector<std::string>& names) {
-  json list = json::parse(processes_view(what.family, false));
+  json list = json::parse(processes_view(what.family, true));
   json rows = json::array();
   for (const json& row : list["rows"])
     if (std::ranges::find(names, row[0].get<std::string>()) != names.end()) rows.push_back(row);
@@ -219,17 +223,18 @@ std::string base64(std::string_view bytes) {
 
 }  // namespace
 
-std::string snapshot_page(const shown_run& what, const std::string& view) {
-  for (const std::string& name : names_of_kept(what))
+std::string snapshot_page(const shown_run& what, const snapshot_opening& opening) {
+  for (const std::string& name : names_of_kept(what, opening.process))
     if (const auto process = what.family.find(name)) process->look_again();
-  const std::vector<std::string> names = names_of_kept(what);
+  const std::vector<std::string> names = names_of_kept(what, opening.process);
   joined_object common, processes, all;
   common.add("/api/processes", list_of(what, names));
   common.add("/api/advice", what.advice);
   for (const std::string& name : names) processes.add(name, answers_for(what, name));
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   all.add("made", std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now).count()));
-  all.add("view", json(view).dump());
+  all.add("view", json_text(opening.view));
+  all.add("process", opening.process ? json_text(*opening.process) : "null");
   all.add("common", common.text());
   all.add("processes", processes.text());
 

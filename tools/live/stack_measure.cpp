@@ -89,6 +89,13 @@ double unseen_of_unknown(const segment::process_figures& process) {
   return segment::unseen_weight(0, process.unseen_interval);
 }
 
+double unseen_of_all(const segment::process_figures& process, const std::vector<segment::stack_figures>& stacks) {
+  segment::stack_figures all;
+  all.interval = process.unseen_interval;
+  for (const segment::stack_figures& s : stacks) all += s;
+  return all.unseen();
+}
+
 bool asks_for(const stack_question& question, const std::string& name_of_threads) {
   return question.threads.empty() || fits_pattern(question.threads, as_utf8(name_of_threads));
 }

@@ -52,6 +52,11 @@ struct shown_size {
 /// What a sample of a stack that was not seen at all may stand for, in bytes.
 [[nodiscard]] double unseen_of_unknown(const segment::process_figures& process);
 
+/// The same of all stacks of a process together, as of one site that has them all: samples of
+/// frequent paths are thinned, so that they stand for more than the interval says.
+[[nodiscard]] double unseen_of_all(const segment::process_figures& process,
+                                   const std::vector<segment::stack_figures>& stacks);
+
 /// Whether the question is about stacks of threads of this name.
 [[nodiscard]] bool asks_for(const stack_question& question, const std::string& name_of_threads);
 

@@ -55,7 +55,7 @@ json sampling_share_of_time(const moment& m) {
   return static_cast<double>(p.sampling_ns) / static_cast<double>(m.figures.at_ns - p.started_ns);
 }
 
-json process_part(const moment& m) {
+json process_part(const moment& m, watched_process& process) {
   const segment::process_figures& p = m.figures.process;
   return {{"id", p.process_id},
           {"state", name_of(m.state)},
@@ -69,7 +69,7 @@ json process_part(const moment& m) {
           {"inherited_bytes", p.inherited_bytes},
           {"is_counting", p.is_counting},
           {"is_of_samples", p.is_of_samples},
-          {"live_error", p.is_of_samples ? error_of(p.live_variance, unseen_of_unknown(p)) : 0},
+          {"live_error", p.is_of_samples ? error_of(p.live_variance, unseen_of_all(p, process.stacks().figures)) : 0},
           {"counting_since", time_of(m, p.counting_since_ns)},
           {"counts_from_start", p.counts_from_start()},
           {"interval", p.interval},
@@ -106,7 +106,7 @@ std::string state_view(watched_process& process) {
   json result = {{"format", "heapwright live 1"},
                  {"at", m.unix_seconds(m.figures.at_ns)},
                  {"may_control", process.may_control()},
-                 {"process", process_part(m)},
+                 {"process", process_part(m, process)},
                  {"totals",
                   {{"live", m.live()},
                    {"live_blocks", static_cast<std::int64_t>(m.total.allocations - m.total.frees)},

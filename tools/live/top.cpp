@@ -107,7 +107,8 @@ void write_heap(screen_text& text, const moment& m) {
 std::string sampling_text(const moment& m) {
   const segment::process_figures& p = m.figures.process;
   if (p.interval == 0) return "sites: none, no block is sampled";
-  if (p.samples_all) return "sites: exact, every block is sampled";
+  if (p.knows_all_stacks()) return "sites: exact, every block is sampled";
+  if (p.samples_all) return "sites: every block is sampled";
   if (p.interval == 1) return "sites: every block is sampled now; what was allocated before is an estimate";
   std::string text = fmt::format("sites: a sample every {}", show_bytes(static_cast<double>(p.interval)));
   if (p.interval_adapts) text += ", which adapts";
@@ -138,7 +139,7 @@ std::string with_error(double value, double error) {
 }
 
 /// Whether figures of the whole process are.
-bool is_estimate(const segment::process_figures& p) { return p.is_of_samples && !p.samples_all; }
+bool is_estimate(const segment::process_figures& p) { return p.is_of_samples && !p.knows_all_stacks(); }
 
 void write_sampling(screen_text& text, const moment& m) {
   text.wrapped(sampling_text(m));
@@ -151,7 +152,7 @@ void write_sampling(screen_text& text, const moment& m) {
 }
 
 /// Rates since `before`; totals where there are none, as it is null or the process has ended.
-void write_totals(screen_text& text, const moment& m, const moment* before) {
+void write_totals(screen_text& text, watched_process& process, const moment& m, const moment* before) {
   const auto& p = m.figures.process;
   if (!m.has_probe) return write_heap(text, m);
   text.line(printable(fmt::format("process {}  {}{}  {}", p.process_id, words_for(m.state),
@@ -163,13 +164,14 @@ void write_totals(screen_text& text, const moment& m, const moment* before) {
     text.wrapped(fmt::format("the page has the switch (More): heapwright live {}", p.process_id));
   const auto threads =
       std::ranges::count(m.figures.threads, segment::slot_state::alive, &segment::thread_figures::state);
-  text.wrapped(fmt::format(
-      "live {}{}   peak {}{}   RSS {}   {} thread{}",
-      p.is_of_samples ? with_error(static_cast<double>(m.live()), error_of(p.live_variance, unseen_of_unknown(p)))
-                      : show_bytes(static_cast<double>(m.live())),
-      p.counts_from_start() ? "" : " since counting began", is_estimate(p) ? "at least " : "",
-      show_bytes(static_cast<double>(p.peak)), m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads,
-      threads == 1 ? "" : "s"));
+  text.wrapped(
+      fmt::format("live {}{}   peak {}{}   RSS {}   {} thread{}",
+                  p.is_of_samples ? with_error(static_cast<double>(m.live()),
+                                               error_of(p.live_variance, unseen_of_all(p, process.stacks().figures)))
+                                  : show_bytes(static_cast<double>(m.live())),
+                  p.counts_from_start() ? "" : " since counting began", is_estimate(p) ? "at least " : "",
+                  show_bytes(static_cast<double>(p.peak)),
+                  m.memory ? show_bytes(static_cast<double>(m.memory->rss)) : "-", threads, threads == 1 ? "" : "s"));
   if (before == nullptr || before->figures.at_ns >= m.figures.at_ns || m.state != life::running) {
     text.wrapped(fmt::format(
         "allocations {}   allocated {}   frees {}", show_count(static_cast<double>(m.total.allocations)),
@@ -287,7 +289,7 @@ int top(const top_options& options) {
   if (!is_drawn) {
     screen_text text({40, 1000});
     const auto now = process.now();
-    write_totals(text, *now, nullptr);
+    write_totals(text, process, *now, nullptr);
     write_mistakes(text, process, *now);
     write_sites(text, process, *now);
     std::string all = text.all();
@@ -302,7 +304,7 @@ int top(const top_options& options) {
     // A change of the terminal's size draws the same moment again.
     if (!last || now->figures.at_ns > last->figures.at_ns) before = std::exchange(last, now);
     screen_text text(terminal_size());
-    write_totals(text, *now, before.get());
+    write_totals(text, process, *now, before.get());
     write_mistakes(text, process, *now);
     write_sites(text, process, *now);
     screen.draw(text.all());

@@ -188,6 +188,13 @@ std::shared_ptr<watched_process> watched_family::find(const std::string& name_or
   return nullptr;
 }
 
+std::optional<std::string> watched_family::name_of_asked(const std::string& name_or_id) {
+  if (!find(name_or_id)) return std::nullopt;
+  const std::lock_guard hold(mutex_);
+  const std::string name = name_among(name_or_id);
+  return name.empty() ? first_name_ : name;
+}
+
 std::vector<family_member> watched_family::members(std::size_t most, bool with_ended_before) {
   const auto first = find("");
   std::string first_name;

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -52,6 +53,9 @@ class watched_family {
 
   /// By name or process id; empty: the first. Null: there is no such process.
   [[nodiscard]] std::shared_ptr<watched_process> find(const std::string& name_or_id);
+
+  /// The name of what find() returns. Nothing: there is no such process.
+  [[nodiscard]] std::optional<std::string> name_of_asked(const std::string& name_or_id);
 
   /// The saved run or segment that was given; empty: none.
   [[nodiscard]] std::filesystem::path file() const { return run_ != nullptr ? run_->file() : std::filesystem::path(); }

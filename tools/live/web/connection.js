@@ -13,6 +13,7 @@ export async function openSnapshot() {
   document.body.classList.add("kept");
   const packed = Uint8Array.from(atob(part.textContent), letter => letter.charCodeAt(0));
   snapshot = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  shownProcess ??= snapshot.process;
 }
 
 function answerWithin(path, parameters) {

@@ -143,7 +143,7 @@ export class NowView {
     const { totals: t, process: p, memory: m } = this.state, b = this.before, span = this.span;
     const isWhole = p.counts_from_start || !p.has_probe;
     text($("live-title"), isWhole ? "live" : "change of live since counting began");
-    const isEstimate = p.is_of_samples && !p.samples_all;
+    const isEstimate = p.is_of_samples && !(p.samples_all && p.lost_samples === 0);
     text($("live"), isEstimate ? withError(Math.max(0, t.live), p.live_error) : isWhole ? bytes(t.live) : signed(t.live, bytes));
     text($("live-more"), !p.has_probe ? "with what threads keep for their next requests" : `${count(t.live_blocks)} ${t.live_blocks === 1 ? "block" : "blocks"}${t.live_rounding == null || t.live <= 0 ? "" : ` · ${(t.live_rounding / t.live * 100).toFixed(1)} % rounding`}`);
     text($("rss"), m ? bytes(m.rss) : "–");

@@ -15,7 +15,8 @@ const figure = (key, title, show = bytes, more = {}) => ({ key, title, width: "m
 /// How exact stacks are, and what that costs.
 function samplingOf(p) {
   if (p.interval === 0) return ["no block is sampled: call stacks are not known"];
-  if (p.interval === 1) return [p.samples_all ? "every block: exact" : "every block now; what was allocated before is an estimate"];
+  if (p.interval === 1 && !p.samples_all) return ["every block now; what was allocated before is an estimate"];
+  if (p.interval === 1) return [p.lost_samples > 0 ? "every block, but those that were lost" : "every block: exact"];
   // A program that mostly waits: a share of its little time would say little.
   const waits = p.sampling_share > 0.012 && p.sampling_share_of_time !== null;
   const taken = waits ? `${(1000 * p.sampling_share_of_time).toFixed(2)} ms in a second` : `${percent(p.sampling_share)} of the program's processor time`;
@@ -23,9 +24,12 @@ function samplingOf(p) {
   return [`a sample every ${round(bytes(p.interval))}${cost}`];
 }
 
+/// Samples were lost: a figure without an error is not exact.
+let hasLost = false;
+
 /// With its error: columns like `live_bytes` have a `live_bytes_error`.
 const estimated = (key, title, more = {}) => figure(key, title, bytes, { width: "minmax(128px,.3fr)", text: row => withError(row[key], row[key + "_error"]),
-  tip: row => exactBytes(row[key]) + (row[key + "_error"] > 0 ? `, ±${exactBytes(row[key + "_error"])} (95 of 100 estimates are within)` : ", exact"), ...more });
+  tip: row => exactBytes(row[key]) + (row[key + "_error"] > 0 ? `, ±${exactBytes(row[key + "_error"])} (95 of 100 estimates are within)` : hasLost ? "" : ", exact"), ...more });
 
 /// Of how many blocks these bytes are: an estimate where the bytes are.
 const estimatedCount = (key, title, bytesKey, more) => figure(key, title, count, { text: row => aboutCount(row[key], row[bytesKey], row[bytesKey + "_error"]), ...more });
@@ -271,6 +275,7 @@ export class WhereView {
     this.program = state.process.program;
     this.flame.whyEmpty = state.process.state === "running" ? "no samples yet" : "no samples";
     this.sampling = samplingOf(state.process);
+    hasLost = state.process.lost_samples > 0;
     this.siteHistory.marks = state.marks;
     this.isOver = state.process.state !== "running";
     const marks = state.marks.filter(mark => mark.can_compare);
