@@ -90,7 +90,7 @@ void require_profile(const std::string& bytes) {
 void require_profiles(watched_process& process) {
   const segment::snapshot figures = process.now()->figures;
   symbolizer symbols(figures.modules, figures.process.process_id);
-  const auto stacks = process.stacks();
+  const std::vector<segment::stack_figures> stacks = process.stacks().figures;
   for (const heap_measure measure : {heap_measure::inuse_space, heap_measure::alloc_objects})
     require_utf8(collapsed_stacks(stacks, symbols, measure));
   require_profile(
@@ -111,8 +111,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t leng
   require_json(cells_view(*process));
   require_json(history_view(*process, 0, 100));
   const auto value = static_cast<stack_value>(length % 4);
-  require_json(tree_view(*process, {.value = value, .by_line = length % 8 < 4, .most = 50}));
+  const auto detail = static_cast<frame_detail>(length / 4 % 3);
+  require_json(tree_view(*process, {.value = value, .by = detail, .folds_libraries = length % 8 < 4, .most = 50}));
   require_json(sites_view(*process, {.value = value, .most = 50}));
+  require_json(site_history_view(*process, "", 10));
   require_json(leaks_view(*process, 50));
   require_json(memory_view(*process));
   require_json(mistakes_view(*process));
