@@ -111,11 +111,13 @@ observed_command observe(const leaks_options& options, const function_patterns& 
   bool has_told = false;
   while (tracer.handle_reports()) {
     const bool has_ended = tracer.status_of(command).has_value();
-    // A process that was forked last may be reported after the end of the command.
-    if (const std::size_t left = tracer.running_processes(); has_ended && !has_told && left > 0) {
-      has_told = true;
-      tell("heapwright: the command has ended, {} of its processes still {}; ctrl-C ends the wait\n", left,
-           left == 1 ? "runs" : "run");
+    if (has_ended && !has_told) {
+      // Asked each time: a process that was forked last may be reported after the command's end.
+      const std::size_t left = tracer.running_processes();
+      has_told = left > 0;
+      if (has_told)
+        tell("heapwright: the command has ended, {} of its processes still {}; ctrl-C ends the wait\n", left,
+             left == 1 ? "runs" : "run");
     }
     const std::chrono::duration<double> patience = tracer.patience().value_or(1s);
     const came_signal came = signals.wait(patience.count());

@@ -97,8 +97,7 @@ bool begins_with_gos_package(std::string_view path) {
 bool is_gos_folder(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   return name == "go" || name == "golang" || name == "GOROOT" || name.starts_with("go1.") ||
-         name.starts_with("go-1.") || has(path, "/toolcache/go/") || has(path, "/hostedtoolcache/go/") ||
-         has(path, "/golang.org/toolchain@");
+         name.starts_with("go-1.") || has(path, "toolcache/go/") || has(path, "/golang.org/toolchain@");
 }
 
 bool is_of_go(std::string_view file) {

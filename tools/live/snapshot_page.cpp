@@ -1,7 +1,8 @@
 // The page asks its server questions and shows the answers. A snapshot is the page with the answers
 // to most questions that it can ask, each under its question:
 //
-//   {"made": seconds since 1970, "view": what it opens with, "process": NAME or null, likewise,
+//   {"made": seconds since 1970, "view": the view that it opens with,
+//    "process": NAME of the process that it opens with, or null: as the page chooses,
 //    "common": {QUESTION: ANSWER, ...}, "processes": {NAME: {QUESTION: ANSWER, ...}, ...}}
 //
 // compressed by gzip, in base64, in an element of the page. A question is its path and its
